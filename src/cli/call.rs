@@ -1,0 +1,70 @@
+//! `call`: calls any tool by name, for what has no command of its own.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Map, Value};
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::pair::parse_argument;
+
+/// Call a tool, such as: call read_screen session=build count=5
+#[derive(Debug, Args)]
+pub struct Call {
+    /// The tool's name
+    tool: String,
+    /// Its arguments; values are JSON where they are JSON, else text
+    #[arg(value_name = "NAME=VALUE", value_parser = parse_argument)]
+    arguments: Vec<(String, Value)>,
+    /// Take arguments from this file too, one JSON object; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    json_args: Option<PathBuf>,
+}
+
+impl Call {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, or what the daemon answered.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let mut arguments = match &self.json_args {
+            Some(file) => object(&text_of(file)?)?,
+            None => Map::new(),
+        };
+        arguments.extend(self.arguments);
+        let answer = context.daemon().await?.call(&self.tool, Value::Object(arguments)).await?;
+        Ok(answer.report_as_told())
+    }
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    let text = if file == Path::new("-") {
+        io::read_to_string(io::stdin())
+    } else {
+        fs::read_to_string(file)
+    };
+    Ok(text.with_context(|| format!("cannot read {}", file.display()))?)
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::Usage(format!("the arguments are no JSON object: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_from_a_file_are_one_object() {
+        assert_eq!(object(r#"{"a": 1}"#).unwrap()["a"], 1);
+        for text in ["[1]", "{", "", r#"{"a": 1} {}"#] {
+            assert_eq!(object(text).unwrap_err().exit().number(), 2, "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What every command works with: its output, and the way to the daemon.
+//!
+//! It alone reads the variables that steer clients, so that they mean the same to all of them.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::cli::daemon::Daemon;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::start::{Rights, start};
+use crate::config::paths::RuntimePaths;
+use crate::transport::client::ConnectError;
+
+/// The variable that names the socket clients use.
+const SOCKET: &str = "TERMGATE_SOCKET";
+/// The variable that says which commands may start a daemon.
+const AUTOSTART: &str = "TERMGATE_AUTOSTART";
+
+/// Which commands start a daemon when there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Autostart {
+    Never,
+    /// Those that need one to do anything at all.
+    ToCreate,
+    Always,
+}
+
+impl Autostart {
+    fn of(variable: Option<OsString>) -> Self {
+        match variable.as_deref().map(OsStr::as_encoded_bytes) {
+            Some(b"0") => Self::Never,
+            Some(b"1") => Self::Always,
+            Some(_) | None => Self::ToCreate,
+        }
+    }
+}
+
+/// What a command works with.
+#[derive(Debug)]
+pub struct Context {
+    pub output: Output,
+    socket: Option<PathBuf>,
+}
+
+impl Context {
+    /// A context whose daemon is at `socket`, where one is given.
+    pub fn new(output: Output, socket: Option<PathBuf>) -> Self {
+        Self { output, socket }
+    }
+
+    /// The socket given on the command line.
+    pub fn given_socket(&self) -> Option<&PathBuf> {
+        self.socket.as_ref()
+    }
+
+    /// Connects to the daemon.
+    ///
+    /// # Errors
+    /// That there is none, or that it could not be started where variables ask for that.
+    pub async fn daemon(&self) -> Result<Daemon, Failure> {
+        match Autostart::of(env::var_os(AUTOSTART)) {
+            Autostart::Always => self.daemon_or_start(Rights::AsConfigured).await,
+            Autostart::Never | Autostart::ToCreate => self.running_daemon().await,
+        }
+    }
+
+    /// Connects to the daemon, on behalf of a command that starts one when there is none.
+    ///
+    /// # Errors
+    /// As [`Context::daemon`].
+    pub async fn daemon_to_create(&self, rights: Rights) -> Result<Daemon, Failure> {
+        match Autostart::of(env::var_os(AUTOSTART)) {
+            Autostart::Always | Autostart::ToCreate => self.daemon_or_start(rights).await,
+            Autostart::Never => self.running_daemon().await,
+        }
+    }
+
+    /// Connects to the daemon and never starts one.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] when there is none.
+    pub async fn running_daemon(&self) -> Result<Daemon, Failure> {
+        Daemon::connect(&self.operator_socket()?).await
+    }
+
+    async fn daemon_or_start(&self, rights: Rights) -> Result<Daemon, Failure> {
+        if self.chosen_socket().is_some() {
+            // A daemon that we start listens at its own place, not at this one.
+            return self.running_daemon().await;
+        }
+        let paths = runtime_paths()?;
+        match Daemon::try_connect(&paths.operator()).await {
+            Ok(daemon) => Ok(daemon),
+            Err(ConnectError::Absent | ConnectError::Refused) => start(&paths, rights).await,
+            Err(source @ (ConnectError::Io(_) | ConnectError::NoGreeting)) => {
+                Err(Failure::Unreachable { path: paths.operator(), source })
+            }
+        }
+    }
+
+    fn operator_socket(&self) -> Result<PathBuf, Failure> {
+        match self.chosen_socket() {
+            Some(socket) => Ok(socket),
+            None => Ok(runtime_paths()?.operator()),
+        }
+    }
+
+    fn chosen_socket(&self) -> Option<PathBuf> {
+        let variable = || env::var_os(SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from);
+        self.socket.clone().or_else(variable)
+    }
+}
+
+/// Where the daemon's sockets are, by the environment.
+///
+/// # Errors
+/// Why there is no place for them.
+pub fn runtime_paths() -> Result<RuntimePaths, Failure> {
+    let paths = RuntimePaths::from_environment(|name| env::var_os(name));
+    Ok(paths.context("cannot tell where the sockets are")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_creating_starts_a_daemon_unless_the_variable_says_otherwise() {
+        assert_eq!(Autostart::of(None), Autostart::ToCreate);
+        assert_eq!(Autostart::of(Some("".into())), Autostart::ToCreate);
+        assert_eq!(Autostart::of(Some("0".into())), Autostart::Never);
+        assert_eq!(Autostart::of(Some("1".into())), Autostart::Always);
+    }
+}

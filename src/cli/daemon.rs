@@ -1,0 +1,115 @@
+//! A daemon as commands see it: tools to call and sessions to observe.
+//!
+//! It knows no command; it turns the protocol's answers into data, text and failures.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::mcp::envelope::{Envelope, KEY};
+use crate::transport::client::{Client, ConnectError};
+
+/// A connection to a daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    client: Client,
+    path: PathBuf,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The structured result.
+    pub data: Value,
+    /// The compact form.
+    pub text: String,
+    /// The protocol revision it was made for.
+    pub mcp_version: Option<String>,
+}
+
+impl Daemon {
+    /// Connects to the daemon at this socket.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] when there is none.
+    pub async fn connect(path: &Path) -> Result<Self, Failure> {
+        Self::try_connect(path)
+            .await
+            .map_err(|source| Failure::Unreachable { path: path.to_owned(), source })
+    }
+
+    /// Connects to the daemon at this socket, for those who know what to do when there is none.
+    ///
+    /// # Errors
+    /// Why there is no daemon to talk to.
+    pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
+        let client = Client::connect(path).await?;
+        Ok(Self { client, path: path.to_owned() })
+    }
+
+    /// Calls a tool with the members of `arguments`; a null counts as left out.
+    ///
+    /// # Errors
+    /// What the tool or the daemon answered instead of a result.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<Answer, Failure> {
+        let result = self.client.call(tool, members(arguments)).await?;
+        let data = result.structured_content.unwrap_or_default();
+        let text = result.content.iter().filter_map(|block| block.as_text());
+        let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
+        if result.is_error == Some(true) {
+            return Err(Failure::of_tool(data));
+        }
+        let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
+        let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
+        Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
+    }
+
+    /// The connection itself, for requests that are no calls.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Where its socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Answer {
+    /// The answer as the end of a command that went well, with `text` for people.
+    pub fn report(self, text: impl Into<String>) -> Report {
+        Report {
+            data: self.data,
+            text: text.into(),
+            notes: Vec::new(),
+            exit: Exit::Done,
+            mcp_version: self.mcp_version,
+        }
+    }
+
+    /// The answer with the tool's own text for people.
+    pub fn report_as_told(mut self) -> Report {
+        let text = std::mem::take(&mut self.text);
+        self.report(text)
+    }
+
+    /// A text of the result, by the path to it; empty when there is none.
+    pub fn text_at(&self, pointer: &str) -> String {
+        let text = self.data.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    }
+}
+
+fn members(arguments: Value) -> Map<String, Value> {
+    match arguments {
+        Value::Object(members) => {
+            members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}

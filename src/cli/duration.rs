@@ -1,0 +1,80 @@
+//! Durations as people write them: `300ms`, `5s`, `10m`, `1h`.
+//!
+//! It knows no bounds; those are the daemon's to judge.
+
+use std::time::Duration;
+
+/// The units, and how many milliseconds each has.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Reads a duration: a whole number and its unit, nothing between.
+///
+/// # Errors
+/// How a duration is written, when `text` is none.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit);
+    let millis = unit.and_then(|(_, millis)| number.parse::<u64>().ok()?.checked_mul(*millis));
+    millis
+        .map(Duration::from_millis)
+        .ok_or_else(|| "write a duration as 300ms, 5s, 10m or 1h".to_owned())
+}
+
+/// The whole milliseconds of a duration, as the wire has them.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How long something is, to the precision a glance takes in: to the nearest second, and above a
+/// minute in whole units.
+pub fn rough(millis: u64) -> String {
+    if millis < 1_000 {
+        return format!("{millis}ms");
+    }
+    match (millis / 500).div_ceil(2) {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),
+        seconds @ 86_400.. => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_and_a_unit() {
+        let expected =
+            [("300ms", 300), ("5s", 5_000), ("10m", 600_000), ("1h", 3_600_000), ("0s", 0)];
+        for (text, millis) in expected {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_duration() {
+        for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5d", "99999999999999999999s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        assert!(parse_duration("18446744073709551615h").is_err());
+    }
+
+    #[test]
+    fn what_is_shown_is_whole_seconds_and_above_a_minute_whole_units() {
+        let expected = [
+            (999, "999ms"),
+            (1_499, "1s"),
+            (29_993, "30s"),
+            (119_990, "2m"),
+            (179_000, "2m"),
+            (86_399_000, "23h"),
+            (90_000_000, "1d"),
+        ];
+        for (millis, text) in expected {
+            assert_eq!(rough(millis), text, "{millis}");
+        }
+        assert!(rough(u64::MAX).ends_with('d'));
+    }
+}

@@ -1,0 +1,136 @@
+//! The exit codes: what a script can tell apart without reading a word.
+//!
+//! It knows the words of error codes and of outcomes, and no command, so that every command ends
+//! alike.
+
+use std::process::ExitCode;
+
+use crate::core::code::Code;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    Failed,
+    Usage,
+    NotFound,
+    LeaseConflict,
+    Denied,
+    TimedOut,
+    Unreachable,
+}
+
+impl Exit {
+    /// The number a shell sees.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::LeaseConflict => 4,
+            Self::Denied => 5,
+            Self::TimedOut => 6,
+            Self::Unreachable => 7,
+        }
+    }
+
+    /// How a command ends when the daemon answers with this error code.
+    pub fn of_error(code: &str) -> Self {
+        Code::parse(code).map_or(Self::Failed, Self::of_code)
+    }
+
+    fn of_code(code: Code) -> Self {
+        match code {
+            Code::InvalidArgument => Self::Usage,
+            Code::SessionNotFound => Self::NotFound,
+            Code::ReadOnly | Code::PolicyDenied => Self::Denied,
+            Code::LeaseRequired
+            | Code::LeaseHeld
+            | Code::LeaseLost
+            | Code::LeaseSuperseded
+            | Code::ScreenChanged => Self::LeaseConflict,
+            Code::SessionExists
+            | Code::SessionExited
+            | Code::Busy
+            | Code::TooLarge
+            | Code::QuotaExceeded
+            | Code::NotSupported
+            | Code::Internal => Self::Failed,
+        }
+    }
+
+    /// How a command ends whose wait had this outcome; that the program ended is a success only
+    /// where it was waited for.
+    pub fn of_outcome(outcome: &str, waited_for: WaitedFor) -> Self {
+        match (outcome, waited_for) {
+            ("matched" | "changed" | "idle", _) | ("exited", WaitedFor::Exit) => Self::Done,
+            ("timeout", _) => Self::TimedOut,
+            ("lease_lost", _) => Self::LeaseConflict,
+            (_, _) => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.number())
+    }
+}
+
+/// Whether the end of the program is among what is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitedFor {
+    Exit,
+    OtherThings,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_codes_end_a_command_by_their_family() {
+        let expected = [
+            (2, &["invalid_argument"][..]),
+            (3, &["session_not_found"]),
+            (
+                4,
+                &[
+                    "lease_required",
+                    "lease_held",
+                    "lease_lost",
+                    "lease_superseded",
+                    "screen_changed",
+                ],
+            ),
+            (5, &["read_only", "policy_denied"]),
+            (1, &["session_exists", "session_exited", "busy", "internal", "from_the_future"]),
+        ];
+        for (number, codes) in expected {
+            for code in codes {
+                assert_eq!(Exit::of_error(code).number(), number, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_that_runs_out_of_time_ends_with_six() {
+        assert_eq!(Exit::of_outcome("timeout", WaitedFor::Exit).number(), 6);
+    }
+
+    #[test]
+    fn the_end_of_the_program_is_a_success_only_where_it_was_waited_for() {
+        assert_eq!(Exit::of_outcome("exited", WaitedFor::Exit), Exit::Done);
+        assert_eq!(Exit::of_outcome("exited", WaitedFor::OtherThings), Exit::Failed);
+    }
+
+    #[test]
+    fn what_was_waited_for_is_a_success_and_a_stop_is_not() {
+        for outcome in ["matched", "changed", "idle"] {
+            assert_eq!(Exit::of_outcome(outcome, WaitedFor::OtherThings), Exit::Done, "{outcome}");
+        }
+        assert_eq!(Exit::of_outcome("stopped", WaitedFor::OtherThings), Exit::Failed);
+        assert_eq!(Exit::of_outcome("lease_lost", WaitedFor::OtherThings), Exit::LeaseConflict);
+    }
+}

@@ -1,0 +1,204 @@
+//! Why a command failed: its exit code, its stable word, and what to do about it.
+//!
+//! It prints nothing; how a failure is shown is the output's affair.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cli::exit::Exit;
+use crate::transport::client::{ClientError, ConnectError};
+
+/// Codes of the command line's own, for what no daemon can answer.
+const UNREACHABLE: &str = "daemon_unreachable";
+const TIMEOUT: &str = "timeout";
+
+/// JSON-RPC's codes for a method or tool that does not exist, or not with these parameters.
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The command cannot be meant like this.
+    #[error("{0}")]
+    Usage(String),
+    /// There is no daemon at the socket.
+    #[error("{source} at {}", path.display())]
+    Unreachable { path: PathBuf, source: ConnectError },
+    /// A daemon was started and cannot be reached.
+    #[error("the daemon did not start; {} says why", log.display())]
+    NotStarted { log: PathBuf },
+    /// The daemon answered the call with an error.
+    #[error("{message}")]
+    Tool { code: String, message: String, hint: Option<String>, details: Value },
+    /// The daemon refused the request itself, or went away.
+    #[error(transparent)]
+    Request(#[from] ClientError),
+    /// The daemon was told to stop and is still there.
+    #[error("the daemon is still running after {} s", .0.as_secs())]
+    StillRunning(Duration),
+    /// What was to be printed could not be.
+    #[error("cannot print: {0}")]
+    Output(#[source] io::Error),
+    /// Anything that is not the daemon's doing.
+    #[error("{0:#}")]
+    Other(#[from] anyhow::Error),
+}
+
+impl Failure {
+    /// How the command ends.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::Unreachable { .. } | Self::NotStarted { .. } => Exit::Unreachable,
+            Self::Tool { code, .. } => Exit::of_error(code),
+            Self::Request(ClientError::Closed) => Exit::Unreachable,
+            Self::Request(error @ ClientError::Refused { .. }) => Exit::of_error(code_of(error)),
+            Self::Request(ClientError::TooLarge { .. } | ClientError::Malformed) => Exit::Failed,
+            Self::StillRunning(_) => Exit::TimedOut,
+            // Whoever read has seen enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Output(_) | Self::Other(_) => Exit::Failed,
+        }
+    }
+
+    /// The stable word for it.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Usage(_) => "invalid_argument",
+            Self::Unreachable { .. } | Self::NotStarted { .. } => UNREACHABLE,
+            Self::Tool { code, .. } => code,
+            Self::Request(error) => code_of(error),
+            Self::StillRunning(_) => TIMEOUT,
+            Self::Output(_) | Self::Other(_) => "internal",
+        }
+    }
+
+    /// What to do about it, where anything is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Unreachable { source: ConnectError::Absent | ConnectError::Refused, .. } => {
+                Some("`termgate new` starts one, and so does `termgate serve`")
+            }
+            Self::Tool { hint, .. } => hint.as_deref(),
+            Self::Request(ClientError::Refused { data: Some(data), .. }) => data["hint"].as_str(),
+            Self::Unreachable {
+                source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
+            }
+            | Self::Usage(_)
+            | Self::NotStarted { .. }
+            | Self::Request(_)
+            | Self::StillRunning(_)
+            | Self::Output(_)
+            | Self::Other(_) => None,
+        }
+    }
+
+    /// What else the daemon said of it.
+    pub fn details(&self) -> &Value {
+        match self {
+            Self::Tool { details, .. } => details,
+            Self::Usage(_)
+            | Self::Unreachable { .. }
+            | Self::NotStarted { .. }
+            | Self::Request(_)
+            | Self::StillRunning(_)
+            | Self::Output(_)
+            | Self::Other(_) => &Value::Null,
+        }
+    }
+
+    /// The failure that an error of a tool is, from its structured content.
+    pub fn of_tool(mut error: Value) -> Self {
+        let mut take = |name: &str| match error.get_mut(name).map(Value::take) {
+            Some(Value::String(text)) => Some(text),
+            Some(_) | None => None,
+        };
+        let code = take("error_code").unwrap_or_else(|| "internal".to_owned());
+        let message = take("message").unwrap_or_else(|| "the call failed".to_owned());
+        let hint = take("hint");
+        Self::Tool { code, message, hint, details: rest(error) }
+    }
+}
+
+/// What is left of an error once the members that are told anyway are taken.
+fn rest(error: Value) -> Value {
+    let Value::Object(members) = error else { return Value::Null };
+    let left: serde_json::Map<_, _> =
+        members.into_iter().filter(|(_, member)| !member.is_null()).collect();
+    if left.is_empty() { Value::Null } else { Value::Object(left) }
+}
+
+fn code_of(error: &ClientError) -> &str {
+    match error {
+        ClientError::Closed => UNREACHABLE,
+        ClientError::TooLarge { .. } => "too_large",
+        ClientError::Malformed => "internal",
+        ClientError::Refused { code, data, .. } => {
+            let told = data.as_ref().and_then(|data| data["error_code"].as_str());
+            told.unwrap_or(match *code {
+                METHOD_NOT_FOUND | INVALID_PARAMS => "invalid_argument",
+                _ => "internal",
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(code: i64, data: Option<Value>) -> Failure {
+        Failure::Request(ClientError::Refused { code, message: "no".to_owned(), data })
+    }
+
+    #[test]
+    fn no_daemon_ends_with_seven_and_the_way_to_start_one() {
+        let path = PathBuf::from("/run/operator.sock");
+        let failure = Failure::Unreachable { path, source: ConnectError::Absent };
+        assert_eq!(failure.exit().number(), 7);
+        assert_eq!(failure.to_string(), "no daemon is running at /run/operator.sock");
+        assert!(failure.hint().is_some_and(|hint| hint.contains("termgate new")));
+        assert_eq!(Failure::Request(ClientError::Closed).exit().number(), 7);
+    }
+
+    #[test]
+    fn an_error_of_a_tool_keeps_its_code_its_hint_and_what_else_was_said() {
+        let failure = Failure::of_tool(json!({
+            "error_code": "lease_held", "message": "taken", "hint": "wait",
+            "retry_after_ms": 7, "details": {"by": "a"},
+        }));
+        assert_eq!((failure.code(), failure.hint()), ("lease_held", Some("wait")));
+        assert_eq!(failure.to_string(), "taken");
+        assert_eq!(failure.details(), &json!({"retry_after_ms": 7, "details": {"by": "a"}}));
+        assert_eq!(failure.exit(), Exit::LeaseConflict);
+    }
+
+    #[test]
+    fn an_error_of_a_tool_without_more_has_no_details() {
+        let failure = Failure::of_tool(json!({"error_code": "busy", "message": "m", "hint": "h"}));
+        assert_eq!(failure.details(), &Value::Null);
+    }
+
+    #[test]
+    fn a_refused_request_counts_by_the_code_it_carries_and_else_by_the_protocols() {
+        let data = json!({"error_code": "session_not_found", "hint": "list them"});
+        let failure = refused(INVALID_PARAMS, Some(data));
+        assert_eq!(failure.exit(), Exit::NotFound);
+        assert_eq!(failure.hint(), Some("list them"));
+        assert_eq!(refused(METHOD_NOT_FOUND, None).exit(), Exit::Usage);
+        assert_eq!(refused(-32603, None).exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn a_reader_who_has_seen_enough_is_no_failure() {
+        let failure = Failure::Output(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(failure.exit(), Exit::Done);
+        assert_eq!(Failure::Output(io::ErrorKind::StorageFull.into()).exit(), Exit::Failed);
+    }
+}

@@ -1,0 +1,39 @@
+//! `keys`: presses keys in a session.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::written;
+
+/// Press keys in a session, such as: keys build C-c Up Enter
+///
+/// Without --lease it takes the lease, when that is free, for this one call.
+#[derive(Debug, Args)]
+pub struct Keys {
+    /// Id, unique prefix of one, or name
+    session: String,
+    /// Names of keys, or single characters
+    #[arg(required = true)]
+    keys: Vec<String>,
+    /// Type under this lease
+    #[arg(long, value_name = "ID")]
+    lease: Option<String>,
+}
+
+impl Keys {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why nothing was pressed.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let arguments = json!({
+            "session": self.session,
+            "keys": self.keys.join(" "),
+            "lease_id": self.lease,
+        });
+        Ok(written::report(context.daemon().await?.call("send_keys", arguments).await?))
+    }
+}

@@ -1,0 +1,28 @@
+//! `kill`: ends a session with every process in it.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+
+/// End a session with every process in it
+#[derive(Debug, Args)]
+pub struct Kill {
+    /// Id, unique prefix of one, or name
+    session: String,
+}
+
+impl Kill {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why it was not ended.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let arguments = json!({"session": self.session, "action": "kill"});
+        let killed = context.daemon().await?.call("manage_session", arguments).await?;
+        let notes = vec![killed.text.clone()];
+        Ok(Report { notes, ..killed.report("") })
+    }
+}

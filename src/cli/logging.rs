@@ -1,0 +1,70 @@
+//! The daemon's log on standard error, as text or as JSON.
+//!
+//! It decides only how much is logged and in which form; what is logged is each module's affair.
+
+use std::env;
+use std::io;
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::failure::Failure;
+
+/// The crate whose log would repeat what clients send, unless it is held back.
+const PROTOCOL_CRATE: &str = "rmcp";
+
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Begins logging, for the life of the process.
+///
+/// # Errors
+/// When RUST_LOG cannot be read.
+pub fn start_logging(format: LogFormat, verbosity: u8) -> Result<(), Failure> {
+    let wanted = env::var("RUST_LOG").ok();
+    let filter = EnvFilter::try_new(directives(wanted.as_deref(), verbosity))
+        .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}")))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(false).init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}
+
+/// What is logged: what RUST_LOG says, else by the number of `-v`; the protocol's crate only when
+/// it is named.
+fn directives(wanted: Option<&str>, verbosity: u8) -> String {
+    let usual = match verbosity {
+        0 => "info",
+        1 => "debug",
+        2.. => "trace",
+    };
+    let wanted = wanted.filter(|wanted| !wanted.is_empty()).unwrap_or(usual);
+    if wanted.contains(PROTOCOL_CRATE) {
+        return wanted.to_owned();
+    }
+    format!("{wanted},{PROTOCOL_CRATE}=warn")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_v_tells_more_and_the_protocol_stays_quiet() {
+        assert_eq!(directives(None, 0), "info,rmcp=warn");
+        assert_eq!(directives(None, 1), "debug,rmcp=warn");
+        assert_eq!(directives(Some(""), 5), "trace,rmcp=warn");
+    }
+
+    #[test]
+    fn the_variable_wins_and_may_name_the_protocol() {
+        assert_eq!(directives(Some("termgate=trace"), 1), "termgate=trace,rmcp=warn");
+        assert_eq!(directives(Some("info,rmcp=debug"), 0), "info,rmcp=debug");
+    }
+}

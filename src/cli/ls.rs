@@ -1,0 +1,100 @@
+//! `ls`: the sessions, one a line.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::duration::rough;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::table::render;
+
+const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
+
+/// List the sessions
+#[derive(Debug, Args)]
+pub struct Ls {}
+
+impl Ls {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What the daemon answered instead.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let answer = context.daemon().await?.call("list_sessions", json!({})).await?;
+        let rows: Vec<_> = sessions(&answer.data).iter().map(row).collect();
+        if rows.is_empty() {
+            let mut report = answer.report("");
+            report.notes.push("no sessions".to_owned());
+            return Ok(report);
+        }
+        Ok(answer.report(render(HEAD, &rows)))
+    }
+}
+
+/// The sessions of a list.
+pub fn sessions(list: &Value) -> &[Value] {
+    list["sessions"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Who holds a session's lease, for a cell.
+pub fn holder(session: &Value) -> String {
+    session["lease"]["by"].as_str().unwrap_or("-").to_owned()
+}
+
+fn row(session: &Value) -> [String; 8] {
+    let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
+    [
+        text("id"),
+        text("name"),
+        state(session),
+        format!("{}x{}", session["cols"], session["rows"]),
+        rough(session["idle_ms"].as_u64().unwrap_or_default()),
+        holder(session),
+        session["lease"]["waiters"].as_u64().unwrap_or_default().to_string(),
+        text("command"),
+    ]
+}
+
+/// The state, with how the program ended when it has.
+fn state(session: &Value) -> String {
+    let exit = &session["exit"];
+    match (exit["code"].as_i64(), exit["signal"].as_i64()) {
+        (Some(code), _) => format!("exited {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => session["state"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Value {
+        json!({
+            "id": "0123456789ab", "name": "build", "command": "make -j2", "cols": 120, "rows": 40,
+            "state": "running", "idle_ms": 61_000,
+            "lease": {"held": true, "by": "claude#p3", "waiters": 2},
+        })
+    }
+
+    #[test]
+    fn a_session_is_told_in_one_line() {
+        let expected =
+            ["0123456789ab", "build", "running", "120x40", "1m", "claude#p3", "2", "make -j2"];
+        assert_eq!(row(&session()), expected);
+    }
+
+    #[test]
+    fn a_free_session_that_ended_shows_how() {
+        let mut ended = session();
+        ended["state"] = json!("exited");
+        ended["lease"] = json!({"held": false, "waiters": 0});
+        ended["exit"] = json!({"code": 3});
+        assert_eq!((state(&ended).as_str(), holder(&ended).as_str()), ("exited 3", "-"));
+        ended["exit"] = json!({"signal": 9});
+        assert_eq!(state(&ended), "signal 9");
+        ended["exit"] = json!({});
+        assert_eq!(state(&ended), "exited");
+    }
+}

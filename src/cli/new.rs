@@ -1,0 +1,158 @@
+//! `new`: creates a session, and the daemon with it when there is none.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::pair::parse_pair;
+use crate::cli::start::Rights;
+use crate::session::pty::environment::ClientEnvironment;
+
+/// Create a session and print its id
+///
+/// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0.
+#[derive(Debug, Args)]
+pub struct New {
+    /// Name it; letters, digits, `.`, `_` and `-`
+    #[arg(long)]
+    name: Option<String>,
+    /// Start it in this directory instead of the current one
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Take its lease and print the lease's id on a second line
+    #[arg(long)]
+    lease: bool,
+    /// Rows of its screen [default: 40]
+    #[arg(long)]
+    rows: Option<u64>,
+    /// Columns of its screen [default: 120]
+    #[arg(long)]
+    cols: Option<u64>,
+    /// Tag it; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Set an environment variable; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    env: Vec<(String, String)>,
+    /// Do not start a daemon
+    #[arg(long)]
+    no_spawn: bool,
+    /// Let the daemon that is started write; one that runs keeps its own switches
+    #[arg(long)]
+    allow_write: bool,
+    /// A program and its arguments, or one argument with blanks as a shell line [default: your shell]
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl New {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why there is no session.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let rights = if self.allow_write { Rights::Write } else { Rights::AsConfigured };
+        let daemon = if self.no_spawn {
+            context.running_daemon().await?
+        } else {
+            context.daemon_to_create(rights).await?
+        };
+        let created = daemon.call("create_session", self.arguments()?).await;
+        let created = created.map_err(with_the_way_out)?;
+        let id = created.text_at("/session/id");
+        let name = created.text_at("/session/name");
+        let lease = created.text_at("/lease/lease_id");
+        let text = if lease.is_empty() { id } else { format!("{id}\n{lease}") };
+        let mut report = created.report(text);
+        report.notes.push(format!("created session {name}"));
+        Ok(report)
+    }
+
+    fn arguments(self) -> Result<Value, Failure> {
+        let cwd = std::path::absolute(self.cwd.unwrap_or_else(|| PathBuf::from(".")));
+        let cwd = cwd.context("the current directory is gone")?;
+        let cwd = cwd.to_str().context("the directory's name is not UTF-8")?.to_owned();
+        let env: Map<String, Value> =
+            self.env.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+        let (command, args) = command(self.command);
+        Ok(json!({
+            "name": self.name,
+            "command": command,
+            "args": args,
+            "cwd": cwd,
+            "env": env,
+            "env_client": handed_on(),
+            "rows": self.rows,
+            "cols": self.cols,
+            "tags": self.tags,
+            "lease": self.lease,
+        }))
+    }
+}
+
+/// The program with its arguments, or the shell line, that the words after `--` mean.
+fn command(words: Vec<String>) -> (Option<String>, Option<Vec<String>>) {
+    let mut words = words.into_iter();
+    let Some(first) = words.next() else { return (None, None) };
+    let args: Vec<String> = words.collect();
+    let is_line = args.is_empty() && first.contains(char::is_whitespace);
+    (Some(first), (!is_line).then_some(args))
+}
+
+/// What the session gets of the environment here.
+fn handed_on() -> Map<String, Value> {
+    let vars = ClientEnvironment::of(env::vars_os());
+    let text =
+        vars.vars().iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    text.map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
+}
+
+/// Whoever sits at the command line can switch writing on.
+fn with_the_way_out(mut failure: Failure) -> Failure {
+    if let Failure::Tool { code, hint, .. } = &mut failure
+        && code == "read_only"
+    {
+        *hint = Some("to switch writing on, run: termgate allow-write on".to_owned());
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn words_are_a_program_and_its_arguments() {
+        let expected = (Some("make".to_owned()), Some(words(&["-j", "all tests"])));
+        assert_eq!(command(words(&["make", "-j", "all tests"])), expected);
+        assert_eq!(command(words(&["vim"])), (Some("vim".to_owned()), Some(Vec::new())));
+    }
+
+    #[test]
+    fn a_single_word_with_blanks_is_a_shell_line() {
+        assert_eq!(command(words(&["make; date"])), (Some("make; date".to_owned()), None));
+    }
+
+    #[test]
+    fn without_words_the_daemon_chooses_the_shell() {
+        assert_eq!(command(Vec::new()), (None, None));
+    }
+
+    #[test]
+    fn a_read_only_daemon_is_answered_with_the_line_that_switches_it_on() {
+        let error = json!({"error_code": "read_only", "message": "m", "hint": "ask somebody"});
+        let failure = with_the_way_out(Failure::of_tool(error));
+        assert!(failure.hint().is_some_and(|hint| hint.ends_with("termgate allow-write on")));
+        assert_eq!(failure.exit().number(), 5);
+    }
+}

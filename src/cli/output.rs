@@ -1,0 +1,177 @@
+//! What a command prints: data on standard output, chatter on standard error.
+//!
+//! It knows no command. Every answer passes here, so that `--json` means the same everywhere: one
+//! envelope, or one a line for what streams.
+
+use std::io::{self, Write};
+use std::time::UNIX_EPOCH;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::duration::millis;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::core::moment::Moment;
+use crate::mcp::envelope::Envelope;
+use crate::session::clock::Clock;
+
+/// For whom answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    People,
+    Json,
+}
+
+/// What a command has to tell when it is done.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What programs read.
+    pub data: Value,
+    /// What people read; nothing is printed for an empty text.
+    pub text: String,
+    /// Chatter, for people only.
+    pub notes: Vec<String>,
+    pub exit: Exit,
+    /// The protocol revision of the answer, where there was one.
+    pub mcp_version: Option<String>,
+}
+
+/// An envelope and what it wraps, as one object.
+#[derive(Debug, Serialize)]
+struct Wrapped<'a> {
+    #[serde(flatten)]
+    envelope: Envelope,
+    data: &'a Value,
+}
+
+/// Where a command's answers go.
+#[derive(Debug)]
+pub struct Output {
+    form: Form,
+    clock: Clock,
+    started: Moment,
+}
+
+impl Output {
+    /// An output in this form, for a command that starts now.
+    pub fn new(form: Form, clock: Clock) -> Self {
+        Self { form, started: clock.now(), clock }
+    }
+
+    /// For whom it prints.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Prints what a command has to tell at its end.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when standard output takes nothing.
+    pub fn report(&self, report: &Report) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => {
+                let mcp_version = report.mcp_version.clone();
+                self.print_wrapped(Envelope { mcp_version, ..self.envelope() }, &report.data)
+            }
+            Form::People => {
+                report.notes.iter().for_each(|note| self.note(note));
+                if report.text.is_empty() { Ok(()) } else { print(&report.text) }
+            }
+        }
+    }
+
+    /// Prints one item of a stream.
+    ///
+    /// # Errors
+    /// As [`Output::report`].
+    pub fn item(&self, data: &Value, text: &str) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => self.print_wrapped(self.envelope(), data),
+            Form::People if text.is_empty() => Ok(()),
+            Form::People => print(text),
+        }
+    }
+
+    /// Prints why a command failed: for people on standard error, else as an envelope.
+    ///
+    /// # Errors
+    /// As [`Output::report`].
+    pub fn failure(&self, failure: &Failure) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => {
+                let envelope = Envelope {
+                    ok: false,
+                    error: Some(failure.to_string()),
+                    error_code: Some(failure.code().to_owned()),
+                    hint: failure.hint().map(str::to_owned),
+                    ..self.envelope()
+                };
+                self.print_wrapped(envelope, failure.details())
+            }
+            Form::People => {
+                self.note(&format!("termgate: {failure} ({})", failure.code()));
+                if let Some(hint) = failure.hint() {
+                    self.note(&format!("hint: {hint}"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells people something that is no data.
+    pub fn note(&self, text: &str) {
+        if self.form == Form::People {
+            // Nobody is left to hear that standard error is closed.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    fn envelope(&self) -> Envelope {
+        let now = self.clock.wall_time().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Envelope {
+            ok: true,
+            elapsed_ms: millis(self.clock.now().since(self.started)),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: millis(now),
+            ..Envelope::default()
+        }
+    }
+
+    fn print_wrapped(&self, envelope: Envelope, data: &Value) -> Result<(), Failure> {
+        let line = serde_json::to_string(&Wrapped { envelope, data });
+        print(&line.map_err(|error| Failure::Other(error.into()))?)
+    }
+}
+
+/// Prints text and the end of a line, at once.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let printed = writeln!(out, "{text}").and_then(|()| out.flush());
+    printed.map_err(Failure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_and_its_envelope_are_one_object() {
+        let envelope = Envelope { ok: true, version: "1".to_owned(), ..Envelope::default() };
+        let wrapped = Wrapped { envelope, data: &json!({"n": 1}) };
+        let expected =
+            json!({"ok": true, "elapsed_ms": 0, "version": "1", "now": 0, "data": {"n": 1}});
+        assert_eq!(serde_json::to_value(wrapped).unwrap(), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_envelope_tells_how_long_the_command_took_and_the_time_of_day() {
+        let output = Output::new(Form::Json, Clock::paused());
+        tokio::time::advance(std::time::Duration::from_millis(20)).await;
+        let envelope = output.envelope();
+        // A paused clock begins 1,000 s after the epoch.
+        assert_eq!((envelope.elapsed_ms, envelope.now), (20, 1_000_020));
+    }
+}

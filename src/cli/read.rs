@@ -1,0 +1,97 @@
+//! `read`: the screen of a session.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::rows::numbered;
+
+/// Print the screen of a session
+#[derive(Debug, Args)]
+pub struct Read {
+    /// Id, unique prefix of one, or name
+    session: String,
+    /// How to print it; styled and cells are one JSON object a row
+    #[arg(long, value_enum, default_value_t = Format::Plain)]
+    format: Format,
+    /// Only the rows that changed after this watermark, each with its number
+    #[arg(long, value_name = "WATERMARK")]
+    since: Option<u64>,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Plain,
+    Styled,
+    Ansi,
+    Cells,
+}
+
+impl Format {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Styled => "styled",
+            Self::Ansi => "ansi",
+            Self::Cells => "cells",
+        }
+    }
+
+    fn text(self, screen: &Value) -> String {
+        let lines = &screen["lines"];
+        match self {
+            Self::Plain | Self::Ansi => {
+                screen["text"].as_str().map_or_else(|| numbered(lines), str::to_owned)
+            }
+            Self::Styled | Self::Cells => {
+                let lines = lines.as_array().map(Vec::as_slice).unwrap_or_default();
+                lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+impl Read {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What the daemon answered instead.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let arguments = json!({
+            "session": self.session,
+            "format": self.format.word(),
+            "since": self.since,
+        });
+        let answer = context.daemon().await?.call("read_screen", arguments).await?;
+        let text = self.format.text(&answer.data);
+        Ok(answer.report(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_screen_is_printed_as_it_stands() {
+        let screen = json!({"text": "a\nb", "watermark": 4});
+        assert_eq!(Format::Plain.text(&screen), "a\nb");
+    }
+
+    #[test]
+    fn what_changed_is_printed_with_row_numbers() {
+        let screen = json!({"lines": [{"row": 3, "text": "c"}], "watermark": 4});
+        assert_eq!(Format::Plain.text(&screen), "3: c");
+    }
+
+    #[test]
+    fn what_is_more_than_text_is_printed_as_one_object_a_row() {
+        let lines = json!([{"row": 3, "text": "c"}, {"row": 4, "text": "d"}]);
+        let text = Format::Styled.text(&json!({"lines": lines}));
+        let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+        assert_eq!(json!(rows), lines);
+    }
+}

@@ -1,0 +1,66 @@
+//! `send`: types text into a session.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::duration::{millis, parse_duration};
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::written;
+
+/// Type text into a session
+///
+/// Without --lease it takes the lease, when that is free, for this one call. When it waits it
+/// prints the rows that changed, and ends with 6 when the time is over.
+#[derive(Debug, Args)]
+pub struct Send {
+    /// Id, unique prefix of one, or name
+    session: String,
+    /// What to type; after `--` when it begins with a dash
+    text: String,
+    /// Press Enter after it
+    #[arg(long)]
+    enter: bool,
+    /// Type under this lease
+    #[arg(long, value_name = "ID")]
+    lease: Option<String>,
+    /// Then wait until this text appears
+    #[arg(long, value_name = "TEXT", conflicts_with = "until_idle")]
+    until_pattern: Option<String>,
+    /// Then wait until the screen stands still for so long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    until_idle: Option<Duration>,
+    /// Wait so long at most [default: 5s, where there is something to wait for]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
+}
+
+impl Send {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why nothing was typed.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let daemon = context.daemon().await?;
+        Ok(written::report(daemon.call("send_text", self.arguments()).await?))
+    }
+
+    fn arguments(self) -> Value {
+        let until = match (self.until_pattern, self.until_idle) {
+            (Some(pattern), _) => json!({"pattern": pattern}),
+            (None, Some(idle)) => json!({"idle_ms": millis(idle)}),
+            (None, None) => Value::Null,
+        };
+        json!({
+            "session": self.session,
+            "text": self.text,
+            "enter": self.enter,
+            "lease_id": self.lease,
+            "until": until,
+            "wait_ms": self.wait.map(millis),
+        })
+    }
+}

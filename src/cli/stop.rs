@@ -1,0 +1,84 @@
+//! `stop`: ends the daemon and every session with it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::config::paths::RuntimePaths;
+use crate::transport::client::ClientError;
+
+/// The request that ends a daemon.
+const STOP_METHOD: &str = "termgate/stop";
+/// How long a daemon may take to end.
+const STOP_MAX: Duration = Duration::from_secs(10);
+/// How often is looked whether it has.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// End the daemon and every session with it
+#[derive(Debug, Args)]
+pub struct Stop {}
+
+impl Stop {
+    /// Runs the command; when it is done, another daemon can start.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] when there is none, [`Failure::StillRunning`] when it does not end.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let daemon = context.running_daemon().await?;
+        match daemon.client().request(STOP_METHOD, json!({})).await {
+            // It may be gone before its answer is.
+            Ok(_) | Err(ClientError::Closed) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let socket = daemon.path();
+        timeout(STOP_MAX, gone(socket)).await.map_err(|_| Failure::StillRunning(STOP_MAX))?;
+        Ok(Report {
+            data: json!({"stopped": true}),
+            text: String::new(),
+            notes: vec!["the daemon has ended".to_owned()],
+            exit: Exit::Done,
+            mcp_version: None,
+        })
+    }
+}
+
+/// Completes when the socket is gone and nobody holds the daemon's lock.
+async fn gone(socket: &Path) {
+    let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
+    let lock = paths.map(|paths| paths.lock());
+    while socket.symlink_metadata().is_ok() || lock.as_deref().is_some_and(is_locked) {
+        sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Whether a daemon holds the lock. Asking takes a shared lock for a moment, no longer.
+fn is_locked(lock: &Path) -> bool {
+    let locked = File::open(lock).and_then(|file| file.try_lock_shared().map_err(io::Error::from));
+    locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_counts_as_held_only_while_somebody_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("daemon.lock");
+        assert!(!is_locked(&path));
+        let held = File::create(&path).unwrap();
+        held.lock().unwrap();
+        assert!(is_locked(&path));
+        drop(held);
+        assert!(!is_locked(&path));
+    }
+}

@@ -1,0 +1,82 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+    CommandLine::try_parse_from(line.split(' '))
+}
+
+#[test]
+fn the_grammar_is_consistent() {
+    CommandLine::command().debug_assert();
+}
+
+#[test]
+fn every_command_of_the_grammar_is_understood() {
+    for line in [
+        "termgate serve --read-only --log-format json -vv --config c.toml --socket /g.sock",
+        "termgate new",
+        "termgate new --name n --cwd /tmp --lease --rows 24 --cols 80 --tag a --tag b --env K=V -- \
+         make -j2",
+        "termgate ls --json",
+        "termgate send s text --enter --lease id --until-pattern done --wait 10s",
+        "termgate send s text --until-idle 200ms",
+        "termgate keys s C-c Up Enter",
+        "termgate read s --format cells --since 7",
+        "termgate history s --from 5 --count 10",
+        "termgate history s --tail 20",
+        "termgate wait s t --pattern p --stop q --since 3 --timeout 1m",
+        "termgate wait s --regex p --idle 500ms --change --exit",
+        "termgate watch s --since 9 --lane history --rate 10",
+        "termgate lease acquire s --ttl 1m --wait 10s --reason r --lease id",
+        "termgate lease renew s --lease id --ttl 5m",
+        "termgate lease release s --lease id --hand-to claude#p3",
+        "termgate lease ls",
+        "termgate lease preempt s",
+        "termgate allow-write on --session s --for 10m",
+        "termgate allow-write off --tenant uid:1000",
+        "termgate allow-write status",
+        "termgate kill s",
+        "termgate call read_screen session=s count=5 --json-args file",
+        "termgate why lease_held",
+        "termgate stop",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+    }
+}
+
+#[test]
+fn what_is_not_in_the_grammar_is_refused() {
+    for line in [
+        "termgate",
+        "termgate attach s",
+        "termgate serve --session id",
+        "termgate wait s",
+        "termgate wait s --pattern p --regex q",
+        "termgate wait s --idle 5",
+        "termgate history s --from 5 --tail 5",
+        "termgate send s text --until-pattern p --until-idle 5s",
+        "termgate keys s",
+        "termgate lease renew s",
+        "termgate allow-write maybe",
+        "termgate call t novalue",
+    ] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn json_is_wanted_wherever_the_flag_stands_but_not_behind_the_dashes() {
+    let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+    assert!(wants_json(&words("termgate --json ls")));
+    assert!(wants_json(&words("termgate ls --json")));
+    assert!(!wants_json(&words("termgate new -- jq --json")));
+}
+
+#[test]
+fn a_mistake_in_the_words_ends_with_two_and_help_with_zero() {
+    for (line, number) in [("termgate nosuch", 2), ("termgate --help", 0), ("termgate ls -h", 0)] {
+        let error = parse(line).err().expect("these are no commands");
+        assert_eq!(exit_of(&error).number(), number, "{line}");
+    }
+}

@@ -1,0 +1,90 @@
+//! `watch`: follows what changes on a session's screen.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::rows::numbered;
+
+/// Print the rows of a session as they change, until its program ends
+///
+/// With --json it prints each delta as one object a line.
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Id, unique prefix of one, or name
+    session: String,
+    /// Only what changed after this watermark; without it the whole screen comes first
+    #[arg(long, value_name = "WATERMARK")]
+    since: Option<u64>,
+    /// Which rows to follow: the screen, some of the history too, or all of it
+    #[arg(long, value_enum, default_value_t = Lane::Foreground)]
+    lane: Lane,
+    /// Print so many deltas a second at most
+    #[arg(long, value_name = "HZ")]
+    rate: Option<u32>,
+}
+
+/// Which rows are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lane {
+    Foreground,
+    Recent,
+    History,
+}
+
+impl Lane {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Foreground => "foreground",
+            Self::Recent => "recent",
+            Self::History => "history",
+        }
+    }
+}
+
+impl Watch {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What the daemon answered instead, or that it has gone.
+    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let daemon = context.daemon().await?;
+        let mut deltas = daemon.client().observe(&self.parameters())?;
+        while let Some(delta) = deltas.next().await? {
+            context.output.item(&delta, &numbered(&delta["updates"]))?;
+            if ends(&delta) {
+                break;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn parameters(&self) -> Value {
+        json!({
+            "session": self.session,
+            "since": self.since,
+            "lane": self.lane.word(),
+            "max_rate_hz": self.rate,
+        })
+    }
+}
+
+/// Whether the program has ended, after which nothing more is drawn.
+fn ends(delta: &Value) -> bool {
+    let updates = delta["updates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    updates.iter().any(|update| update["type"] == "exit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_program_ends_the_watch() {
+        assert!(ends(&json!({"updates": [{"type": "exit", "status": {"code": 0}}]})));
+        assert!(!ends(&json!({"updates": [{"type": "row", "row": 1, "text": "exit"}]})));
+        assert!(!ends(&json!({})));
+    }
+}

@@ -1,0 +1,16 @@
+//! The core: values in, values out. It holds every decision about screens, leases, keys and rights.
+//!
+//! It knows nothing of sockets, files, clocks, tasks or JSON, so that each rule can be tested as a
+//! plain function with time as a value.
+
+pub mod caller;
+pub mod code;
+pub mod frame;
+pub mod ids;
+pub mod input;
+pub mod keys;
+pub mod lease;
+pub mod moment;
+pub mod policy;
+pub mod screen;
+pub mod wait;

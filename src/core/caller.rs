@@ -1,0 +1,75 @@
+//! Who is asking: the authenticated caller that travels with every call.
+//!
+//! It knows nothing of sockets or tokens; whoever opened the door filled it in. The label is what a
+//! client calls itself and is never an authority.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
+
+/// What sort of principal is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A program that speaks to an agents' door.
+    Agent,
+    /// A person at an attached terminal.
+    Human,
+    /// The operator's command line.
+    Operator,
+}
+
+impl Kind {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Human => "human",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// An authenticated caller on one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub principal: PrincipalId,
+    pub connection: ConnectionId,
+    pub tenant: TenantId,
+    pub kind: Kind,
+    /// What the client calls itself, cleaned for display and at most [`Caller::LABEL_MAX`]
+    /// characters; several callers may share one.
+    pub label: Arc<str>,
+}
+
+impl Caller {
+    /// How many characters of a client's own name are kept.
+    pub const LABEL_MAX: usize = 40;
+
+    /// The name others see and may hand a lease to, such as `claude-code#p12`.
+    pub fn name(&self) -> PrincipalName {
+        PrincipalName { label: Arc::clone(&self.label), principal: self.principal }
+    }
+}
+
+/// A principal as others see it: its label and its number, which is unique in this daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrincipalName {
+    pub label: Arc<str>,
+    pub principal: PrincipalId,
+}
+
+impl PrincipalName {
+    /// Reads a name as it is displayed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (label, number) = text.rsplit_once("#p")?;
+        let principal = PrincipalId(number.parse().ok()?);
+        Some(Self { label: Arc::from(label), principal })
+    }
+}
+
+impl fmt::Display for PrincipalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.label, self.principal)
+    }
+}

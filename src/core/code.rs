@@ -1,0 +1,160 @@
+//! The stable error codes: the one table from which answers, the tool `why` and the errors page
+//! are made.
+//!
+//! It says what a code means and what to do about it; which error gets which code is decided where
+//! errors meet the wire.
+
+/// What a client can tell apart, stable over releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    InvalidArgument,
+    SessionNotFound,
+    SessionExists,
+    SessionExited,
+    ReadOnly,
+    LeaseRequired,
+    LeaseHeld,
+    LeaseLost,
+    LeaseSuperseded,
+    ScreenChanged,
+    Busy,
+    TooLarge,
+    QuotaExceeded,
+    PolicyDenied,
+    NotSupported,
+    Internal,
+}
+
+impl Code {
+    /// Every code, in the order of the errors page.
+    pub const ALL: [Self; 16] = [
+        Self::InvalidArgument,
+        Self::SessionNotFound,
+        Self::SessionExists,
+        Self::SessionExited,
+        Self::ReadOnly,
+        Self::LeaseRequired,
+        Self::LeaseHeld,
+        Self::LeaseLost,
+        Self::LeaseSuperseded,
+        Self::ScreenChanged,
+        Self::Busy,
+        Self::TooLarge,
+        Self::QuotaExceeded,
+        Self::PolicyDenied,
+        Self::NotSupported,
+        Self::Internal,
+    ];
+
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::SessionNotFound => "session_not_found",
+            Self::SessionExists => "session_exists",
+            Self::SessionExited => "session_exited",
+            Self::ReadOnly => "read_only",
+            Self::LeaseRequired => "lease_required",
+            Self::LeaseHeld => "lease_held",
+            Self::LeaseLost => "lease_lost",
+            Self::LeaseSuperseded => "lease_superseded",
+            Self::ScreenChanged => "screen_changed",
+            Self::Busy => "busy",
+            Self::TooLarge => "too_large",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::PolicyDenied => "policy_denied",
+            Self::NotSupported => "not_supported",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The code that is written like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == text)
+    }
+
+    /// What it means.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => {
+                "An argument is missing, of the wrong type, out of its bounds or unknown; nothing \
+                 was done."
+            }
+            Self::SessionNotFound => "No session that you may see has this id, id prefix or name.",
+            Self::SessionExists => "Another session already has this name.",
+            Self::SessionExited => {
+                "The program in the session has ended, so nothing can be typed; screen, history \
+                 and exit status stay readable for an hour."
+            }
+            Self::ReadOnly => {
+                "Writing is switched off here: this daemon, this session or this socket only lets \
+                 you watch."
+            }
+            Self::LeaseRequired => {
+                "The session is free, but only the holder of its lease may write, and you hold \
+                 none."
+            }
+            Self::LeaseHeld => "Somebody else holds the lease of this session.",
+            Self::LeaseLost => {
+                "The lease you held is gone: it expired, was released, or an operator ended it."
+            }
+            Self::LeaseSuperseded => "The lease id belongs to a holding that another one replaced.",
+            Self::ScreenChanged => {
+                "The screen is no longer what you read, so nothing was sent; the answer holds what \
+                 changed."
+            }
+            Self::Busy => "Too much is already waiting here; nothing was done.",
+            Self::TooLarge => "The request is larger than this daemon takes at once.",
+            Self::QuotaExceeded => {
+                "A limit on sessions, subscriptions, connections or waiting callers is reached."
+            }
+            Self::PolicyDenied => "The caller has no right to this, whatever the switches say.",
+            Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
+            Self::Internal => "The daemon failed in a way it should not; the log says more.",
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "Correct the parameter that the message names.",
+            Self::SessionNotFound => "Call list_sessions and use an id from there.",
+            Self::SessionExists => "Choose another name, or use the session that has it.",
+            Self::SessionExited => "Read what it left, or create another session.",
+            Self::ReadOnly => {
+                "Ask the operator to run `termgate allow-write on`, and use a socket that is not \
+                 `.ro.sock`."
+            }
+            Self::LeaseRequired => "Call acquire_lease, then write again.",
+            Self::LeaseHeld => {
+                "Wait in line with acquire_lease and wait_ms, or watch until the holder is done."
+            }
+            Self::LeaseLost => {
+                "Read the screen, then call acquire_lease if you still need to type."
+            }
+            Self::LeaseSuperseded => "Forget the id and call acquire_lease.",
+            Self::ScreenChanged => {
+                "Look at what changed, decide again, and pass the new watermark."
+            }
+            Self::Busy => "Let earlier calls end, then try again.",
+            Self::TooLarge => "Send it in smaller parts.",
+            Self::QuotaExceeded => "Close what you no longer need, or try again later.",
+            Self::PolicyDenied => "Ask an operator to do it.",
+            Self::NotSupported => "Read the screen to see what the program expects.",
+            Self::Internal => "Try again; if it stays, report it with the daemon's log.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_reads_back_from_its_word() {
+        for code in Code::ALL {
+            assert_eq!(Code::parse(code.as_str()), Some(code));
+        }
+        assert_eq!(Code::parse("no_such_code"), None);
+    }
+}

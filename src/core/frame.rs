@@ -1,0 +1,157 @@
+//! A frame: the whole screen at one watermark, and what changed since another.
+//!
+//! Frames are values that the session publishes and everybody reads; "what changed after W?" is a
+//! pure function of the newest one. Nothing here knows an emulator, a task or JSON.
+
+pub mod delta;
+pub mod history;
+pub mod line;
+
+use std::sync::Arc;
+
+use crate::core::frame::history::History;
+use crate::core::frame::line::Line;
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::lease::view::LeaseView;
+use crate::core::moment::Moment;
+
+/// The size of a terminal in cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Size {
+    pub rows: u16,
+    pub cols: u16,
+}
+
+impl Size {
+    /// Rows and columns a terminal may have at least; emulators were made to panic below it.
+    pub const SIDE_MIN: u16 = 2;
+    /// Rows and columns a terminal may have at most.
+    pub const SIDE_MAX: u16 = 1_000;
+    /// Cells a terminal may have at most.
+    pub const CELLS_MAX: u32 = 200_000;
+
+    /// The size, if it lies within the bounds.
+    pub fn checked(rows: u16, cols: u16) -> Option<Self> {
+        let side = Self::SIDE_MIN..=Self::SIDE_MAX;
+        let cells = u32::from(rows) * u32::from(cols);
+        let fits = side.contains(&rows) && side.contains(&cols) && cells <= Self::CELLS_MAX;
+        fits.then_some(Self { rows, cols })
+    }
+}
+
+/// A value with the watermark of its own last change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamped<T> {
+    pub value: T,
+    pub changed: Watermark,
+}
+
+impl<T: PartialEq> Stamped<T> {
+    /// Takes the new value, stamped with `mark`, if it differs; says whether it did.
+    pub fn update(&mut self, value: T, mark: Watermark) -> bool {
+        if self.value == value {
+            return false;
+        }
+        *self = Self { value, changed: mark };
+        true
+    }
+}
+
+/// The shape of the cursor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CursorShape {
+    #[default]
+    Block,
+    Underline,
+    Beam,
+}
+
+/// The cursor: an absolute row, a column from 0, and how it looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    pub row: RowNumber,
+    pub col: u16,
+    pub visible: bool,
+    pub shape: CursorShape,
+}
+
+/// Which of the two screens is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScreenMode {
+    #[default]
+    Normal,
+    /// The alternate screen of full-screen programs; its rows never enter history.
+    Alternate,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It ended, and the kernel did not say how.
+    Unknown,
+}
+
+/// The screen of one session at one watermark, with everything else that deltas report.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    pub watermark: Watermark,
+    /// The newest change that cannot be told as a delta: whoever saw less gets the whole frame.
+    pub reset: Watermark,
+    /// The number of the top row.
+    pub base_row: RowNumber,
+    /// When the top row last became another one.
+    pub scrolled: Watermark,
+    /// The rows from `base_row` on, as many as the size says.
+    pub lines: Arc<[Stamped<Arc<Line>>]>,
+    pub size: Stamped<Size>,
+    pub cursor: Stamped<Cursor>,
+    pub mode: Stamped<ScreenMode>,
+    pub title: Stamped<Arc<str>>,
+    pub lease: Stamped<Arc<LeaseView>>,
+    pub bell: Stamped<u64>,
+    pub exit: Stamped<Option<Exit>>,
+    /// The rows that scrolled off before this frame; all their numbers are below `base_row`.
+    pub history: Arc<History>,
+    /// When rows, cursor, size or mode last changed.
+    pub screen_changed_at: Moment,
+}
+
+impl Frame {
+    /// The row after the bottom one.
+    pub fn end_row(&self) -> RowNumber {
+        self.base_row.plus(self.lines.len())
+    }
+
+    /// The line of a row that is on the screen.
+    pub fn line(&self, row: RowNumber) -> Option<&Stamped<Arc<Line>>> {
+        let index = row.0.checked_sub(self.base_row.0)?;
+        self.lines.get(usize::try_from(index).ok()?)
+    }
+
+    /// The line of a row on the screen or in history, with the watermark of its last change.
+    pub fn any_line(&self, row: RowNumber) -> Option<(&Arc<Line>, Watermark)> {
+        match self.line(row) {
+            Some(stamped) => Some((&stamped.value, stamped.changed)),
+            None => self.history.row(row).map(|kept| (&kept.line, kept.changed)),
+        }
+    }
+
+    /// The newest watermark at which rows, cursor, size or mode changed: what a writer means when
+    /// it expects the screen to be as it was.
+    pub fn screen_watermark(&self) -> Watermark {
+        let rows = self.lines.iter().map(|line| line.changed).max().unwrap_or_default();
+        rows.max(self.cursor.changed).max(self.size.changed).max(self.mode.changed).max(self.reset)
+    }
+
+    /// The row after the last one that shows anything, the cursor's row included.
+    pub fn end_of_text(&self) -> RowNumber {
+        let blank = |line: &Stamped<Arc<Line>>| line.value.text.is_empty();
+        let shown = self.lines.iter().rposition(|line| !blank(line)).map_or(0, |index| index + 1);
+        let cursor = RowNumber(self.cursor.value.row.0 + 1).min(self.end_row());
+        self.base_row.plus(shown).max(cursor)
+    }
+}

@@ -1,0 +1,192 @@
+//! Deltas: what changed between a watermark somebody saw and the newest frame.
+//!
+//! A delta holds no queue and no memory of its reader; applying it to the frame at `from` gives the
+//! frame at `watermark`, however many frames lie between.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::core::frame::line::Line;
+use crate::core::frame::{Cursor, Exit, Frame, ScreenMode, Size};
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::lease::view::LeaseView;
+
+/// How far above the screen a reader wants rows to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// The screen alone, or the rows of it that were asked for.
+    #[default]
+    Foreground,
+    /// Also the last [`Lane::RECENT_SCREENS`] screens of history.
+    Recent,
+    /// Also all the history that is kept.
+    History,
+}
+
+impl Lane {
+    /// How many screens of history belong to the lane `recent`.
+    pub const RECENT_SCREENS: usize = 4;
+}
+
+/// Which rows a reader watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct View {
+    pub lane: Lane,
+    /// The first row wanted, counted from the top of the screen.
+    pub top: u16,
+    /// How many rows are wanted from there; all of them without it.
+    pub rows: Option<u16>,
+}
+
+/// One part that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    Row { row: RowNumber, line: Arc<Line> },
+    Cursor(Cursor),
+    Size(Size),
+    Title(Arc<str>),
+    Mode(ScreenMode),
+    Lease(Arc<LeaseView>),
+    Exit(Exit),
+    Bell(u64),
+}
+
+/// What changed after `from`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta {
+    pub from: Watermark,
+    pub watermark: Watermark,
+    pub base_row: RowNumber,
+    /// The updates are the whole frame, and all that the reader knew before is void.
+    pub reset: bool,
+    pub updates: Vec<Update>,
+}
+
+impl Frame {
+    /// What changed after `since`, for a reader of `view`; without `since`, or with one that is
+    /// too old or unknown, the whole frame.
+    ///
+    /// History rows are told from `told` on, the row after the last one the reader was told; a
+    /// reader of the foreground gives nothing.
+    pub fn delta_since(
+        &self,
+        since: Option<Watermark>,
+        view: &View,
+        told: Option<RowNumber>,
+    ) -> Delta {
+        let known = since.filter(|since| self.reset <= *since && *since <= self.watermark);
+        let reset = known.is_none();
+        let floor = known.unwrap_or_default();
+        let new = |changed: Watermark| reset || changed > floor;
+
+        let mut updates = Vec::new();
+        if new(self.size.changed) {
+            updates.push(Update::Size(self.size.value));
+        }
+        if new(self.mode.changed) {
+            updates.push(Update::Mode(self.mode.value));
+        }
+        if new(self.title.changed) {
+            updates.push(Update::Title(Arc::clone(&self.title.value)));
+        }
+        self.push_history(&mut updates, known, view, told);
+        let top = usize::from(view.top).min(self.lines.len());
+        let wanted = view.rows.map_or(self.lines.len(), usize::from);
+        // Scrolling moves rows into a partial view that changed long ago and were never told.
+        let moved = wanted < self.lines.len() && new(self.scrolled);
+        for (index, line) in self.lines.iter().enumerate().skip(top).take(wanted) {
+            if moved || new(line.changed) {
+                let row = self.base_row.plus(index);
+                updates.push(Update::Row { row, line: Arc::clone(&line.value) });
+            }
+        }
+        if new(self.cursor.changed) {
+            updates.push(Update::Cursor(self.cursor.value));
+        }
+        if new(self.lease.changed) {
+            updates.push(Update::Lease(Arc::clone(&self.lease.value)));
+        }
+        if new(self.bell.changed) {
+            updates.push(Update::Bell(self.bell.value));
+        }
+        if let Some(exit) = self.exit.value.filter(|_| new(self.exit.changed)) {
+            updates.push(Update::Exit(exit));
+        }
+        let from = since.unwrap_or_default();
+        Delta { from, watermark: self.watermark, base_row: self.base_row, reset, updates }
+    }
+
+    fn push_history(
+        &self,
+        updates: &mut Vec<Update>,
+        known: Option<Watermark>,
+        view: &View,
+        told: Option<RowNumber>,
+    ) {
+        let lane_start = match view.lane {
+            Lane::Foreground => return,
+            Lane::Recent => {
+                let span = Lane::RECENT_SCREENS * self.lines.len();
+                RowNumber(self.base_row.0.saturating_sub(span as u64))
+            }
+            Lane::History => self.history.first(),
+        };
+        // A row told while it was on the screen may have changed before it scrolled off, so rows
+        // from the reader's last screen on are judged by their own watermark.
+        let start = match (known, told) {
+            (Some(_), Some(told)) => lane_start.max(told),
+            (Some(_) | None, _) => lane_start,
+        };
+        let floor = known.unwrap_or_default();
+        for (row, kept) in self.history.range(start, self.base_row) {
+            if known.is_none() || kept.changed > floor {
+                updates.push(Update::Row { row, line: Arc::clone(&kept.line) });
+            }
+        }
+    }
+}
+
+/// What a reader knows who started from nothing and applied every delta it was sent.
+///
+/// Two readers who saw the same watermark know the same, whichever frames each of them skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replica {
+    pub watermark: Watermark,
+    pub base_row: RowNumber,
+    pub rows: BTreeMap<RowNumber, Arc<Line>>,
+    pub cursor: Option<Cursor>,
+    pub size: Option<Size>,
+    pub title: Arc<str>,
+    pub mode: ScreenMode,
+    pub lease: Arc<LeaseView>,
+    pub bell: u64,
+    pub exit: Option<Exit>,
+}
+
+impl Replica {
+    /// Takes one delta in, and forgets the rows that are no longer on the screen.
+    pub fn apply(&mut self, delta: &Delta) {
+        if delta.reset {
+            *self = Self::default();
+        }
+        self.watermark = delta.watermark;
+        self.base_row = delta.base_row;
+        for update in &delta.updates {
+            match update {
+                Update::Row { row, line } => {
+                    self.rows.insert(*row, Arc::clone(line));
+                }
+                Update::Cursor(cursor) => self.cursor = Some(*cursor),
+                Update::Size(size) => self.size = Some(*size),
+                Update::Title(title) => self.title = Arc::clone(title),
+                Update::Mode(mode) => self.mode = *mode,
+                Update::Lease(lease) => self.lease = Arc::clone(lease),
+                Update::Bell(count) => self.bell = *count,
+                Update::Exit(exit) => self.exit = Some(*exit),
+            }
+        }
+        let rows = self.size.map_or(0, |size| usize::from(size.rows));
+        let end = self.base_row.plus(rows);
+        self.rows.retain(|row, _| (self.base_row..end).contains(row));
+    }
+}

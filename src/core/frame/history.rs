@@ -1,0 +1,193 @@
+//! The rows that scrolled off the screen, by absolute number, bounded in rows and in bytes.
+//!
+//! It is a value whose clones share their rows: a frame carries the history of its moment without
+//! copying it, and readers need neither a lock nor the task that writes. Rows in it never change.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::core::frame::line::Line;
+use crate::core::ids::{RowNumber, Watermark};
+
+/// How many rows share one chunk, the unit that clones copy and that trimming drops.
+const CHUNK_ROWS: usize = 128;
+
+/// What a history may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    pub rows_max: usize,
+    pub bytes_max: usize,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { rows_max: 10_000, bytes_max: 8 * 1024 * 1024 }
+    }
+}
+
+/// A row of history: what it says and the watermark of its last change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryRow {
+    pub line: Arc<Line>,
+    pub changed: Watermark,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    rows: Vec<HistoryRow>,
+    bytes: usize,
+}
+
+/// Rows `first()..end()`, oldest first.
+#[derive(Clone, Debug)]
+pub struct History {
+    chunks: VecDeque<Arc<Chunk>>,
+    first: RowNumber,
+    rows: usize,
+    bytes: usize,
+    limits: HistoryLimits,
+}
+
+impl History {
+    /// An empty history whose first row will be row 0.
+    pub fn new(limits: HistoryLimits) -> Self {
+        Self::starting_at(RowNumber(0), limits)
+    }
+
+    /// An empty history whose first row will be `first`.
+    pub fn starting_at(first: RowNumber, limits: HistoryLimits) -> Self {
+        Self { chunks: VecDeque::new(), first, rows: 0, bytes: 0, limits }
+    }
+
+    /// The oldest row still readable; all before it were trimmed.
+    pub fn first(&self) -> RowNumber {
+        self.first
+    }
+
+    /// The row after the newest one.
+    pub fn end(&self) -> RowNumber {
+        self.first.plus(self.rows)
+    }
+
+    /// How many rows are kept.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether no row is kept.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The memory the rows take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds the row after the newest one and trims whole chunks that no longer fit the limits.
+    pub fn push(&mut self, row: HistoryRow) {
+        let bytes = row.line.bytes();
+        let full = self.chunks.back().is_none_or(|chunk| chunk.rows.len() >= CHUNK_ROWS);
+        if full {
+            self.chunks.push_back(Arc::new(Chunk::default()));
+        }
+        if let Some(open) = self.chunks.back_mut() {
+            let open = Arc::make_mut(open);
+            open.rows.push(row);
+            open.bytes += bytes;
+        }
+        self.rows += 1;
+        self.bytes += bytes;
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.rows > self.limits.rows_max || self.bytes > self.limits.bytes_max {
+            // The newest chunk stays whatever its size, so that a row just pushed can be read.
+            if self.chunks.len() < 2 {
+                return;
+            }
+            let Some(oldest) = self.chunks.pop_front() else { return };
+            self.first = self.first.plus(oldest.rows.len());
+            self.rows -= oldest.rows.len();
+            self.bytes -= oldest.bytes;
+        }
+    }
+
+    /// The row with this number, unless it was trimmed or has not scrolled off yet.
+    pub fn row(&self, number: RowNumber) -> Option<&HistoryRow> {
+        self.range(number, number.plus(1)).next().map(|(_, row)| row)
+    }
+
+    /// The kept rows of `start..end`, in order.
+    pub fn range(
+        &self,
+        start: RowNumber,
+        end: RowNumber,
+    ) -> impl DoubleEndedIterator<Item = (RowNumber, &HistoryRow)> {
+        let start = start.max(self.first);
+        let end = end.min(self.end()).max(start);
+        // Every chunk but the newest is full, so a row's place follows from its number.
+        let indices = (start.0 - self.first.0) as usize..(end.0 - self.first.0) as usize;
+        indices.filter_map(move |index| {
+            let chunk = self.chunks.get(index / CHUNK_ROWS)?;
+            let row = chunk.rows.get(index % CHUNK_ROWS)?;
+            Some((self.first.plus(index), row))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> HistoryRow {
+        let line = Line { text: text.into(), ..Line::default() };
+        HistoryRow { line: Arc::new(line), changed: Watermark(1) }
+    }
+
+    fn history_of(rows: usize, limits: HistoryLimits) -> History {
+        let mut history = History::new(limits);
+        for number in 0..rows {
+            history.push(row(&number.to_string()));
+        }
+        history
+    }
+
+    #[test]
+    fn a_row_keeps_its_number_while_older_ones_are_trimmed() {
+        let limits = HistoryLimits { rows_max: 300, bytes_max: usize::MAX };
+        let history = history_of(1_000, limits);
+        assert!(history.len() <= 300);
+        assert_eq!(history.end(), RowNumber(1_000));
+        for (number, row) in history.range(RowNumber(0), RowNumber(2_000)) {
+            assert_eq!(&*row.line.text, number.to_string());
+        }
+        assert_eq!(history.range(RowNumber(0), RowNumber(2_000)).count(), history.len());
+    }
+
+    #[test]
+    fn bytes_bound_the_history_as_well_as_rows() {
+        let limits = HistoryLimits { rows_max: usize::MAX, bytes_max: 20_000 };
+        let history = history_of(5_000, limits);
+        assert!(history.bytes() <= 20_000, "{}", history.bytes());
+        assert!(history.len() >= CHUNK_ROWS);
+    }
+
+    #[test]
+    fn a_clone_does_not_see_rows_pushed_after_it() {
+        let mut history = history_of(10, HistoryLimits::default());
+        let before = history.clone();
+        history.push(row("late"));
+        assert_eq!(before.end(), RowNumber(10));
+        assert!(before.row(RowNumber(10)).is_none());
+        assert_eq!(&*history.row(RowNumber(10)).expect("pushed").line.text, "late");
+    }
+
+    #[test]
+    fn a_row_out_of_range_is_absent() {
+        let history = history_of(3, HistoryLimits::default());
+        assert!(history.row(RowNumber(3)).is_none());
+        assert_eq!(history.range(RowNumber(2), RowNumber(1)).count(), 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! One row of text with its colours: the compact form that history keeps and deltas compare.
+//!
+//! A line knows neither its row number nor when it changed; whoever holds it does.
+
+use unicode_width::UnicodeWidthChar;
+
+/// A colour as the program asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Color {
+    /// The terminal's own foreground or background.
+    #[default]
+    Default,
+    /// One of the 256 palette colours; 0 to 15 are the named ones.
+    Indexed(u8),
+    /// A colour given by its components.
+    Rgb(u8, u8, u8),
+}
+
+/// Attributes of text, as a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes(pub u16);
+
+impl Attributes {
+    pub const BOLD: Self = Self(1);
+    pub const DIM: Self = Self(1 << 1);
+    pub const ITALIC: Self = Self(1 << 2);
+    pub const UNDERLINE: Self = Self(1 << 3);
+    pub const DOUBLE_UNDERLINE: Self = Self(1 << 4);
+    pub const CURLY_UNDERLINE: Self = Self(1 << 5);
+    pub const INVERSE: Self = Self(1 << 6);
+    pub const CONCEALED: Self = Self(1 << 7);
+    pub const STRIKE: Self = Self(1 << 8);
+
+    /// Every attribute with its word on the wire.
+    pub const NAMES: [(Self, &'static str); 9] = [
+        (Self::BOLD, "bold"),
+        (Self::DIM, "dim"),
+        (Self::ITALIC, "italic"),
+        (Self::UNDERLINE, "underline"),
+        (Self::DOUBLE_UNDERLINE, "double_underline"),
+        (Self::CURLY_UNDERLINE, "curly_underline"),
+        (Self::INVERSE, "inverse"),
+        (Self::CONCEALED, "concealed"),
+        (Self::STRIKE, "strike"),
+    ];
+
+    /// Whether every bit of `other` is set here.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The set with the bits of `other` added.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// How a stretch of text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Style {
+    pub foreground: Color,
+    pub background: Color,
+    pub attributes: Attributes,
+}
+
+/// A stretch of columns in one style; columns outside every run look plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// The first column, from 0.
+    pub column: u16,
+    /// How many columns it covers, at least 1.
+    pub columns: u16,
+    pub style: Style,
+}
+
+/// One row: its text without trailing plain blanks, and the runs that are not plain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Line {
+    pub text: Box<str>,
+    /// In order of columns, without overlap, none plain.
+    pub runs: Box<[Run]>,
+    /// Whether the text goes on in the next row because it reached the edge, not because the
+    /// program ended the line.
+    pub wrapped: bool,
+}
+
+/// One character of a line with the columns it covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glyph<'a> {
+    pub column: u16,
+    /// 1, or 2 for a wide character.
+    pub columns: u16,
+    /// The character with the zero-width marks that follow it.
+    pub text: &'a str,
+}
+
+impl Line {
+    /// The memory this line takes, in bytes, the allocator's own share estimated.
+    pub fn bytes(&self) -> usize {
+        const OVERHEAD: usize = 72;
+        OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>()
+    }
+
+    /// The characters of the text with the columns they stand in.
+    pub fn glyphs(&self) -> Vec<Glyph<'_>> {
+        let mut glyphs: Vec<Glyph<'_>> = Vec::with_capacity(self.text.len());
+        let mut column = 0u16;
+        let mut start = 0;
+        for (at, character) in self.text.char_indices() {
+            let columns = character.width().unwrap_or(0) as u16;
+            let end = at + character.len_utf8();
+            if columns == 0 {
+                if let Some(last) = glyphs.last_mut() {
+                    last.text = &self.text[start..end];
+                }
+                continue;
+            }
+            start = at;
+            glyphs.push(Glyph { column, columns, text: &self.text[at..end] });
+            column += columns;
+        }
+        glyphs
+    }
+
+    /// The style of one column.
+    pub fn style_at(&self, column: u16) -> Style {
+        let covers = |run: &&Run| run.column <= column && column - run.column < run.columns;
+        self.runs.iter().find(covers).map_or_else(Style::default, |run| run.style)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Line {
+        Line { text: text.into(), ..Line::default() }
+    }
+
+    #[test]
+    fn wide_characters_cover_two_columns_and_marks_join_their_character() {
+        let line = line("a漢e\u{301}z");
+        let glyphs: Vec<_> = line.glyphs().iter().map(|g| (g.column, g.columns, g.text)).collect();
+        assert_eq!(glyphs, [(0, 1, "a"), (1, 2, "漢"), (3, 1, "e\u{301}"), (4, 1, "z")]);
+    }
+
+    #[test]
+    fn a_column_outside_every_run_is_plain() {
+        let bold = Style { attributes: Attributes::BOLD, ..Style::default() };
+        let mut line = line("abcd");
+        line.runs = Box::new([Run { column: 1, columns: 2, style: bold }]);
+        assert_eq!(line.style_at(0), Style::default());
+        assert_eq!(line.style_at(2), bold);
+        assert_eq!(line.style_at(3), Style::default());
+    }
+}

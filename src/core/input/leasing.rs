@@ -1,0 +1,150 @@
+//! The verbs of the lease, as callers of the session use them.
+//!
+//! Each goes through here and not straight to the lease, so that whatever becomes of a lease also
+//! becomes of the bytes queued under it. Nothing about leases is decided here.
+
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::ids::ConnectionId;
+use crate::core::input::Input;
+use crate::core::input::error::WriteError;
+use crate::core::input::remember::{Flight, Outcome};
+use crate::core::input::replay::Recall;
+use crate::core::input::request::IdempotencyKey;
+use crate::core::lease::request::{
+    AcquireRequest, Acquired, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
+};
+use crate::core::moment::Moment;
+
+impl Input {
+    /// Asks for the lease, or waits for it.
+    ///
+    /// # Errors
+    /// Why there is none to be had; no lease and no deadline has changed then.
+    pub fn acquire(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: AcquireRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Acquired, WriteError> {
+        self.judge(now);
+        match self.recall(now, caller, key.as_ref()) {
+            Recall::InFlight(Flight::Wait(waiter)) => return Ok(Acquired::Waiting(waiter)),
+            Recall::Done(Outcome::Granted(grant)) => return Ok(Acquired::Granted(grant)),
+            Recall::New => {}
+            Recall::InFlight(Flight::Write(_))
+            | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
+            | Recall::Conflict => return Err(WriteError::KeyReused),
+        }
+        self.check_open(now)?;
+        self.make_room_to_remember(now, caller, key.as_ref())?;
+        let acquired = self.lease.acquire(now, caller, request)?;
+        match (&acquired, key) {
+            (Acquired::Granted(grant), key) => {
+                self.remember(now, caller, key, Outcome::Granted(grant.clone()));
+            }
+            (Acquired::Waiting(waiter), Some(key)) => {
+                self.replays.begin(caller.principal, key, Flight::Wait(*waiter));
+            }
+            (Acquired::Waiting(_), None) => {}
+        }
+        self.follow(now);
+        Ok(acquired)
+    }
+
+    /// Prolongs a lease by name.
+    ///
+    /// # Errors
+    /// Why the caller has none to renew.
+    pub fn renew(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: RenewRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Grant, WriteError> {
+        self.judge(now);
+        match self.recall(now, caller, key.as_ref()) {
+            Recall::Done(Outcome::Granted(grant)) => return Ok(grant),
+            Recall::New => {}
+            Recall::InFlight(_)
+            | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
+            | Recall::Conflict => return Err(WriteError::KeyReused),
+        }
+        self.check_open(now)?;
+        self.make_room_to_remember(now, caller, key.as_ref())?;
+        let grant = self.lease.renew(now, caller, request)?;
+        self.remember(now, caller, key, Outcome::Granted(grant.clone()));
+        self.follow(now);
+        Ok(grant)
+    }
+
+    /// Gives a lease back or hands it on; possible whether or not anybody may write.
+    ///
+    /// # Errors
+    /// Why the caller has none to release.
+    pub fn release(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: ReleaseRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Released, WriteError> {
+        self.judge(now);
+        match self.recall(now, caller, key.as_ref()) {
+            Recall::Done(Outcome::Released(released)) => return Ok(released),
+            Recall::New => {}
+            Recall::InFlight(_)
+            | Recall::Done(Outcome::Written(_) | Outcome::Granted(_))
+            | Recall::Conflict => return Err(WriteError::KeyReused),
+        }
+        self.make_room_to_remember(now, caller, key.as_ref())?;
+        let released = self.lease.release(now, caller, request)?;
+        self.remember(now, caller, key, Outcome::Released(released.clone()));
+        self.follow(now);
+        Ok(released)
+    }
+
+    /// Ends the lease in force, whoever has it; says whether there was one.
+    pub fn preempt(&mut self, now: Moment, by: PrincipalName) -> bool {
+        self.judge(now);
+        let held = self.lease.preempt(now, by);
+        self.follow(now);
+        held
+    }
+
+    /// Takes a caller out of the queue for the lease; says whether it was there. If not, it was
+    /// granted the lease or refused in the meantime.
+    pub fn cancel_wait(&mut self, now: Moment, waiter: WaiterId) -> bool {
+        self.judge(now);
+        self.replays.forget(Flight::Wait(waiter));
+        self.lease.cancel_wait(now, waiter)
+    }
+
+    /// Passes on a lease whose grant found nobody there.
+    pub fn on_undeliverable(&mut self, now: Moment, waiter: WaiterId) {
+        self.judge(now);
+        if let Some(passed_on) = self.lease.on_undeliverable(now, waiter) {
+            self.forget_grant(passed_on);
+        }
+        self.follow(now);
+    }
+
+    /// Notes that a connection closed: its waits are over, and its lease goes the way it was
+    /// acquired with.
+    pub fn on_connection_closed(&mut self, now: Moment, connection: ConnectionId) {
+        self.judge(now);
+        self.lease.on_connection_closed(now, connection);
+        self.follow(now);
+    }
+
+    /// Who has waited and got the lease.
+    pub fn take_grants(&mut self) -> Vec<(WaiterId, Grant)> {
+        std::mem::take(&mut self.grants)
+    }
+
+    /// Who waits no more and got nothing.
+    pub fn take_refusals(&mut self) -> Vec<(WaiterId, WriteError)> {
+        std::mem::take(&mut self.refusals)
+    }
+}

@@ -1,0 +1,771 @@
+//! Random histories of one session, told to the input and to a naive reference at once.
+//!
+//! After every step both must agree on who may write, what waits, and what went out; and each seeded
+//! mistake must make them disagree.
+
+mod reference;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use uuid::Uuid;
+
+use super::*;
+use crate::core::caller::Kind;
+use crate::core::ids::{ConnectionId, TenantId};
+use crate::core::input::model::reference::{
+    After, Bytes, GRACE, KEY, LINE_MAX, MAX_HOLD, OFFER, PRINCIPALS, Reference, TENANT,
+    TENANT_LINE_MAX, TTL_DEFAULT, Take, Verdict, Waiting,
+};
+use crate::core::input::request::{IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::unit::{Piece, Unit};
+use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::request::{
+    AcquireRequest, Acquired, HandOver, OnDisconnect, ReleaseRequest, RenewRequest,
+};
+
+const STEPS_MAX: usize = 200;
+const HISTORIES: u32 = 128;
+/// Every history starts late enough after boot for the reference to look back.
+const BEGIN: u64 = 10_000;
+const FLOOR: Epoch = Epoch(41);
+const ANSWER: &[u8] = b"\x1b[0n";
+
+/// One step of a history.
+#[derive(Clone, Debug)]
+enum Step {
+    Acquire {
+        who: usize,
+        shows: Option<usize>,
+        ttl: Option<u64>,
+        wait: u64,
+        after: Option<After>,
+    },
+    Write {
+        who: usize,
+        shows: Option<usize>,
+        take: Take,
+        keys: usize,
+        named: Option<u8>,
+    },
+    Interrupt {
+        who: usize,
+    },
+    TooLong {
+        who: usize,
+    },
+    Resize {
+        who: usize,
+        shows: Option<usize>,
+        take: Take,
+    },
+    Renew {
+        who: usize,
+        shows: Option<usize>,
+        ttl: Option<u64>,
+    },
+    Release {
+        who: usize,
+        shows: Option<usize>,
+        to: Option<usize>,
+    },
+    Rehearse {
+        who: usize,
+        shows: Option<usize>,
+        take: Take,
+    },
+    Preempt,
+    Disconnect {
+        who: usize,
+    },
+    Cancel {
+        wait: u64,
+    },
+    Undeliverable {
+        wait: u64,
+    },
+    Window {
+        seconds: Option<u64>,
+    },
+    Answer,
+    Drain {
+        bytes: usize,
+    },
+    /// Time passes, and the shell looks when it was told to.
+    Tick {
+        seconds: u64,
+    },
+    /// Time passes while nobody looks.
+    Jump {
+        seconds: u64,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let who = || 0..PRINCIPALS;
+    let shows = || proptest::option::weighted(0.25, 0..PRINCIPALS);
+    let take = || prop_oneof![3 => Just(Take::Held), 1 => Just(Take::Once), 2 => Just(Take::Keep)];
+    let ttl = || proptest::option::of(1..25u64);
+    let after = prop_oneof![Just(After::Nothing), Just(After::Seconds(3)), Just(After::Never)];
+    let step = prop_oneof![
+        6 => (who(), shows(), ttl(), 0..50u64, proptest::option::of(after)).prop_map(
+            |(who, shows, ttl, wait, after)| Step::Acquire { who, shows, ttl, wait, after }
+        ),
+        8 => (who(), shows(), take(), 0..4usize, proptest::option::weighted(0.3, 0..2u8)).prop_map(
+            |(who, shows, take, keys, named)| Step::Write { who, shows, take, keys, named }
+        ),
+        1 => who().prop_map(|who| Step::Interrupt { who }),
+        1 => who().prop_map(|who| Step::TooLong { who }),
+        2 => (who(), shows(), take())
+            .prop_map(|(who, shows, take)| Step::Resize { who, shows, take }),
+        2 => (who(), shows(), ttl()).prop_map(|(who, shows, ttl)| Step::Renew { who, shows, ttl }),
+        3 => (who(), shows(), proptest::option::weighted(0.4, 0..PRINCIPALS))
+            .prop_map(|(who, shows, to)| Step::Release { who, shows, to }),
+        1 => (who(), shows(), take())
+            .prop_map(|(who, shows, take)| Step::Rehearse { who, shows, take }),
+        1 => Just(Step::Preempt),
+        2 => who().prop_map(|who| Step::Disconnect { who }),
+        1 => (0..12u64).prop_map(|wait| Step::Cancel { wait }),
+        1 => (0..12u64).prop_map(|wait| Step::Undeliverable { wait }),
+        1 => proptest::option::weighted(0.8, 0..200u64)
+            .prop_map(|seconds| Step::Window { seconds }),
+        1 => Just(Step::Answer),
+        6 => (1..12usize).prop_map(|bytes| Step::Drain { bytes }),
+        5 => (0..8u64).prop_map(|seconds| Step::Tick { seconds }),
+        2 => (0..60u64).prop_map(|seconds| Step::Jump { seconds }),
+    ];
+    proptest::collection::vec(step, 1..=STEPS_MAX)
+}
+
+/// What is known of one write, by the bytes it was to send.
+#[derive(Debug, Default)]
+struct Story {
+    len: usize,
+    logged: usize,
+    answered: Option<WriteOutcome>,
+    discarded_later: usize,
+}
+
+/// The input and the reference, side by side.
+struct Pair {
+    input: Input,
+    reference: Reference,
+    /// Seconds that have passed since anybody looked.
+    unseen: u64,
+    connections: [u64; PRINCIPALS],
+    fresh: u128,
+    writes: u64,
+    stories: BTreeMap<u64, Story>,
+    /// By principal and name: the write that first had it, and when it was answered.
+    named: BTreeMap<(usize, u8), (u64, Option<u64>)>,
+    last_logged: Option<(Epoch, u64)>,
+    finished: BTreeSet<u64>,
+    newest_epoch: Epoch,
+    in_force: Option<Epoch>,
+    answer_bytes: usize,
+}
+
+type Check = Result<(), TestCaseError>;
+
+impl Pair {
+    fn new() -> Self {
+        let limits = LeaseLimits {
+            max_hold: Duration::from_secs(MAX_HOLD),
+            waiters_max: LINE_MAX,
+            tenant_waiters_max: TENANT_LINE_MAX,
+            ttl_default: Duration::from_secs(TTL_DEFAULT),
+            grace_default: Duration::from_secs(GRACE),
+            offer: Duration::from_secs(OFFER),
+            ..LeaseLimits::default()
+        };
+        let input = Input::new(LeaseManager::new(FLOOR, limits), WriteWindow::Open);
+        let reference =
+            Reference { now: BEGIN, open_until: u64::MAX, epoch: FLOOR.0, ..Reference::default() };
+        Self {
+            input,
+            reference,
+            unseen: 0,
+            connections: [0, 1, 2, 3],
+            fresh: 0,
+            writes: 10,
+            stories: BTreeMap::new(),
+            named: BTreeMap::new(),
+            last_logged: None,
+            finished: BTreeSet::new(),
+            newest_epoch: FLOOR,
+            in_force: None,
+            answer_bytes: 0,
+        }
+    }
+
+    fn now(&self) -> Moment {
+        at(self.reference.now)
+    }
+
+    fn caller(&self, who: usize) -> Caller {
+        Caller {
+            principal: PrincipalId(who as u64),
+            connection: ConnectionId(self.connections[who]),
+            tenant: TenantId::of_uid(TENANT[who] as u32),
+            kind: Kind::Agent,
+            label: Arc::from("model"),
+        }
+    }
+
+    fn fresh(&mut self) -> u128 {
+        self.fresh += 1;
+        self.fresh
+    }
+
+    /// The id that was last given to a principal, or one that nobody was given.
+    fn id_of(&self, shows: Option<usize>) -> Option<u128> {
+        shows.map(|of| self.reference.ids.get(&of).copied().unwrap_or(u128::MAX))
+    }
+
+    fn step(&mut self, step: &Step) -> Check {
+        if let Step::Jump { seconds } = step {
+            self.unseen += seconds;
+            return Ok(());
+        }
+        let unseen = std::mem::take(&mut self.unseen);
+        self.reference.advance(self.reference.now + unseen);
+        match *step {
+            Step::Acquire { who, shows, ttl, wait, after } => {
+                self.acquire(who, shows, ttl, wait, after)?;
+            }
+            Step::Write { who, shows, take, keys, named } => {
+                self.write(who, shows, take, keys, named)?;
+            }
+            Step::Interrupt { who } => self.interrupt(who)?,
+            Step::TooLong { who } => self.write_too_much(who)?,
+            Step::Resize { who, shows, take } => self.resize(who, shows, take)?,
+            Step::Renew { who, shows, ttl } => self.renew(who, shows, ttl)?,
+            Step::Release { who, shows, to } => self.release(who, shows, to)?,
+            Step::Rehearse { who, shows, take } => self.rehearse(who, shows, take)?,
+            Step::Preempt => self.preempt()?,
+            Step::Disconnect { who } => self.disconnect(who),
+            Step::Cancel { wait } => self.cancel(wait)?,
+            Step::Undeliverable { wait } => self.undeliverable(wait),
+            Step::Window { seconds } => self.window(seconds),
+            Step::Answer => {
+                self.input.on_time(self.now());
+                if self.input.answer(ANSWER) {
+                    self.answer_bytes += ANSWER.len();
+                }
+            }
+            Step::Drain { bytes } => self.drain(bytes)?,
+            Step::Tick { seconds } => return self.tick(seconds),
+            Step::Jump { .. } => {}
+        }
+        self.compare()
+    }
+
+    fn acquire(
+        &mut self,
+        who: usize,
+        shows: Option<usize>,
+        ttl: Option<u64>,
+        wait: u64,
+        after: Option<After>,
+    ) -> Check {
+        let (id, fresh, now) = (self.id_of(shows), self.fresh(), self.reference.now);
+        let request = AcquireRequest {
+            fresh: lease_id(fresh),
+            presented: id.map(lease_id),
+            ttl: ttl.map(Duration::from_secs),
+            on_disconnect: after.map(on_disconnect),
+            reason: None,
+            wait_until: Some(at(now + wait)),
+        };
+        let acquired = self.input.acquire(at(now), &self.caller(who), request, None);
+        let reference = &mut self.reference;
+        let open = now < reference.open_until;
+        let held = reference.hold.as_ref().is_some_and(|hold| {
+            let same = TENANT[hold.who] == TENANT[who];
+            id.is_none_or(|id| id == hold.id && same)
+        });
+        if open && reference.use_lease(who, id, Take::Keep, fresh, true) {
+            let hold = reference.hold.as_mut().expect("used");
+            if hold.who == who {
+                hold.ttl = ttl.unwrap_or(hold.ttl);
+                hold.after = after.unwrap_or(hold.after);
+                (hold.once, hold.used) = (false, now);
+            }
+            let epoch = hold.epoch;
+            reference.tidy();
+            prop_assert!(matches!(&acquired, Ok(Acquired::Granted(g)) if g.epoch == Epoch(epoch)));
+            return Ok(());
+        }
+        let of_tenant = reference.line.iter().filter(|w| TENANT[w.who] == TENANT[who]).count();
+        let room = reference.line.len() < LINE_MAX && of_tenant < TENANT_LINE_MAX;
+        if !open || !held || wait == 0 || !room {
+            prop_assert!(acquired.is_err(), "{acquired:?}");
+            return Ok(());
+        }
+        reference.waits += 1;
+        reference.line.push(Waiting {
+            number: reference.waits,
+            who,
+            id: fresh,
+            ttl: ttl.unwrap_or(TTL_DEFAULT),
+            after: after.unwrap_or(After::Seconds(GRACE)),
+            until: now + wait,
+        });
+        prop_assert_eq!(acquired, Ok(Acquired::Waiting(WaiterId(reference.waits))));
+        reference.advance(now);
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        who: usize,
+        shows: Option<usize>,
+        take: Take,
+        keys: usize,
+        named: Option<u8>,
+    ) -> Check {
+        let number = self.next_write();
+        let piece = Piece::Key(vec![mark(number); KEY]);
+        let unit = Unit { pieces: vec![piece; keys] };
+        let key = named.map(|name| IdempotencyKey::new(&name.to_string(), 7).expect("short"));
+        let known = named.and_then(|name| self.named.get(&(who, name)));
+        let fresh_enough = |done: Option<u64>| done.is_none_or(|at| at + 300 > self.reference.now);
+        let first = known.filter(|(_, done)| fresh_enough(*done)).map(|(first, _)| *first);
+        let (id, fresh) = (self.id_of(shows), self.fresh());
+        let answer = self.ask(who, id, take, fresh, number, unit, key);
+        if let Some(first) = first {
+            self.hear()?;
+            let replays = match &answer {
+                Ok(Accepted::InFlight(write)) => *write == WriteId(first),
+                Ok(Accepted::Replayed(outcome)) => self.stories[&first].answered == Some(*outcome),
+                Ok(Accepted::Queued { .. }) | Err(_) => false,
+            };
+            prop_assert!(replays, "a replay has no second effect: {answer:?}");
+            return Ok(());
+        }
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.use_lease(who, id, take, fresh, false);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        if expected {
+            self.follow_write(number, keys * KEY);
+            if let Some(name) = named {
+                self.named.insert((who, name), (number, None));
+            }
+        }
+        self.reference.tidy();
+        Ok(())
+    }
+
+    fn interrupt(&mut self, who: usize) -> Check {
+        let number = self.next_write();
+        let unit = Unit { pieces: vec![Piece::Key(vec![3])] };
+        let answer = self.ask(who, None, Take::Held, 0, number, unit, None);
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.use_lease(who, None, Take::Held, 0, false);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        if expected {
+            self.reference.bytes.iter_mut().for_each(Bytes::cut);
+            self.follow_write(number, 1);
+        }
+        self.reference.tidy();
+        Ok(())
+    }
+
+    fn write_too_much(&mut self, who: usize) -> Check {
+        let number = self.next_write();
+        let unit = Unit { pieces: vec![Piece::Text(vec![0; Input::QUEUE_BYTES_MAX + 1])] };
+        let answer = self.ask(who, None, Take::Held, 0, number, unit, None);
+        prop_assert!(answer.is_err(), "more than may wait is refused");
+        Ok(())
+    }
+
+    fn next_write(&mut self) -> u64 {
+        self.writes += 1;
+        self.writes
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call of the harness, all of it random")]
+    fn ask(
+        &mut self,
+        who: usize,
+        id: Option<u128>,
+        take: Take,
+        fresh: u128,
+        number: u64,
+        unit: Unit,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Accepted, WriteError> {
+        let (presented, take) = (id.map(lease_id), take_rule(take, fresh));
+        let request = WriteRequest { presented, take, unit, write: WriteId(number), key };
+        self.input.write(self.now(), &self.caller(who), request)
+    }
+
+    /// Queues an accepted write in the reference.
+    fn follow_write(&mut self, number: u64, len: usize) {
+        let reference = &mut self.reference;
+        self.stories.insert(number, Story { len, ..Story::default() });
+        reference.bytes.push(Bytes {
+            write: number,
+            epoch: reference.epoch,
+            asked: reference.now,
+            answered: false,
+            len,
+            sent: 0,
+            dead: false,
+        });
+    }
+
+    fn resize(&mut self, who: usize, shows: Option<usize>, take: Take) -> Check {
+        let (id, fresh) = (self.id_of(shows), self.fresh());
+        let rule = take_rule(take, fresh);
+        let answer = self.input.authorize(self.now(), &self.caller(who), id.map(lease_id), rule);
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.use_lease(who, id, take, fresh, false);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        self.reference.tidy();
+        Ok(())
+    }
+
+    fn rehearse(&mut self, who: usize, shows: Option<usize>, take: Take) -> Check {
+        let id = self.id_of(shows);
+        let rule = take_rule(take, u128::MAX - 1);
+        let answer = self.input.would_write(self.now(), &self.caller(who), id.map(lease_id), rule);
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.verdict(who, id, take, false) != Verdict::No;
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        Ok(())
+    }
+
+    fn renew(&mut self, who: usize, shows: Option<usize>, ttl: Option<u64>) -> Check {
+        let id = self.id_of(shows);
+        let request =
+            RenewRequest { presented: id.map(lease_id), ttl: ttl.map(Duration::from_secs) };
+        let answer = self.input.renew(self.now(), &self.caller(who), request, None);
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.use_lease(who, id, Take::Held, 0, false);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        if expected {
+            let hold = self.reference.hold.as_mut().expect("used");
+            hold.ttl = ttl.unwrap_or(hold.ttl);
+        }
+        self.reference.tidy();
+        Ok(())
+    }
+
+    fn release(&mut self, who: usize, shows: Option<usize>, to: Option<usize>) -> Check {
+        let (id, fresh) = (self.id_of(shows), self.fresh());
+        let hand_to = to.map(|to| HandOver { to: self.caller(to).name(), fresh: lease_id(fresh) });
+        let request = ReleaseRequest { presented: id.map(lease_id), hand_to };
+        let answer = self.input.release(self.now(), &self.caller(who), request, None);
+        if self.reference.verdict(who, id, Take::Held, true) != Verdict::No {
+            prop_assert!(answer.is_ok(), "{answer:?}");
+        }
+        self.reference.release(who, id, to.map(|to| (to, fresh)));
+        Ok(())
+    }
+
+    fn preempt(&mut self) -> Check {
+        let by = self.caller(0).name();
+        let ended = self.input.preempt(self.now(), by);
+        prop_assert_eq!(ended, self.reference.hold.is_some());
+        if ended {
+            self.reference.end(false);
+            self.reference.tidy();
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, who: usize) {
+        let (now, connection) = (self.now(), ConnectionId(self.connections[who]));
+        self.input.on_connection_closed(now, connection);
+        self.connections[who] += PRINCIPALS as u64;
+        let reference = &mut self.reference;
+        let gone = reference.line.iter().filter(|w| w.who == who).map(|w| w.number);
+        reference.turned_away.extend(gone);
+        reference.line.retain(|waiting| waiting.who != who);
+        let second = reference.now;
+        for hold in [&mut reference.hold, &mut reference.lapsed].into_iter().flatten() {
+            if hold.who == who && hold.gone.is_none() {
+                hold.gone = Some(second);
+            }
+        }
+        reference.advance(second);
+    }
+
+    fn cancel(&mut self, wait: u64) -> Check {
+        let waited = self.input.cancel_wait(self.now(), WaiterId(wait));
+        let line = &mut self.reference.line;
+        prop_assert_eq!(waited, line.iter().any(|waiting| waiting.number == wait));
+        line.retain(|waiting| waiting.number != wait);
+        Ok(())
+    }
+
+    fn undeliverable(&mut self, wait: u64) {
+        self.input.on_undeliverable(self.now(), WaiterId(wait));
+        if self.reference.hold.as_ref().is_some_and(|hold| hold.waited == Some(wait)) {
+            self.reference.end(false);
+            self.reference.tidy();
+        }
+    }
+
+    fn window(&mut self, seconds: Option<u64>) {
+        let now = self.reference.now;
+        let window = match seconds {
+            None => WriteWindow::Open,
+            Some(0) => WriteWindow::Closed,
+            Some(seconds) => WriteWindow::Until(at(now + seconds)),
+        };
+        self.input.set_window(at(now), window);
+        self.reference.open_until = seconds.map_or(u64::MAX, |seconds| now + seconds);
+        self.reference.advance(now);
+    }
+
+    /// The terminal takes bytes, in portions as it likes.
+    fn drain(&mut self, mut left: usize) -> Check {
+        self.input.on_time(self.now());
+        self.hear()?;
+        while left > 0
+            && let Some(bytes) = self.input.next_bytes()
+        {
+            let taken = bytes.len().min(left);
+            let (bytes, epoch) = (bytes[..taken].to_vec(), self.input.next_epoch());
+            match epoch {
+                Some(epoch) => self.log(epoch, &bytes)?,
+                None => self.log_answer(taken)?,
+            }
+            self.input.on_taken(self.now(), taken);
+            self.hear()?;
+            if epoch.is_some() {
+                self.reference.take(taken);
+            }
+            left -= taken;
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, epoch: Epoch, bytes: &[u8]) -> Check {
+        let front = self.reference.bytes.first();
+        let (write, left) = front.map_or((0, 0), |write| (write.write, write.len - write.sent));
+        prop_assert!(bytes.len() <= left, "a byte went out after the end of its epoch was told");
+        prop_assert_eq!(front.map(|write| write.epoch), Some(epoch.0));
+        let (before, last) = self.last_logged.unwrap_or((FLOOR, 0));
+        prop_assert!(before <= epoch, "the epochs of the log decrease");
+        if last != write {
+            self.finished.insert(last);
+        }
+        prop_assert!(!self.finished.contains(&write), "the bytes of a write are torn apart");
+        let own = |byte: &u8| *byte == mark(write) || *byte == 3;
+        prop_assert!(bytes.iter().all(own));
+        self.last_logged = Some((epoch, write));
+        self.stories.get_mut(&write).expect("queued").logged += bytes.len();
+        Ok(())
+    }
+
+    fn log_answer(&mut self, taken: usize) -> Check {
+        let between = self.reference.bytes.first().is_none_or(|w| w.sent.is_multiple_of(KEY));
+        prop_assert!(between, "an answer splits a key");
+        prop_assert!(taken <= self.answer_bytes);
+        self.answer_bytes -= taken;
+        Ok(())
+    }
+
+    fn tick(&mut self, seconds: u64) -> Check {
+        let from = self.reference.now;
+        self.input.on_time(at(from));
+        self.compare()?;
+        for second in from + 1..=from + seconds {
+            self.reference.advance(second);
+            if self.input.deadline().is_some_and(|deadline| deadline <= at(second)) {
+                self.input.on_time(at(second));
+            }
+            self.compare()?;
+        }
+        Ok(())
+    }
+
+    /// Everything that can be seen must be as the reference says.
+    fn compare(&mut self) -> Check {
+        self.hear()?;
+        let (lease, reference) = (self.input.lease(), &mut self.reference);
+        let hold = reference.hold.as_ref();
+        prop_assert_eq!(lease.epoch(), hold.map(|hold| Epoch(hold.epoch)));
+        let holder = lease.holder().map(|holder| holder.principal.0);
+        prop_assert_eq!(holder, hold.map(|hold| hold.who as u64));
+        let now = at(reference.now);
+        let left = lease.expires_at(now).map(|at| now.until(at));
+        prop_assert_eq!(left, reference.left().map(Duration::from_secs));
+        prop_assert!(left.is_none_or(|left| left <= LeaseLimits::default().ttl_max));
+        prop_assert_eq!(lease.view().waiters, reference.line.len());
+        prop_assert!(reference.line.len() <= LINE_MAX);
+        let waiting: usize = reference.bytes.iter().map(|write| write.len - write.sent).sum();
+        prop_assert_eq!(self.input.queued_bytes(), waiting);
+        prop_assert!(waiting <= Input::QUEUE_BYTES_MAX);
+        prop_assert!(self.answer_bytes <= Input::ANSWER_BYTES_MAX);
+
+        let grants = self.input.take_grants();
+        let mut grants: Vec<_> = grants.iter().map(|(w, grant)| (w.0, grant.epoch.0)).collect();
+        let mut served = std::mem::take(&mut reference.served);
+        // One principal's own waits are answered together, in no order of their own.
+        grants.sort_unstable();
+        served.sort_unstable();
+        prop_assert_eq!(grants, served);
+        let refusals = self.input.take_refusals();
+        let refused: BTreeSet<_> = refusals.iter().map(|(waiter, _)| waiter.0).collect();
+        let turned_away = std::mem::take(&mut reference.turned_away);
+        prop_assert_eq!(refused, turned_away.into_iter().collect());
+        Ok(())
+    }
+
+    /// Takes in what the input has to say, and checks that it makes sense by itself.
+    fn hear(&mut self) -> Check {
+        for Completion { write, outcome } in self.input.take_completions() {
+            let now = self.reference.now;
+            let names = self.named.values_mut().filter(|(first, _)| *first == write.0);
+            names.for_each(|(_, done)| *done = Some(now));
+            let Some(story) = self.stories.get_mut(&write.0) else {
+                return Err(TestCaseError::fail("a refused write was answered"));
+            };
+            prop_assert_eq!(story.answered, None, "a write is answered once");
+            let WriteOutcome { written, discarded, queued } = outcome;
+            prop_assert_eq!(written, story.logged, "what was written is what the log shows");
+            prop_assert_eq!(written + discarded + queued, story.len);
+            story.answered = Some(outcome);
+        }
+        for event in self.input.take_events() {
+            match event {
+                InputEvent::Lease(event) => self.hear_lease(&event)?,
+                InputEvent::Discarded(discarded) => {
+                    let story = self.stories.get_mut(&discarded.write.0).expect("queued");
+                    let queued = story.answered.map_or(0, |outcome| outcome.queued);
+                    story.discarded_later += discarded.bytes;
+                    prop_assert!(story.discarded_later <= queued);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_lease(&mut self, event: &LeaseEvent) -> Check {
+        match &event.change {
+            LeaseChange::Granted => {
+                prop_assert!(self.newest_epoch < event.epoch, "an epoch does not grow");
+                prop_assert_eq!(self.in_force, None, "two leases are in force");
+                (self.newest_epoch, self.in_force) = (event.epoch, Some(event.epoch));
+            }
+            LeaseChange::Revived => {
+                prop_assert_eq!(self.newest_epoch, event.epoch);
+                prop_assert_eq!(self.in_force, None);
+                self.in_force = Some(event.epoch);
+            }
+            LeaseChange::Renewed => prop_assert_eq!(self.in_force, Some(event.epoch)),
+            LeaseChange::Ended(_) => {
+                prop_assert_eq!(self.in_force, Some(event.epoch));
+                self.in_force = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at(second: u64) -> Moment {
+    Moment::from_boot(Duration::from_secs(second))
+}
+
+fn lease_id(number: u128) -> LeaseId {
+    LeaseId(Uuid::from_u128(number))
+}
+
+/// The byte that all keys of a write consist of.
+fn mark(write: u64) -> u8 {
+    u8::try_from(write).expect("a history has fewer writes than bytes have values")
+}
+
+fn on_disconnect(after: After) -> OnDisconnect {
+    match after {
+        After::Nothing => OnDisconnect::Release,
+        After::Seconds(seconds) => OnDisconnect::Grace(Duration::from_secs(seconds)),
+        After::Never => OnDisconnect::Keep,
+    }
+}
+
+fn take_rule(take: Take, fresh: u128) -> TakeRule {
+    match take {
+        Take::Held => TakeRule::HeldOnly,
+        Take::Once => TakeRule::ForThisCall(lease_id(fresh)),
+        Take::Keep => TakeRule::AndKeep(lease_id(fresh), Duration::from_secs(TTL_DEFAULT)),
+    }
+}
+
+fn check(steps: &[Step]) -> Check {
+    let mut pair = Pair::new();
+    steps.iter().try_for_each(|step| pair.step(step))
+}
+
+/// Runs the same random histories every time.
+fn run(max_shrink_iters: u32) -> Result<(), String> {
+    let config = Config {
+        cases: HISTORIES,
+        failure_persistence: None,
+        max_shrink_iters,
+        ..Config::default()
+    };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    runner.run(&steps(), |steps| check(&steps)).map_err(|failure| failure.to_string())
+}
+
+/// Whether the model notices a mistake.
+fn is_noticed(mistake: Mutant) -> bool {
+    mutant::set(Some(mistake));
+    let noticed = std::panic::catch_unwind(|| run(0).is_err());
+    mutant::set(None);
+    noticed.unwrap_or(false)
+}
+
+#[test]
+fn every_history_is_as_the_reference_tells_it() {
+    run(2_000).unwrap();
+}
+
+#[test]
+fn a_write_that_outlives_its_check_is_noticed() {
+    assert!(is_noticed(Mutant::CheckThenWrite));
+}
+
+#[test]
+fn a_failure_that_renews_is_noticed() {
+    assert!(is_noticed(Mutant::RenewOnFailure));
+}
+
+#[test]
+fn a_waiter_that_is_forgotten_is_noticed() {
+    assert!(is_noticed(Mutant::LostWaiter));
+}
+
+#[test]
+fn epochs_that_start_over_are_noticed() {
+    assert!(is_noticed(Mutant::EpochReset));
+}
+
+#[test]
+fn expiry_that_waits_for_a_timer_is_noticed() {
+    assert!(is_noticed(Mutant::ExpiryByTimer));
+}
+
+#[test]
+fn a_lease_that_anybody_may_use_is_noticed() {
+    assert!(is_noticed(Mutant::LeaseNotBoundToPrincipal));
+}
+
+#[test]
+fn a_resize_without_a_lease_is_noticed() {
+    assert!(is_noticed(Mutant::UngatedResize));
+}
+
+#[test]
+fn a_write_while_writing_is_switched_off_is_noticed() {
+    assert!(is_noticed(Mutant::ReadOnlyIgnored));
+}

@@ -1,0 +1,208 @@
+//! A write on its way into the terminal: what has gone out, and where it may be cut.
+//!
+//! It knows nothing of other writes; the queue decides when to cut.
+
+use crate::core::input::unit::{Piece, Unit};
+
+/// What a stretch of bytes is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Key,
+    PasteStart,
+    PasteEnd,
+}
+
+/// A piece, by the place where it ends.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    kind: Kind,
+    start: usize,
+    end: usize,
+}
+
+/// One write and how far it has got.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bytes: Vec<u8>,
+    stretches: Vec<Stretch>,
+    sent: usize,
+}
+
+/// What a cut leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// How many bytes were taken off; what is left completes a key or a character.
+    pub discarded: usize,
+    /// A bracketed paste is left open and must be closed.
+    pub open_paste: bool,
+}
+
+impl Progress {
+    pub(super) fn new(unit: &Unit) -> Self {
+        let mut bytes = Vec::with_capacity(unit.len());
+        let mut stretches = Vec::with_capacity(unit.pieces.len());
+        for piece in &unit.pieces {
+            let start = bytes.len();
+            bytes.extend_from_slice(piece.bytes());
+            stretches.push(Stretch { kind: kind_of(piece), start, end: bytes.len() });
+        }
+        Self { bytes, stretches, sent: 0 }
+    }
+
+    /// What has not gone out yet.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    pub(super) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// Notes that the terminal took this many bytes more.
+    pub(super) fn advance(&mut self, count: usize) {
+        self.sent = (self.sent + count).min(self.bytes.len());
+    }
+
+    /// Whether something else may go out here: between two pieces, and not inside a paste.
+    pub(super) fn may_pause(&self) -> bool {
+        let inside = self.current().is_some_and(|stretch| stretch.start < self.sent);
+        !inside && !self.has_open_paste()
+    }
+
+    /// What is left up to the next place where something else may go out.
+    pub(super) fn rest_until_pause(&self) -> &[u8] {
+        let left = self.stretches.iter().filter(|stretch| stretch.end > self.sent);
+        let mut open = self.has_open_paste();
+        for stretch in left {
+            open = match stretch.kind {
+                Kind::PasteStart => true,
+                Kind::PasteEnd => false,
+                Kind::Text | Kind::Key => open,
+            };
+            if !open {
+                return &self.bytes[self.sent..stretch.end.min(self.bytes.len())];
+            }
+        }
+        self.rest()
+    }
+
+    /// Takes off all that can be left unsent without splitting a key or a character.
+    pub(super) fn cut(&mut self) -> Cut {
+        let end = self.first_harmless_end();
+        let discarded = self.bytes.len() - end;
+        self.bytes.truncate(end);
+        // What is left goes out for certain, so the paste is judged by its end.
+        let sent = std::mem::replace(&mut self.sent, end);
+        let open_paste = self.has_open_paste();
+        self.sent = sent;
+        Cut { discarded, open_paste }
+    }
+
+    /// How many bytes a cut would leave to be sent.
+    pub(super) fn tail(&self) -> usize {
+        self.first_harmless_end() - self.sent
+    }
+
+    /// Takes off all that has not gone out; says how many bytes that were.
+    pub(super) fn drop_rest(&mut self) -> usize {
+        let dropped = self.rest().len();
+        self.bytes.truncate(self.sent);
+        dropped
+    }
+
+    fn current(&self) -> Option<&Stretch> {
+        let index = self.stretches.partition_point(|stretch| stretch.end <= self.sent);
+        self.stretches.get(index)
+    }
+
+    fn has_open_paste(&self) -> bool {
+        let begun = self.stretches.partition_point(|stretch| stretch.start < self.sent);
+        let mark = |stretch: &&Stretch| matches!(stretch.kind, Kind::PasteStart | Kind::PasteEnd);
+        let last = self.stretches[..begun].iter().rev().find(mark);
+        last.is_some_and(|stretch| stretch.kind == Kind::PasteStart)
+    }
+
+    fn first_harmless_end(&self) -> usize {
+        match self.current() {
+            Some(stretch) if stretch.start < self.sent => match stretch.kind {
+                Kind::Text => end_of_character(&self.bytes[..stretch.end], self.sent),
+                Kind::Key | Kind::PasteStart | Kind::PasteEnd => stretch.end,
+            },
+            Some(_) | None => self.sent,
+        }
+    }
+}
+
+fn kind_of(piece: &Piece) -> Kind {
+    match piece {
+        Piece::Text(_) => Kind::Text,
+        Piece::Key(_) => Kind::Key,
+        Piece::PasteStart => Kind::PasteStart,
+        Piece::PasteEnd => Kind::PasteEnd,
+    }
+}
+
+/// The end of the UTF-8 character that `at` lies inside, or `at` itself between two characters and
+/// in bytes that are no UTF-8.
+fn end_of_character(text: &[u8], at: usize) -> usize {
+    const CHARACTER_MAX: usize = 4;
+    let is_inner = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    let earliest = at.saturating_sub(CHARACTER_MAX - 1);
+    let Some(back) = text[earliest..at].iter().rev().position(|byte| !is_inner(byte)) else {
+        return at;
+    };
+    let start = at - 1 - back;
+    let length = match text[start] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    let end = (start + length).min(text.len());
+    let inner = text[at..end.max(at)].iter().take_while(|byte| is_inner(byte)).count();
+    at + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left to send of a text when it is cut after `sent` bytes.
+    fn left_after_cut(text: &[u8], sent: usize) -> Vec<u8> {
+        let mut progress = Progress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
+        progress.advance(sent);
+        progress.cut();
+        progress.rest().to_vec()
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_at_once() {
+        assert_eq!(left_after_cut(b"abc", 1), b"");
+        assert_eq!(left_after_cut("\u{e9}b".as_bytes(), 2), b"");
+    }
+
+    #[test]
+    fn a_character_of_any_length_is_completed() {
+        assert_eq!(left_after_cut("\u{e9}b".as_bytes(), 1), [0xa9]);
+        assert_eq!(left_after_cut("\u{20ac}b".as_bytes(), 1), [0x82, 0xac]);
+        assert_eq!(left_after_cut("\u{1f600}b".as_bytes(), 1), [0x9f, 0x98, 0x80]);
+        assert_eq!(left_after_cut("\u{1f600}b".as_bytes(), 3), [0x80]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_are_cut_anywhere() {
+        assert_eq!(left_after_cut(&[0x80; 8], 2), b"");
+        assert_eq!(left_after_cut(&[0xff, 0x80, 0x80], 1), b"");
+        assert_eq!(left_after_cut(&[0xe2, b'a', b'b'], 1), b"");
+    }
+
+    #[test]
+    fn a_character_that_the_text_itself_breaks_off_ends_with_the_text() {
+        let pieces = vec![Piece::Text(vec![0xe2, 0x82]), Piece::Key(vec![b'k'])];
+        let mut progress = Progress::new(&Unit { pieces });
+        progress.advance(1);
+        assert_eq!(progress.cut(), Cut { discarded: 1, open_paste: false });
+        assert_eq!(progress.rest(), [0x82]);
+    }
+}

@@ -1,0 +1,189 @@
+//! The bytes that wait for the terminal: writes in order, and the terminal's own answers.
+//!
+//! It knows epochs as numbers to compare and nothing of who may write; what it lets go is bounded.
+
+use std::collections::VecDeque;
+
+use crate::core::caller::Caller;
+use crate::core::ids::Epoch;
+use crate::core::input::progress::Progress;
+use crate::core::input::request::{WriteId, WriteOutcome};
+use crate::core::input::unit::Piece;
+use crate::core::lease::request::HoldToken;
+use crate::core::moment::Moment;
+
+/// A caller that waits for the end of its write.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    /// When it is answered even if bytes are left.
+    pub until: Moment,
+    /// Keeps its lease alive meanwhile.
+    pub hold: HoldToken,
+}
+
+/// One write in the queue.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub write: WriteId,
+    pub writer: Caller,
+    pub epoch: Epoch,
+    pub progress: Progress,
+    /// None once the caller has its answer.
+    pub awaited: Option<Awaited>,
+    pub discarded: usize,
+    /// A bracketed paste must be closed after the last byte.
+    pub closes_paste: bool,
+}
+
+impl Queued {
+    pub(super) fn outcome(&self) -> WriteOutcome {
+        let queued = self.progress.rest().len();
+        WriteOutcome { written: self.progress.sent(), discarded: self.discarded, queued }
+    }
+
+    fn is_done(&self) -> bool {
+        self.progress.rest().is_empty()
+    }
+}
+
+/// Whose bytes go out next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Answers,
+    Write,
+    Nobody,
+}
+
+/// Everything that waits for the terminal.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    writes: VecDeque<Queued>,
+    answers: Vec<u8>,
+}
+
+impl Queue {
+    /// How many bytes of writes may wait.
+    pub(super) const BYTES_MAX: usize = 1 << 20;
+    /// How many writes may wait.
+    pub(super) const WRITES_MAX: usize = 256;
+    /// How many bytes of answers may wait.
+    pub(super) const ANSWER_BYTES_MAX: usize = 4 << 10;
+
+    /// How many bytes of writes wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.writes.iter().map(|queued| queued.progress.rest().len()).sum()
+    }
+
+    /// How many would wait if all were cut: only one that has begun leaves anything.
+    pub(super) fn tail(&self) -> usize {
+        self.writes.front().map_or(0, |front| front.progress.tail())
+    }
+
+    pub(super) fn writes(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether a write of this epoch waits.
+    pub(super) fn has_writes_of(&self, epoch: Option<Epoch>) -> bool {
+        self.writes.iter().any(|queued| Some(queued.epoch) == epoch)
+    }
+
+    pub(super) fn push(&mut self, queued: Queued) {
+        self.writes.push_back(queued);
+    }
+
+    /// Queues an answer of the terminal whole, or not at all; says which.
+    pub(super) fn push_answer(&mut self, bytes: &[u8]) -> bool {
+        let fits = self.answers.len() + bytes.len() <= Self::ANSWER_BYTES_MAX;
+        if fits {
+            self.answers.extend_from_slice(bytes);
+        }
+        fits
+    }
+
+    fn turn(&self) -> Turn {
+        match self.writes.front() {
+            Some(front) if !front.progress.may_pause() => Turn::Write,
+            Some(_) | None if !self.answers.is_empty() => Turn::Answers,
+            Some(_) => Turn::Write,
+            None => Turn::Nobody,
+        }
+    }
+
+    pub(super) fn next_bytes(&self) -> Option<&[u8]> {
+        match self.turn() {
+            Turn::Answers => Some(&self.answers),
+            Turn::Write if self.answers.is_empty() => {
+                self.writes.front().map(|front| front.progress.rest())
+            }
+            Turn::Write => self.writes.front().map(|front| front.progress.rest_until_pause()),
+            Turn::Nobody => None,
+        }
+    }
+
+    /// The epoch of the bytes that go out next; none for an answer.
+    pub(super) fn next_epoch(&self) -> Option<Epoch> {
+        match self.turn() {
+            Turn::Write => self.writes.front().map(|front| front.epoch),
+            Turn::Answers | Turn::Nobody => None,
+        }
+    }
+
+    /// Takes off what went out.
+    pub(super) fn on_taken(&mut self, count: usize) {
+        match (self.turn(), self.writes.front_mut()) {
+            (Turn::Answers, _) => {
+                self.answers.drain(..count.min(self.answers.len()));
+            }
+            (Turn::Write, Some(front)) => front.progress.advance(count),
+            (Turn::Write | Turn::Nobody, _) => {}
+        }
+    }
+
+    /// Cuts the writes that `ends` names as short as is harmless, and hands each to `tell` with the
+    /// number of bytes it lost. What is left of one that has begun stays in front.
+    pub(super) fn cut(
+        &mut self,
+        ends: impl Fn(&Queued) -> bool,
+        mut tell: impl FnMut(&Queued, usize),
+    ) {
+        for queued in self.writes.iter_mut().filter(|queued| ends(queued)) {
+            let cut = queued.progress.cut();
+            queued.discarded += cut.discarded;
+            queued.closes_paste |= cut.open_paste;
+            tell(queued, cut.discarded);
+        }
+    }
+
+    /// Takes out the writes of which no byte is left, in order.
+    pub(super) fn take_done(&mut self) -> Vec<Queued> {
+        let (done, left): (VecDeque<_>, _) = self.writes.drain(..).partition(Queued::is_done);
+        self.writes = left;
+        if done.iter().any(|queued| queued.closes_paste) {
+            // Whatever comes next must not be taken for pasted text.
+            self.answers.splice(..0, Piece::PASTE_END.iter().copied());
+        }
+        done.into()
+    }
+
+    /// Takes out the callers that have waited long enough by now; their writes stay.
+    pub(super) fn take_overdue(&mut self, now: Moment) -> Vec<(WriteId, WriteOutcome, Awaited)> {
+        let is_late = |awaited: &mut Awaited| awaited.until <= now;
+        let overdue = self.writes.iter_mut().filter_map(|queued| {
+            let awaited = queued.awaited.take_if(is_late)?;
+            Some((queued.write, queued.outcome(), awaited))
+        });
+        overdue.collect()
+    }
+
+    /// When the next caller has waited long enough.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        self.writes.iter().filter_map(|queued| Some(queued.awaited.as_ref()?.until)).min()
+    }
+
+    /// Takes out everything, as it stands.
+    pub(super) fn take_all(&mut self) -> Vec<Queued> {
+        self.answers.clear();
+        self.writes.drain(..).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! What callers ask to be written, and what they are answered.
+//!
+//! Plain values: they know nothing of the queue, nor of how they look on the wire.
+
+use std::sync::Arc;
+
+use crate::core::caller::Caller;
+use crate::core::ids::LeaseId;
+use crate::core::input::unit::Unit;
+use crate::core::lease::event::LeaseEvent;
+use crate::core::lease::request::{Grant, TakeRule};
+
+/// Names one write, within one session; whoever asks for the write chooses it, never twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteId(pub u64);
+
+/// The name a caller gives to one call, so that asking again has no second effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    text: Arc<str>,
+    fingerprint: u64,
+}
+
+impl IdempotencyKey {
+    /// How many bytes a key may have.
+    pub const LEN_MAX: usize = 128;
+
+    /// The key of a call whose tool and arguments hash to `fingerprint`; none when it is empty or
+    /// too long.
+    pub fn new(text: &str, fingerprint: u64) -> Option<Self> {
+        let fits = (1..=Self::LEN_MAX).contains(&text.len());
+        fits.then(|| Self { text: Arc::from(text), fingerprint })
+    }
+
+    /// Whether both are the same text, be it for different calls.
+    pub fn has_text_of(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// A write as its caller asks for it.
+#[derive(Clone, Debug)]
+pub struct WriteRequest {
+    /// The id of the lease to write with; the one the caller holds when not given.
+    pub presented: Option<LeaseId>,
+    pub take: TakeRule,
+    pub unit: Unit,
+    pub write: WriteId,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// The answer to a write that may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is queued; a completion follows under its name.
+    Queued { write: WriteId, grant: Grant },
+    /// The same call is on its way already; the completion of that write answers both.
+    InFlight(WriteId),
+    /// The same call was made before, with this outcome.
+    Replayed(WriteOutcome),
+}
+
+/// What became of the bytes of a write, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOutcome {
+    /// The terminal took them.
+    pub written: usize,
+    /// They will never be written.
+    pub discarded: usize,
+    /// They wait for the terminal to take them.
+    pub queued: usize,
+}
+
+/// The end of a write, as far as its caller waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    pub write: WriteId,
+    pub outcome: WriteOutcome,
+}
+
+/// Why bytes were discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardCause {
+    /// The lease they were queued under ended.
+    LeaseEnded,
+    /// An interrupt of the holder went past them.
+    Interrupted,
+    /// The session ended.
+    SessionEnded,
+}
+
+/// Bytes that were discarded after their write had been answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    pub writer: Caller,
+    pub write: WriteId,
+    pub bytes: usize,
+    pub cause: DiscardCause,
+}
+
+/// What a writer is to be told with its next call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// How many bytes were discarded since it was last told.
+    pub discarded: usize,
+    /// Why the last of them were.
+    pub cause: DiscardCause,
+}
+
+/// Something that happened to a lease or to what was written under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputEvent {
+    Lease(LeaseEvent),
+    Discarded(Discarded),
+}

@@ -1,0 +1,130 @@
+//! What follows from what has happened: bytes of ended epochs are cut, writes are answered, and
+//! everybody concerned is told.
+//!
+//! It decides nothing about who may write.
+
+use crate::core::input::error::WriteError;
+use crate::core::input::queue::{Awaited, Queued};
+use crate::core::input::remember::{Flight, Outcome};
+use crate::core::input::request::{
+    Completion, DiscardCause, Discarded, InputEvent, WriteId, WriteOutcome,
+};
+use crate::core::input::{Input, WriteWindow};
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::moment::Moment;
+
+impl Input {
+    /// Does what time has done by now, at the moment of a check.
+    pub(super) fn judge(&mut self, now: Moment) {
+        if !self.window.is_open(now) && !mutant::is(Mutant::ReadOnlyIgnored) {
+            let closed_at = self.window.closes_at().unwrap_or(now).min(now);
+            self.pass_time(closed_at);
+            self.window = WriteWindow::Closed;
+            self.lease.end_all(closed_at, EndCause::WritingSwitchedOff);
+        }
+        self.pass_time(now);
+        self.follow(now);
+    }
+
+    fn pass_time(&mut self, now: Moment) {
+        // Writes come first, so that they keep a lease alive no longer than they are waited for.
+        self.answer_overdue(now);
+        self.lease.judge(now);
+    }
+
+    /// Brings everything in line with the lease as it now is.
+    pub(super) fn follow(&mut self, now: Moment) {
+        self.take_from_lease(now);
+        self.cut_ended_epochs();
+        self.finish_done(now);
+        if !self.queue.has_writes_of(self.lease.epoch()) {
+            self.lease.give_back(now);
+        }
+        self.take_from_lease(now);
+    }
+
+    fn take_from_lease(&mut self, now: Moment) {
+        self.events.extend(self.lease.take_events().into_iter().map(InputEvent::Lease));
+        for (waiter, grant) in self.lease.take_grants() {
+            self.replays.finish(now, Flight::Wait(waiter), &Outcome::Granted(grant.clone()));
+            self.grants.push((waiter, grant));
+        }
+        for (waiter, error) in self.lease.take_refusals() {
+            self.replays.forget(Flight::Wait(waiter));
+            self.refusals.push((waiter, refusal(error)));
+        }
+    }
+
+    /// Discards what was queued under a lease that is no longer in force.
+    pub(super) fn cut_ended_epochs(&mut self) {
+        let in_force = self.lease.epoch();
+        if !mutant::is(Mutant::CheckThenWrite) {
+            self.cut(|queued| Some(queued.epoch) != in_force, DiscardCause::LeaseEnded);
+        }
+    }
+
+    /// Cuts these writes short, and tells those writers who have had their answer.
+    pub(super) fn cut(&mut self, ends: impl Fn(&Queued) -> bool, cause: DiscardCause) {
+        let (events, warnings) = (&mut self.events, &mut self.warnings);
+        self.queue.cut(ends, |queued, bytes| {
+            if bytes > 0 && queued.awaited.is_none() {
+                let (writer, write) = (queued.writer.clone(), queued.write);
+                warnings.add(writer.principal, bytes, cause);
+                events.push(InputEvent::Discarded(Discarded { writer, write, bytes, cause }));
+            }
+        });
+    }
+
+    /// Answers and takes out the writes of which no byte is left.
+    pub(super) fn finish_done(&mut self, now: Moment) {
+        for queued in self.queue.take_done() {
+            self.complete(now, queued);
+        }
+    }
+
+    fn answer_overdue(&mut self, now: Moment) {
+        let overdue = self.queue.take_overdue(now);
+        for (write, outcome, awaited) in overdue {
+            self.tell_outcome(now, write, outcome, awaited);
+        }
+    }
+
+    fn complete(&mut self, now: Moment, queued: Queued) {
+        let outcome = queued.outcome();
+        if let Some(awaited) = queued.awaited {
+            self.tell_outcome(now, queued.write, outcome, awaited);
+        }
+    }
+
+    fn tell_outcome(
+        &mut self,
+        now: Moment,
+        write: WriteId,
+        outcome: WriteOutcome,
+        awaited: Awaited,
+    ) {
+        self.completions.push(Completion { write, outcome });
+        self.replays.finish(now, Flight::Write(write), &Outcome::Written(outcome));
+        self.lease.let_go(now.min(awaited.until), awaited.hold);
+    }
+
+    /// Discards all that is queued, even the rest of a key or a character.
+    pub(super) fn discard_everything(&mut self, now: Moment) {
+        self.cut(|_| true, DiscardCause::SessionEnded);
+        for mut queued in self.queue.take_all() {
+            queued.discarded += queued.progress.drop_rest();
+            self.complete(now, queued);
+        }
+    }
+}
+
+fn refusal(error: LeaseError) -> WriteError {
+    if let LeaseError::Lost { cause: EndCause::WritingSwitchedOff } = error {
+        return WriteError::ReadOnly;
+    }
+    if let LeaseError::Lost { cause: EndCause::SessionEnded } = error {
+        return WriteError::SessionEnded;
+    }
+    WriteError::Lease(error)
+}

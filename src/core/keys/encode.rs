@@ -1,0 +1,139 @@
+//! The bytes of a key press, as xterm sends them.
+//!
+//! It decides nothing but spelling; programs that asked for the kitty protocol are served by its
+//! sibling. References: xterm's control sequences, "PC-Style Function Keys" and "VT220-Style
+//! Function Keys"; the VT100 user guide, chapter 3, for control characters and the keypad.
+
+use crate::core::input::unit::Piece;
+use crate::core::keys::modes::InputModes;
+use crate::core::keys::{Key, KeyCode, KeypadKey, Modifiers, NamedKey, kitty, layout};
+
+pub(crate) const ESCAPE: u8 = 0x1b;
+pub(crate) const DELETE: u8 = 0x7f;
+
+/// The bytes of each key, one [`Piece::Key`] per key.
+///
+/// A combination that has no bytes of its own is sent as xterm does, without the modifiers it
+/// cannot express: `C-1` types `1`, `C-Enter` is Enter.
+pub fn encode_keys(keys: &[Key], modes: &InputModes) -> Vec<Piece> {
+    keys.iter().map(|key| Piece::Key(encode_key(*key, modes))).collect()
+}
+
+fn encode_key(key: Key, modes: &InputModes) -> Vec<u8> {
+    if kitty::replaces_legacy(modes.kitty_flags) {
+        return kitty::encode(key, modes.kitty_flags);
+    }
+    match key.code {
+        KeyCode::Char(character) => encode_char(character, key.modifiers),
+        KeyCode::Named(named) => encode_named(named, key.modifiers, modes),
+    }
+}
+
+fn encode_char(character: char, held: Modifiers) -> Vec<u8> {
+    let typed = if held.shift { layout::shifted(character) } else { character };
+    let typed = if held.ctrl { control(typed) } else { typed };
+    let mut bytes = meta(held);
+    bytes.extend_from_slice(typed.encode_utf8(&mut [0; 4]).as_bytes());
+    bytes
+}
+
+/// What Ctrl makes of a character; those it makes nothing of stay as they are.
+fn control(character: char) -> char {
+    let byte = u8::try_from(character).unwrap_or_default();
+    let controlled = match byte {
+        b'@'..=b'~' => byte & 0x1f,
+        b' ' | b'2' => 0,
+        b'3'..=b'7' => byte - b'3' + ESCAPE,
+        b'8' | b'?' => DELETE,
+        b'/' => 0x1f,
+        _ => return character,
+    };
+    char::from(controlled)
+}
+
+fn encode_named(key: NamedKey, held: Modifiers, modes: &InputModes) -> Vec<u8> {
+    match key {
+        NamedKey::Enter if modes.line_feed_new_line => after_meta(held, b"\r\n"),
+        NamedKey::Enter => after_meta(held, b"\r"),
+        NamedKey::Escape => after_meta(held, &[ESCAPE]),
+        NamedKey::Tab if held.shift => after_meta(held, b"\x1b[Z"),
+        NamedKey::Tab => after_meta(held, b"\t"),
+        NamedKey::Backspace if held.ctrl => after_meta(held, b"\x08"),
+        NamedKey::Backspace => after_meta(held, &[DELETE]),
+        NamedKey::Up => cursor('A', held, modes),
+        NamedKey::Down => cursor('B', held, modes),
+        NamedKey::Right => cursor('C', held, modes),
+        NamedKey::Left => cursor('D', held, modes),
+        NamedKey::Home => cursor('H', held, modes),
+        NamedKey::End => cursor('F', held, modes),
+        NamedKey::Insert => tilde(2, held),
+        NamedKey::Delete => tilde(3, held),
+        NamedKey::PageUp => tilde(5, held),
+        NamedKey::PageDown => tilde(6, held),
+        NamedKey::Function(function) => encode_function(function.number(), held),
+        NamedKey::Keypad(keypad) => encode_keypad(keypad, held, modes),
+    }
+}
+
+/// The letter that ends the sequences of F1 to F4, as the PF keys of a VT100 had it.
+pub(crate) fn pf_letter(number: u8) -> Option<char> {
+    (1..=4).contains(&number).then(|| char::from(b'P' + number - 1))
+}
+
+/// The number that stands for F5 to F20 before a tilde; the gaps are those of the VT220 keyboard.
+pub(crate) fn tilde_number(number: u8) -> u8 {
+    let gaps = [5, 10, 14, 16].into_iter().filter(|last| number > *last).count() as u8;
+    number + 10 + gaps
+}
+
+fn encode_function(number: u8, held: Modifiers) -> Vec<u8> {
+    match pf_letter(number) {
+        Some(letter) if held == Modifiers::NONE => format!("\x1bO{letter}").into_bytes(),
+        Some(letter) => modified(letter, held),
+        None => tilde(tilde_number(number), held),
+    }
+}
+
+fn encode_keypad(key: KeypadKey, held: Modifiers, modes: &InputModes) -> Vec<u8> {
+    // DECKPAM names every key of the pad by the character 0x40 above its legend.
+    if modes.application_keypad {
+        return after_meta(held, &[ESCAPE, b'O', key.legend() + 0x40]);
+    }
+    match key.legend() {
+        b'\r' => encode_named(NamedKey::Enter, held, modes),
+        legend => after_meta(held, &[legend]),
+    }
+}
+
+fn cursor(letter: char, held: Modifiers, modes: &InputModes) -> Vec<u8> {
+    match held {
+        Modifiers::NONE if modes.application_cursor => format!("\x1bO{letter}").into_bytes(),
+        Modifiers::NONE => format!("\x1b[{letter}").into_bytes(),
+        held => modified(letter, held),
+    }
+}
+
+fn modified(letter: char, held: Modifiers) -> Vec<u8> {
+    format!("\x1b[1;{}{letter}", held.parameter()).into_bytes()
+}
+
+fn tilde(number: u8, held: Modifiers) -> Vec<u8> {
+    match held {
+        Modifiers::NONE => format!("\x1b[{number}~").into_bytes(),
+        held => format!("\x1b[{number};{}~", held.parameter()).into_bytes(),
+    }
+}
+
+fn after_meta(held: Modifiers, bytes: &[u8]) -> Vec<u8> {
+    let mut prefixed = meta(held);
+    prefixed.extend_from_slice(bytes);
+    prefixed
+}
+
+/// The prefix that stands for Alt.
+fn meta(held: Modifiers) -> Vec<u8> {
+    if held.alt { vec![ESCAPE] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

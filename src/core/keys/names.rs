@@ -1,0 +1,210 @@
+//! The names of keys: one table for the spellings of tmux, of browsers and of X, and the search
+//! for what a misspelt word may have meant.
+//!
+//! It knows nothing of modifiers written as prefixes, nor of bytes.
+
+use crate::core::keys::{FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey};
+
+/// Every key name; case and underscores do not count when a name is looked up.
+pub const NAMES: [(&str, Key); 75] = [
+    ("Enter", named(NamedKey::Enter)),
+    ("Return", named(NamedKey::Enter)),
+    ("Escape", named(NamedKey::Escape)),
+    ("Esc", named(NamedKey::Escape)),
+    ("Tab", named(NamedKey::Tab)),
+    ("BTab", Key { code: KeyCode::Named(NamedKey::Tab), modifiers: Modifiers::SHIFT }),
+    ("BackTab", Key { code: KeyCode::Named(NamedKey::Tab), modifiers: Modifiers::SHIFT }),
+    ("Space", Key { code: KeyCode::Char(' '), modifiers: Modifiers::NONE }),
+    ("BSpace", named(NamedKey::Backspace)),
+    ("Backspace", named(NamedKey::Backspace)),
+    ("BS", named(NamedKey::Backspace)),
+    ("Insert", named(NamedKey::Insert)),
+    ("Ins", named(NamedKey::Insert)),
+    ("IC", named(NamedKey::Insert)),
+    ("Delete", named(NamedKey::Delete)),
+    ("Del", named(NamedKey::Delete)),
+    ("DC", named(NamedKey::Delete)),
+    ("Home", named(NamedKey::Home)),
+    ("End", named(NamedKey::End)),
+    ("PageUp", named(NamedKey::PageUp)),
+    ("PgUp", named(NamedKey::PageUp)),
+    ("PPage", named(NamedKey::PageUp)),
+    ("PageDown", named(NamedKey::PageDown)),
+    ("PgDn", named(NamedKey::PageDown)),
+    ("PgDown", named(NamedKey::PageDown)),
+    ("NPage", named(NamedKey::PageDown)),
+    ("Up", named(NamedKey::Up)),
+    ("Down", named(NamedKey::Down)),
+    ("Left", named(NamedKey::Left)),
+    ("Right", named(NamedKey::Right)),
+    ("ArrowUp", named(NamedKey::Up)),
+    ("ArrowDown", named(NamedKey::Down)),
+    ("ArrowLeft", named(NamedKey::Left)),
+    ("ArrowRight", named(NamedKey::Right)),
+    ("F1", function(1)),
+    ("F2", function(2)),
+    ("F3", function(3)),
+    ("F4", function(4)),
+    ("F5", function(5)),
+    ("F6", function(6)),
+    ("F7", function(7)),
+    ("F8", function(8)),
+    ("F9", function(9)),
+    ("F10", function(10)),
+    ("F11", function(11)),
+    ("F12", function(12)),
+    ("F13", function(13)),
+    ("F14", function(14)),
+    ("F15", function(15)),
+    ("F16", function(16)),
+    ("F17", function(17)),
+    ("F18", function(18)),
+    ("F19", function(19)),
+    ("F20", function(20)),
+    ("KP0", keypad(b'0')),
+    ("KP1", keypad(b'1')),
+    ("KP2", keypad(b'2')),
+    ("KP3", keypad(b'3')),
+    ("KP4", keypad(b'4')),
+    ("KP5", keypad(b'5')),
+    ("KP6", keypad(b'6')),
+    ("KP7", keypad(b'7')),
+    ("KP8", keypad(b'8')),
+    ("KP9", keypad(b'9')),
+    ("KP.", keypad(b'.')),
+    ("KP/", keypad(b'/')),
+    ("KP*", keypad(b'*')),
+    ("KP-", keypad(b'-')),
+    ("KP+", keypad(b'+')),
+    ("KPDecimal", keypad(b'.')),
+    ("KPDivide", keypad(b'/')),
+    ("KPMultiply", keypad(b'*')),
+    ("KPSubtract", keypad(b'-')),
+    ("KPAdd", keypad(b'+')),
+    ("KPEnter", keypad(b'\r')),
+];
+
+/// The words for modifiers.
+pub const MODIFIERS: [(&str, Modifiers); 6] = [
+    ("ctrl", Modifiers::CTRL),
+    ("control", Modifiers::CTRL),
+    ("alt", Modifiers::ALT),
+    ("meta", Modifiers::ALT),
+    ("option", Modifiers::ALT),
+    ("shift", Modifiers::SHIFT),
+];
+
+/// How many names a search for the nearest ones gives.
+const NEAREST_MAX: usize = 3;
+
+/// Words longer than this resemble no key name; it also bounds the work of a search.
+const RESEMBLING_MAX: usize = 16;
+
+const fn named(key: NamedKey) -> Key {
+    Key { code: KeyCode::Named(key), modifiers: Modifiers::NONE }
+}
+
+const fn function(number: u8) -> Key {
+    named(NamedKey::Function(FunctionKey(number)))
+}
+
+const fn keypad(legend: u8) -> Key {
+    named(NamedKey::Keypad(KeypadKey(legend)))
+}
+
+/// The key with this name, or the key that types this one character.
+pub fn lookup(name: &str) -> Option<Key> {
+    let mut characters = name.chars();
+    if let (Some(character), None) = (characters.next(), characters.next()) {
+        return Key::character(character, Modifiers::NONE).ok();
+    }
+    let same = |spelling: &str| {
+        let plain = name.bytes().filter(|byte| *byte != b'_');
+        plain
+            .map(|byte| byte.to_ascii_lowercase())
+            .eq(spelling.bytes().map(|byte| byte.to_ascii_lowercase()))
+    };
+    NAMES.iter().find(|(spelling, _)| same(spelling)).map(|(_, key)| *key)
+}
+
+/// The names that resemble this word, the nearest first; none when nothing does.
+pub fn nearest(word: &str) -> Vec<&'static str> {
+    nearest_of(word, NAMES.iter().map(|(name, _)| *name))
+}
+
+/// The words for modifiers that resemble this word, the nearest first.
+pub fn nearest_modifier(word: &str) -> Vec<&'static str> {
+    nearest_of(word, MODIFIERS.iter().map(|(name, _)| *name))
+}
+
+/// The names of the key whose byte this control character is.
+pub fn of_control(character: char) -> Vec<&'static str> {
+    match character {
+        '\r' | '\n' => vec!["Enter"],
+        '\t' => vec!["Tab"],
+        '\x1b' => vec!["Escape"],
+        '\x08' | '\x7f' => vec!["BSpace"],
+        _ => Vec::new(),
+    }
+}
+
+fn nearest_of(word: &str, names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let word: Vec<char> = word.chars().take(RESEMBLING_MAX + 1).collect();
+    if word.len() > RESEMBLING_MAX {
+        return Vec::new();
+    }
+    let mut near: Vec<(usize, &str)> = names
+        .map(|name| (distance(&word, name), name))
+        .filter(|(distance, name)| *distance <= name.len().max(word.len()).div_ceil(3))
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().take(NEAREST_MAX).map(|(_, name)| name).collect()
+}
+
+/// How many insertions, deletions, replacements and swaps of neighbours lead from one to the other,
+/// case apart.
+fn distance(word: &[char], name: &str) -> usize {
+    let name: Vec<char> = name.chars().collect();
+    let mut rows = vec![(0..=name.len()).collect::<Vec<usize>>()];
+    for (at, letter) in word.iter().enumerate() {
+        let mut row = vec![at + 1];
+        for (column, other) in name.iter().enumerate() {
+            let differs = usize::from(!letter.eq_ignore_ascii_case(other));
+            let mut best = (rows[at][column] + differs).min(rows[at][column + 1] + 1);
+            best = best.min(row[column] + 1);
+            let swapped = at > 0
+                && column > 0
+                && letter.eq_ignore_ascii_case(&name[column - 1])
+                && word[at - 1].eq_ignore_ascii_case(other);
+            if swapped {
+                best = best.min(rows[at - 1][column - 1] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[word.len()][name.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spelling_stands_for_two_keys() {
+        for (name, key) in NAMES {
+            assert_eq!(lookup(name), Some(key), "{name}");
+            assert_eq!(lookup(&name.to_lowercase()), Some(key), "{name}");
+            assert_eq!(lookup(&name.to_uppercase()), Some(key), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_swap_of_neighbours_is_one_mistake() {
+        let distance_of = |word: &str, name| distance(&word.chars().collect::<Vec<_>>(), name);
+        assert_eq!(distance_of("Entre", "enter"), 1);
+        assert_eq!(distance_of("", "Up"), 2);
+        assert_eq!(distance_of("Escape", "Escape"), 0);
+        assert_eq!(distance_of("kitten", "sitting"), 3);
+    }
+}

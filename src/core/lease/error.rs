@@ -1,0 +1,104 @@
+//! Why a lease is refused, and how one ended.
+//!
+//! It knows nothing of error codes or hints; each variant carries what somebody would want to be
+//! told, and never what would help to take a lease from its holder.
+
+use std::time::Duration;
+
+use crate::core::caller::{Kind, PrincipalName};
+
+/// How a lease ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndCause {
+    /// Its holder gave it back.
+    Released,
+    /// Its time ran out.
+    Expired,
+    /// Others waited, and it had lasted as long as one holding may then last.
+    HeldTooLong,
+    /// Its holder's connection closed and did not come back in time.
+    Disconnected,
+    /// Nobody was there any more to receive it.
+    Undeliverable,
+    /// An operator ended it.
+    Preempted { by: PrincipalName },
+    /// It went over to somebody else: handed on, or taken along to a new connection.
+    HandedOver { to: PrincipalName },
+    /// Writing was switched off.
+    WritingSwitchedOff,
+    /// The session ended.
+    SessionEnded,
+}
+
+impl EndCause {
+    /// The word for it on the wire.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Expired => "expired",
+            Self::HeldTooLong => "held_too_long",
+            Self::Disconnected => "disconnected",
+            Self::Undeliverable => "undeliverable",
+            Self::Preempted { .. } => "preempted",
+            Self::HandedOver { .. } => "handed_over",
+            Self::WritingSwitchedOff => "writing_switched_off",
+            Self::SessionEnded => "session_ended",
+        }
+    }
+
+    /// Who ended it or has it now, where the cause names anybody.
+    pub fn by(&self) -> Option<&PrincipalName> {
+        match self {
+            Self::Preempted { by } => Some(by),
+            Self::HandedOver { to } => Some(to),
+            Self::Released
+            | Self::Expired
+            | Self::HeldTooLong
+            | Self::Disconnected
+            | Self::Undeliverable
+            | Self::WritingSwitchedOff
+            | Self::SessionEnded => None,
+        }
+    }
+}
+
+/// Why somebody may not write, or does not get the lease.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseError {
+    /// The session is free, and the call needs a lease.
+    #[error("writing needs a lease, and nobody holds one")]
+    Required,
+    /// Somebody else holds the lease.
+    #[error("the lease is held by {by}")]
+    Held {
+        by: PrincipalName,
+        kind: Kind,
+        /// When it ends unless its holder goes on using it.
+        expires_in: Duration,
+        /// When it ends even so, once somebody waits for it.
+        at_most: Duration,
+        /// How many wait already.
+        waiters: usize,
+    },
+    /// The caller has handed the lease on, and it may still come back.
+    #[error("the lease is offered to {to}")]
+    Offered { to: PrincipalName },
+    /// The caller's lease has ended.
+    #[error("the lease has ended: {}", .cause.as_str())]
+    Lost { cause: EndCause },
+    /// The id is from before a restart of the daemon, or its end was too long ago to be known.
+    #[error("the lease id is no longer known")]
+    Superseded,
+    /// The id belongs to another tenant; to the caller, the session does not exist.
+    #[error("no such session")]
+    OtherTenant,
+    /// As many wait as may.
+    #[error("{waiters_max} callers wait for the lease, and no more may")]
+    QueueFull { waiters_max: usize },
+    /// The caller asked for a time out of bounds.
+    #[error("a lease lasts from {min:?} to {max:?}")]
+    TtlOutOfBounds { min: Duration, max: Duration },
+    /// The waiter's own connection closed.
+    #[error("the wait for the lease was given up")]
+    WaitGivenUp,
+}

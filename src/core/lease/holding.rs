@@ -1,0 +1,139 @@
+//! One holding of a lease: who has it, until when, and what would end it.
+//!
+//! It knows nothing of other callers; the manager grants it and judges it at the moment of a check.
+
+use std::time::Duration;
+
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::ids::{Epoch, LeaseId};
+use crate::core::lease::error::EndCause;
+use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::request::{Grant, OnDisconnect, WaiterId};
+use crate::core::lease::terms::Span;
+use crate::core::moment::Moment;
+
+/// Whether the connection that a lease hangs on lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Here,
+    /// It closed, and the lease ends at `until` if it is to end at all.
+    Gone {
+        until: Option<Moment>,
+    },
+}
+
+/// A lease on its way to somebody.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    pub to: PrincipalName,
+    pub fresh: LeaseId,
+    pub until: Moment,
+    /// What was left of the holder's time, which stands still meanwhile.
+    pub remaining: Duration,
+}
+
+/// What time does to a holding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Ends(EndCause),
+    /// Nobody took the offer up, and the lease returns to its holder.
+    OfferReturns,
+}
+
+/// One holding.
+#[derive(Clone, Debug)]
+pub(super) struct Holding {
+    pub id: LeaseId,
+    pub holder: Caller,
+    pub epoch: Epoch,
+    pub ttl: Duration,
+    pub granted_at: Moment,
+    pub expires_at: Moment,
+    pub on_disconnect: OnDisconnect,
+    pub presence: Presence,
+    pub span: Span,
+    pub reason: Option<Box<str>>,
+    pub offer: Option<Offer>,
+    /// The waiter this was granted to, if its holder had to wait.
+    pub waited_as: Option<WaiterId>,
+    /// Tells this stretch of holding from an earlier one of the same epoch.
+    pub stint: u64,
+    /// How many calls in flight keep it from expiring.
+    pub calls_in_flight: usize,
+}
+
+impl Holding {
+    /// Counts the time to live from now.
+    pub(super) fn renew(&mut self, now: Moment) {
+        self.expires_at = now + self.ttl;
+    }
+
+    /// Follows the holder to the connection it is on now, if the old one closed.
+    pub(super) fn follow(&mut self, caller: &Caller) {
+        let same = self.holder.principal == caller.principal;
+        if same && self.presence != Presence::Here {
+            self.holder = caller.clone();
+            self.presence = Presence::Here;
+        }
+    }
+
+    /// Notes that the connection closed.
+    pub(super) fn on_disconnect(&mut self, now: Moment) {
+        let until = match self.on_disconnect {
+            OnDisconnect::Release => Some(now),
+            OnDisconnect::Grace(grace) => Some(now + grace),
+            OnDisconnect::Keep => None,
+        };
+        self.presence = Presence::Gone { until };
+    }
+
+    /// Whether the lease is on its way to this caller.
+    pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
+        let offered =
+            self.offer.as_ref().is_some_and(|offer| offer.to.principal == caller.principal);
+        offered && self.holder.tenant == caller.tenant
+    }
+
+    /// Ends an offer that nobody took up.
+    pub(super) fn take_back(&mut self, at: Moment) {
+        if let Some(offer) = self.offer.take() {
+            self.expires_at = at + offer.remaining;
+        }
+    }
+
+    /// How much time is left unless it is renewed.
+    pub(super) fn remaining(&self, now: Moment) -> Duration {
+        match &self.offer {
+            Some(offer) => offer.remaining,
+            None if self.calls_in_flight > 0 => self.ttl,
+            None => now.until(self.expires_at),
+        }
+    }
+
+    /// What time does to it next, and when. `most` is when it must end even if it is used.
+    pub(super) fn due(&self, most: Option<Moment>) -> Option<(Moment, Due)> {
+        let too_long = most.map(|at| (at, Due::Ends(EndCause::HeldTooLong)));
+        if let Some(offer) = &self.offer {
+            let returns = Some((offer.until, Due::OfferReturns));
+            return [too_long, returns].into_iter().flatten().min_by_key(|(at, _)| *at);
+        }
+        let idle = self.calls_in_flight == 0;
+        let expires = idle.then_some((self.expires_at, Due::Ends(EndCause::Expired)));
+        let left = match self.presence {
+            Presence::Here => None,
+            Presence::Gone { until } => until.map(|at| (at, Due::Ends(EndCause::Disconnected))),
+        };
+        [expires, left, too_long].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// The holding as its holder is told of it.
+    pub(super) fn grant(&self, now: Moment, revived: bool) -> Grant {
+        let expires_at = now + self.remaining(now);
+        Grant { lease: self.id, epoch: self.epoch, ttl: self.ttl, expires_at, revived }
+    }
+
+    /// Something that happened to it.
+    pub(super) fn event(&self, change: LeaseChange) -> LeaseEvent {
+        LeaseEvent { holder: self.holder.clone(), epoch: self.epoch, change }
+    }
+}

@@ -1,0 +1,48 @@
+//! Bugs that can be switched on, each a mistake that comparable systems made.
+//!
+//! The model test must notice every one of them; outside tests none can be on, and the compiler
+//! drops the questions.
+
+/// A mistake to make on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// The check stands beside the write: bytes that passed it go out after the lease ended.
+    CheckThenWrite,
+    /// A call that fails renews all the same.
+    RenewOnFailure,
+    /// A release forgets those who wait.
+    LostWaiter,
+    /// Epochs start over whenever the session is free.
+    EpochReset,
+    /// Expiry is left to timers instead of being judged by the clock at the check.
+    ExpiryByTimer,
+    /// Whoever asks is taken for the holder.
+    LeaseNotBoundToPrincipal,
+    /// What sends no bytes needs no lease.
+    UngatedResize,
+    /// Whether writing is switched on is not asked.
+    ReadOnlyIgnored,
+}
+
+#[cfg(test)]
+thread_local! {
+    static ON: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this mistake is to be made.
+#[cfg(test)]
+pub(crate) fn is(mutant: Mutant) -> bool {
+    ON.get() == Some(mutant)
+}
+
+/// Whether this mistake is to be made.
+#[cfg(not(test))]
+pub(crate) const fn is(_: Mutant) -> bool {
+    false
+}
+
+/// Makes this mistake on this thread from now on, or none.
+#[cfg(test)]
+pub(crate) fn set(mutant: Option<Mutant>) {
+    ON.set(mutant);
+}

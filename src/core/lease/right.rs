@@ -1,0 +1,158 @@
+//! Who may write: the one decision on which every path to a terminal rests.
+//!
+//! It decides and changes nothing, so that a call which then fails for another reason has left no
+//! trace, and a rehearsal gives the very answer that the call would get.
+
+use crate::core::caller::Caller;
+use crate::core::ids::LeaseId;
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::holding::{Holding, Presence};
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::lease::request::OnDisconnect;
+use crate::core::lease::terms::{Span, Terms};
+use crate::core::lease::{LeaseManager, State};
+use crate::core::moment::Moment;
+
+/// A right to write that was found, and what must happen to the lease when it is used.
+///
+/// It holds for the moment it was found at and must be used with nothing in between.
+#[derive(Clone, Debug)]
+#[must_use]
+pub(crate) struct Right(pub(super) How);
+
+/// What using a right does to the lease.
+#[derive(Clone, Debug)]
+pub(super) enum How {
+    /// The lease in force is used.
+    Use,
+    /// An expired lease goes on.
+    Revive,
+    /// The lease moves to the caller, since its holder's connection is gone.
+    Move,
+    /// The caller takes up what it was offered.
+    TakeUp(Terms),
+    /// The session is free and the caller takes the lease.
+    Take(Terms),
+}
+
+impl Right {
+    /// Whether bytes queued under the lease in force stay valid.
+    pub(crate) fn keeps_epoch(&self) -> bool {
+        matches!(self.0, How::Use)
+    }
+}
+
+impl LeaseManager {
+    /// Finds out by which right a caller may write; `terms` are those on which it would take a free
+    /// lease, if it would.
+    pub(super) fn right(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        terms: Option<Terms>,
+    ) -> Result<Right, LeaseError> {
+        let how = match presented {
+            Some(id) => self.right_by_key(now, caller, id),
+            None => self.right_by_name(now, caller, terms),
+        };
+        how.map(Right)
+    }
+
+    fn right_by_name(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        terms: Option<Terms>,
+    ) -> Result<How, LeaseError> {
+        let lost = self.ended.lost_by(caller.principal);
+        let lost = lost.map(|cause| LeaseError::Lost { cause: cause.clone() });
+        match (&self.state, terms) {
+            (State::Held(held), terms) if held.is_offered_to(caller) => self.take_up(held, terms),
+            (State::Held(held), _) if holds(held, caller) => use_unless_offered(held),
+            (State::Held(held), Some(_)) => Err(self.held_by(held, now)),
+            (State::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
+            (State::Lapsed(lapsed), _) if holds(lapsed, caller) => Ok(How::Revive),
+            (State::Lapsed(_) | State::Free, Some(terms)) => Ok(How::Take(terms)),
+            (State::Lapsed(_) | State::Free, None) => Err(lost.unwrap_or(LeaseError::Required)),
+        }
+    }
+
+    fn right_by_key(&self, now: Moment, caller: &Caller, id: LeaseId) -> Result<How, LeaseError> {
+        match &self.state {
+            State::Held(held) if held.id == id => self.right_to_held(now, caller, held),
+            State::Lapsed(lapsed) if lapsed.id == id => right_to_lapsed(caller, lapsed),
+            State::Held(_) | State::Lapsed(_) | State::Free => match self.ended.find(id) {
+                Some(ended) if ended.tenant != caller.tenant => Err(LeaseError::OtherTenant),
+                Some(ended) => Err(LeaseError::Lost { cause: ended.cause.clone() }),
+                None => Err(LeaseError::Superseded),
+            },
+        }
+    }
+
+    fn right_to_held(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        held: &Holding,
+    ) -> Result<How, LeaseError> {
+        if held.holder.tenant != caller.tenant {
+            return Err(LeaseError::OtherTenant);
+        }
+        if held.is_offered_to(caller) {
+            return self.take_up(held, None);
+        }
+        if holds(held, caller) || held.on_disconnect == OnDisconnect::Keep && is_here(held) {
+            return use_unless_offered(held);
+        }
+        if is_here(held) {
+            return Err(self.held_by(held, now));
+        }
+        use_unless_offered(held).map(|_| How::Move)
+    }
+
+    fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<How, LeaseError> {
+        let fresh = held.offer.as_ref().map_or(held.id, |offer| offer.fresh);
+        let terms = terms.unwrap_or_else(|| self.default_terms(fresh));
+        Ok(How::TakeUp(Terms { fresh, span: Span::Kept, ..terms }))
+    }
+
+    /// Says who holds the lease, to somebody who would have liked it.
+    pub(super) fn held_by(&self, held: &Holding, now: Moment) -> LeaseError {
+        LeaseError::Held {
+            by: held.holder.name(),
+            kind: held.holder.kind,
+            expires_in: held.remaining(now),
+            at_most: now.until(held.granted_at + self.limits.max_hold),
+            waiters: self.waiters.len(),
+        }
+    }
+}
+
+fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<How, LeaseError> {
+    if lapsed.holder.tenant != caller.tenant {
+        return Err(LeaseError::OtherTenant);
+    }
+    if holds(lapsed, caller) {
+        return Ok(How::Revive);
+    }
+    if is_here(lapsed) {
+        return Err(LeaseError::Lost { cause: EndCause::Expired });
+    }
+    Ok(How::Move)
+}
+
+fn use_unless_offered(held: &Holding) -> Result<How, LeaseError> {
+    match &held.offer {
+        Some(offer) => Err(LeaseError::Offered { to: offer.to.clone() }),
+        None => Ok(How::Use),
+    }
+}
+
+fn holds(holding: &Holding, caller: &Caller) -> bool {
+    holding.holder.principal == caller.principal || mutant::is(Mutant::LeaseNotBoundToPrincipal)
+}
+
+fn is_here(holding: &Holding) -> bool {
+    holding.presence == Presence::Here
+}

@@ -1,0 +1,232 @@
+//! How a lease changes hands: the steps from which every grant and every end is made.
+//!
+//! They ask nobody's permission; that was decided before. Each step leaves its events behind.
+
+use crate::core::caller::Caller;
+use crate::core::ids::Epoch;
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::event::LeaseChange;
+use crate::core::lease::holding::{Due, Holding, Offer, Presence};
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::lease::request::{Grant, HandOver, Released, WaiterId};
+use crate::core::lease::right::{How, Right};
+use crate::core::lease::terms::Terms;
+use crate::core::lease::waiters::Waiter;
+use crate::core::lease::{LeaseManager, State};
+use crate::core::moment::Moment;
+
+impl LeaseManager {
+    /// Uses a right that was just found: the lease is taken, revived, moved or renewed.
+    pub(crate) fn exercise(&mut self, now: Moment, caller: &Caller, right: Right) -> Grant {
+        match right.0 {
+            How::Use => self.use_held(now, caller),
+            How::Revive => self.revive(now, caller),
+            How::Move => self.move_to(now, caller),
+            How::Take(terms) => self.start(now, caller.clone(), terms, None),
+            How::TakeUp(terms) => {
+                self.finish(EndCause::HandedOver { to: caller.name() });
+                self.start(now, caller.clone(), terms, None)
+            }
+        }
+    }
+
+    fn use_held(&mut self, now: Moment, caller: &Caller) -> Grant {
+        let held = self.in_force();
+        held.renew(now);
+        held.follow(caller);
+        held.grant(now, false)
+    }
+
+    fn revive(&mut self, now: Moment, caller: &Caller) -> Grant {
+        let mut holding = self.take_known();
+        holding.follow(caller);
+        holding.renew(now);
+        holding.granted_at = now;
+        self.put_in_force(now, holding, LeaseChange::Revived)
+    }
+
+    fn move_to(&mut self, now: Moment, caller: &Caller) -> Grant {
+        let cause = EndCause::HandedOver { to: caller.name() };
+        let was_held = self.held().map(|held| held.event(LeaseChange::Ended(cause)));
+        self.events.extend(was_held.clone());
+        let mut holding = self.take_known();
+        self.epoch = self.epoch.next();
+        holding.epoch = self.epoch;
+        holding.holder = caller.clone();
+        holding.presence = Presence::Here;
+        holding.waited_as = None;
+        holding.renew(now);
+        if was_held.is_none() {
+            holding.granted_at = now;
+        }
+        self.put_in_force(now, holding, LeaseChange::Granted)
+    }
+
+    /// Takes out the lease to which a right was just found, in force or expired.
+    fn take_known(&mut self) -> Holding {
+        match std::mem::take(&mut self.state) {
+            State::Held(holding) | State::Lapsed(holding) => Some(holding),
+            State::Free => None,
+        }
+        .expect("a right is used at the moment it was found")
+    }
+
+    /// Grants the lease of a session that nobody holds.
+    fn start(
+        &mut self,
+        now: Moment,
+        holder: Caller,
+        terms: Terms,
+        waited_as: Option<WaiterId>,
+    ) -> Grant {
+        self.forget_lapsed(EndCause::Expired);
+        let resets = mutant::is(Mutant::EpochReset) && self.waiters.is_empty();
+        self.epoch = if resets { Epoch::default() } else { self.epoch.next() };
+        let Terms { fresh, ttl, on_disconnect, reason, span } = terms;
+        let holding = Holding {
+            id: fresh,
+            holder,
+            epoch: self.epoch,
+            ttl,
+            granted_at: now,
+            expires_at: now + ttl,
+            on_disconnect,
+            presence: Presence::Here,
+            span,
+            reason,
+            offer: None,
+            waited_as,
+            stint: 0,
+            calls_in_flight: 0,
+        };
+        self.put_in_force(now, holding, LeaseChange::Granted)
+    }
+
+    fn put_in_force(&mut self, now: Moment, mut holding: Holding, change: LeaseChange) -> Grant {
+        self.stints += 1;
+        holding.stint = self.stints;
+        holding.calls_in_flight = 0;
+        let revived = change == LeaseChange::Revived;
+        let grant = holding.grant(now, revived);
+        self.events.push(holding.event(change));
+        // A principal that waited more than once has what it waited for each time.
+        for waiter in self.waiters.take_of_principal(holding.holder.principal) {
+            self.grants.push((waiter.id, grant.clone()));
+        }
+        self.state = State::Held(holding);
+        grant
+    }
+
+    /// Ends the lease in force and lets the next caller have it.
+    pub(super) fn end(&mut self, now: Moment, cause: EndCause) {
+        let forgets = mutant::is(Mutant::LostWaiter) && cause == EndCause::Released;
+        self.finish(cause);
+        if !forgets && let Some(waiter) = self.waiters.take_next() {
+            self.grant_to(now, waiter);
+        }
+    }
+
+    fn grant_to(&mut self, now: Moment, waiter: Waiter) {
+        let grant = self.start(now, waiter.caller, waiter.terms, Some(waiter.id));
+        self.grants.push((waiter.id, grant));
+    }
+
+    /// Ends the lease in force, with nobody next.
+    pub(super) fn finish(&mut self, cause: EndCause) {
+        let Some(holding) = self.take_held() else { return };
+        self.events.push(holding.event(LeaseChange::Ended(cause.clone())));
+        if cause == EndCause::Expired {
+            self.state = State::Lapsed(holding);
+        } else {
+            self.ended.remember(holding, cause);
+        }
+    }
+
+    fn take_held(&mut self) -> Option<Holding> {
+        match std::mem::take(&mut self.state) {
+            State::Held(held) => Some(held),
+            other @ (State::Free | State::Lapsed(_)) => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Makes sure that an expired lease does not come back; says whether there was one.
+    pub(super) fn forget_lapsed(&mut self, cause: EndCause) -> bool {
+        match std::mem::take(&mut self.state) {
+            State::Lapsed(lapsed) => {
+                self.ended.remember(lapsed, cause);
+                true
+            }
+            other @ (State::Free | State::Held(_)) => {
+                self.state = other;
+                false
+            }
+        }
+    }
+
+    /// Hands the lease in force to somebody: at once if it waits, else as an offer.
+    pub(super) fn hand_over(&mut self, now: Moment, target: HandOver) -> Released {
+        let offer_for = self.limits.offer;
+        let held = self.in_force();
+        let tenant = held.holder.tenant.clone();
+        let (until, remaining) = (now + offer_for, held.remaining(now));
+        match self.waiters.take_first_of(target.to.principal, &tenant) {
+            Some(waiter) => {
+                self.finish(EndCause::HandedOver { to: target.to });
+                self.grant_to(now, waiter);
+                Released::HandedOver
+            }
+            None => {
+                let HandOver { to, fresh } = target;
+                self.in_force().offer = Some(Offer { to, fresh, until, remaining });
+                Released::Offered { until }
+            }
+        }
+    }
+
+    /// Does what time has done by now, in the order in which it came due.
+    pub(super) fn settle(&mut self, now: Moment) {
+        loop {
+            let wait = self.waiters.deadline().filter(|at| *at <= now);
+            let due = self.due().filter(|(at, _)| *at <= now);
+            match (due, wait) {
+                (Some((at, due)), wait) if wait.is_none_or(|wait| at <= wait) => {
+                    self.on_due(now, at, due);
+                }
+                (_, Some(wait)) => self.refuse_waits_over(now, wait),
+                (_, None) => return,
+            }
+        }
+    }
+
+    fn on_due(&mut self, now: Moment, at: Moment, due: Due) {
+        match (due, &mut self.state) {
+            (Due::OfferReturns, State::Held(held)) => held.take_back(at),
+            (Due::OfferReturns, State::Free | State::Lapsed(_)) => {}
+            (Due::Ends(cause), _) => self.end(now, cause),
+        }
+    }
+
+    fn refuse_waits_over(&mut self, now: Moment, wait: Moment) {
+        for waiter in self.waiters.take_over_by(wait) {
+            let error = match &self.state {
+                State::Held(held) => self.held_by(held, now),
+                State::Free | State::Lapsed(_) => LeaseError::WaitGivenUp,
+            };
+            self.refusals.push((waiter.id, error));
+        }
+    }
+
+    /// What time does to the lease in force next, and when.
+    pub(super) fn due(&self) -> Option<(Moment, Due)> {
+        match &self.state {
+            State::Held(held) => {
+                let contested = !self.waiters.is_empty();
+                held.due(contested.then(|| held.granted_at + self.limits.max_hold))
+            }
+            State::Free | State::Lapsed(_) => None,
+        }
+    }
+}

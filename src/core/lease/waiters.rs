@@ -1,0 +1,109 @@
+//! Those who wait for a lease: first come, first served, bounded, each with an own deadline.
+//!
+//! They know nothing of the lease itself; the manager says when it is somebody's turn.
+
+use std::collections::VecDeque;
+
+use crate::core::caller::Caller;
+use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
+use crate::core::lease::error::LeaseError;
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::request::WaiterId;
+use crate::core::lease::terms::Terms;
+use crate::core::moment::Moment;
+
+/// A caller in the queue, and the terms on which it wants the lease.
+#[derive(Clone, Debug)]
+pub(super) struct Waiter {
+    pub id: WaiterId,
+    pub until: Moment,
+    pub caller: Caller,
+    pub terms: Terms,
+}
+
+/// The queue of one session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiters {
+    queue: VecDeque<Waiter>,
+    issued: u64,
+}
+
+impl Waiters {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Puts a caller at the end of the queue.
+    pub(super) fn join(
+        &mut self,
+        caller: Caller,
+        terms: Terms,
+        until: Moment,
+        limits: &LeaseLimits,
+    ) -> Result<WaiterId, LeaseError> {
+        let of_tenant = |waiter: &&Waiter| waiter.caller.tenant == caller.tenant;
+        if self.queue.len() >= limits.waiters_max {
+            return Err(LeaseError::QueueFull { waiters_max: limits.waiters_max });
+        }
+        if self.queue.iter().filter(of_tenant).count() >= limits.tenant_waiters_max {
+            return Err(LeaseError::QueueFull { waiters_max: limits.tenant_waiters_max });
+        }
+        self.issued += 1;
+        let id = WaiterId(self.issued);
+        self.queue.push_back(Waiter { id, until, caller, terms });
+        Ok(id)
+    }
+
+    /// Takes the one who came first.
+    pub(super) fn take_next(&mut self) -> Option<Waiter> {
+        self.queue.pop_front()
+    }
+
+    /// Takes a principal that waits out of its turn.
+    pub(super) fn take_first_of(
+        &mut self,
+        principal: PrincipalId,
+        tenant: &TenantId,
+    ) -> Option<Waiter> {
+        let wanted = |waiter: &Waiter| {
+            waiter.caller.principal == principal && waiter.caller.tenant == *tenant
+        };
+        let index = self.queue.iter().position(wanted)?;
+        self.queue.remove(index)
+    }
+
+    /// When the first wait runs out.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        self.queue.iter().map(|waiter| waiter.until).min()
+    }
+
+    pub(super) fn cancel(&mut self, id: WaiterId) -> bool {
+        !self.take_where(|waiter| waiter.id == id).is_empty()
+    }
+
+    pub(super) fn take_over_by(&mut self, now: Moment) -> Vec<Waiter> {
+        self.take_where(|waiter| waiter.until <= now)
+    }
+
+    pub(super) fn take_of_connection(&mut self, connection: ConnectionId) -> Vec<Waiter> {
+        self.take_where(|waiter| waiter.caller.connection == connection)
+    }
+
+    pub(super) fn take_of_principal(&mut self, principal: PrincipalId) -> Vec<Waiter> {
+        self.take_where(|waiter| waiter.caller.principal == principal)
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<Waiter> {
+        self.take_where(|_| true)
+    }
+
+    fn take_where(&mut self, leaves: impl Fn(&Waiter) -> bool) -> Vec<Waiter> {
+        let (gone, stay): (VecDeque<_>, _) = self.queue.drain(..).partition(leaves);
+        self.queue = stay;
+        gone.into()
+    }
+}

@@ -1,0 +1,208 @@
+//! Rights: who may see which session, and the permit without which nothing can be changed.
+//!
+//! Policy decides and acts on nothing. A [`Permit`] can be built here alone, and every method that
+//! changes a session asks for one, so that no path to a terminal can forget to ask.
+
+pub mod switches;
+
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{SessionId, TenantId};
+use crate::core::moment::Moment;
+use crate::core::policy::switches::Switches;
+
+/// The door through which a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// All sessions of the tenant.
+    Gateway,
+    /// One session, the others invisible.
+    Session(SessionId),
+    /// One session, and never able to write.
+    Observer(SessionId),
+    /// The command line of people and operators.
+    Operator,
+}
+
+/// What a connection may reach at all, before any switch is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Every session of the caller's tenant.
+    Tenant,
+    /// This one alone.
+    Session(SessionId),
+    /// None: a program inside a managed session that hides which one it lives in.
+    Nothing,
+}
+
+/// A caller together with what its door gives it.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub caller: Caller,
+    pub door: Door,
+    pub reach: Reach,
+    /// The caller runs inside a session of this daemon and gains nothing through it.
+    pub managed: bool,
+}
+
+impl Standing {
+    /// Whether the caller may know that a session exists.
+    pub fn sees(&self, session: SessionId, tenant: &TenantId) -> bool {
+        if *tenant != self.caller.tenant {
+            return false;
+        }
+        match self.reach {
+            Reach::Tenant => true,
+            Reach::Session(only) => only == session,
+            Reach::Nothing => false,
+        }
+    }
+
+    /// The session that calls mean when they name none.
+    pub fn bound_session(&self) -> Option<SessionId> {
+        match self.door {
+            Door::Session(session) | Door::Observer(session) => Some(session),
+            Door::Gateway | Door::Operator => None,
+        }
+    }
+
+    /// Whether the caller speaks as an operator.
+    pub fn is_operator(&self) -> bool {
+        self.door == Door::Operator && self.caller.kind == Kind::Operator && !self.managed
+    }
+
+    /// Whether the door and the place the caller lives in could ever let it write.
+    pub fn could_write(&self) -> bool {
+        !self.managed && !matches!(self.door, Door::Observer(_))
+    }
+}
+
+/// Says that a change was allowed when it was asked for; only policy can build one.
+#[derive(Debug)]
+#[must_use = "a permit that is not used allows nothing"]
+pub struct Permit(());
+
+/// Why a change is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// No switch that covers the session is on.
+    #[error("this daemon is read-only")]
+    SwitchedOff,
+    /// The door can never write.
+    #[error("this socket is for watching only")]
+    ObserverDoor,
+    /// The caller is a program inside a managed session.
+    #[error("programs inside a session have no rights through its daemon")]
+    InsideSession,
+    /// Only operators may do this.
+    #[error("only an operator may do this")]
+    NotOperator,
+}
+
+/// Decides whether a caller may change this session, or create one when none is named.
+///
+/// # Errors
+/// The reason, when it may not.
+pub fn decide_write(
+    standing: &Standing,
+    switches: &Switches,
+    session: Option<SessionId>,
+    now: Moment,
+) -> Result<Permit, Denial> {
+    if standing.managed {
+        return Err(Denial::InsideSession);
+    }
+    if matches!(standing.door, Door::Observer(_)) {
+        return Err(Denial::ObserverDoor);
+    }
+    if !switches.window(&standing.caller.tenant, session).is_open(now) {
+        return Err(Denial::SwitchedOff);
+    }
+    Ok(Permit(()))
+}
+
+/// Decides whether a caller may do what is kept for operators.
+///
+/// # Errors
+/// [`Denial::NotOperator`] for everybody else.
+pub fn decide_operate(standing: &Standing) -> Result<Permit, Denial> {
+    if standing.is_operator() { Ok(Permit(())) } else { Err(Denial::NotOperator) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::ids::{ConnectionId, PrincipalId};
+    use crate::core::input::WriteWindow;
+    use crate::core::policy::switches::Scope;
+
+    const NOW: Moment = Moment::from_boot(std::time::Duration::from_secs(100));
+
+    fn session(n: u128) -> SessionId {
+        SessionId::from_random(Uuid::from_u128(n << 80))
+    }
+
+    fn standing(door: Door) -> Standing {
+        let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
+        let caller = Caller {
+            principal: PrincipalId(1),
+            connection: ConnectionId(1),
+            tenant: TenantId::of_uid(1000),
+            kind,
+            label: Arc::from("agent"),
+        };
+        let reach = match door {
+            Door::Session(id) | Door::Observer(id) => Reach::Session(id),
+            Door::Gateway | Door::Operator => Reach::Tenant,
+        };
+        Standing { caller, door, reach, managed: false }
+    }
+
+    fn all_open() -> Switches {
+        let mut switches = Switches::default();
+        switches.set(Scope::Everything, WriteWindow::Open);
+        switches
+    }
+
+    #[test]
+    fn nothing_may_be_written_until_a_switch_is_on() {
+        let denied = decide_write(&standing(Door::Gateway), &Switches::default(), None, NOW);
+        assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
+        assert!(decide_write(&standing(Door::Gateway), &all_open(), None, NOW).is_ok());
+    }
+
+    #[test]
+    fn an_observer_door_never_writes_whatever_the_switches_say() {
+        let observer = standing(Door::Observer(session(1)));
+        let denied = decide_write(&observer, &all_open(), Some(session(1)), NOW);
+        assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
+    }
+
+    #[test]
+    fn a_program_inside_a_session_never_writes_nor_operates() {
+        let mut inside = standing(Door::Operator);
+        inside.managed = true;
+        let denied = decide_write(&inside, &all_open(), None, NOW);
+        assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
+        assert_eq!(decide_operate(&inside).expect_err("inside"), Denial::NotOperator);
+    }
+
+    #[test]
+    fn only_the_operators_door_operates() {
+        assert!(decide_operate(&standing(Door::Operator)).is_ok());
+        let denied = decide_operate(&standing(Door::Gateway));
+        assert_eq!(denied.expect_err("agent"), Denial::NotOperator);
+    }
+
+    #[test]
+    fn a_session_of_another_tenant_or_behind_another_door_is_not_seen() {
+        let own = TenantId::of_uid(1000);
+        assert!(standing(Door::Gateway).sees(session(1), &own));
+        assert!(!standing(Door::Gateway).sees(session(1), &TenantId::of_uid(1001)));
+        assert!(standing(Door::Session(session(1))).sees(session(1), &own));
+        assert!(!standing(Door::Session(session(1))).sees(session(2), &own));
+    }
+}

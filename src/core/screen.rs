@@ -1,0 +1,231 @@
+//! The screen of one session: bytes of a program in, frames out.
+//!
+//! It hides the emulator, whose types do not leave this module, and knows nothing of processes,
+//! tasks or clients. Rows get the numbers here that everybody else uses.
+
+pub mod report;
+
+mod answers;
+mod cells;
+mod emulator;
+mod guard;
+mod ledger;
+mod palette;
+mod sequence;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alacritty_terminal::vte::ansi::{Processor, Timeout};
+
+use crate::core::frame::history::HistoryLimits;
+use crate::core::frame::{Exit, Frame, Size, Stamped};
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::keys::modes::InputModes;
+use crate::core::lease::view::LeaseView;
+use crate::core::moment::Moment;
+use crate::core::screen::emulator::Emulator;
+use crate::core::screen::guard::{Guard, Item};
+use crate::core::screen::report::Report;
+use crate::core::screen::sequence::Sequence;
+
+/// What a screen may keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScreenLimits {
+    pub history: HistoryLimits,
+}
+
+/// Where a screen goes on counting, so that neither watermarks nor row numbers come twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The newest watermark that was ever published.
+    pub watermark: Watermark,
+    /// The number of the first row.
+    pub row: RowNumber,
+}
+
+/// What a frame tells that the screen does not know by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub lease: Arc<LeaseView>,
+    pub exit: Option<Exit>,
+}
+
+/// The screen of one session, its history and its numbering.
+///
+/// `feed` and `resize` are what the world did; `publish` makes the frame of it; `take_answers`,
+/// `take_reports` and `hold_until` are what the caller must do next.
+pub struct Screen {
+    guard: Guard,
+    parser: Processor<Unbuffered>,
+    emulator: Emulator,
+    /// The frame published last.
+    last: Option<Arc<Frame>>,
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Screen").field("size", &self.emulator.size()).finish_non_exhaustive()
+    }
+}
+
+impl Screen {
+    /// An empty screen of this size, which counts on from `origin`.
+    pub fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
+        Self {
+            guard: Guard::default(),
+            parser: Processor::new(),
+            emulator: Emulator::new(size, limits.history, origin),
+            last: None,
+        }
+    }
+
+    /// Takes output of the program in. However it is cut into pieces, the screen becomes the same.
+    pub fn feed(&mut self, now: Moment, bytes: &[u8]) {
+        self.emulator.begin_feed(now, bytes.len());
+        let mut rest = bytes;
+        while let Some(item) = self.guard.next(&mut rest) {
+            match item {
+                Item::Bytes(bytes) => self.parser.advance(&mut self.emulator, bytes),
+                Item::Pair(pair) => self.parser.advance(&mut self.emulator, &pair),
+                Item::Query(query) => self.emulator.answer(query),
+                Item::String => {
+                    if let Some(sequence) = Sequence::parse(self.guard.string()) {
+                        self.emulator.on_sequence(sequence);
+                    }
+                }
+            }
+        }
+        self.emulator.harvest();
+    }
+
+    /// Changes the size; text is wrapped anew when the number of columns is another.
+    pub fn resize(&mut self, size: Size) {
+        self.emulator.resize(size);
+    }
+
+    /// What the program is to be told for the queries it made, oldest first.
+    pub fn take_answers(&mut self) -> Vec<u8> {
+        self.emulator.take_answers()
+    }
+
+    /// What the program reported of itself, oldest first; of more than [`Report::QUEUED_MAX`] the
+    /// newest are kept.
+    pub fn take_reports(&mut self) -> Vec<Report> {
+        self.emulator.take_reports()
+    }
+
+    /// What the program asked of the keyboard and the mouse.
+    pub fn modes(&self) -> InputModes {
+        self.emulator.input_modes()
+    }
+
+    /// Until when a synchronized update asks not to publish; the moment may lie in the past.
+    pub fn hold_until(&self) -> Option<Moment> {
+        self.emulator.hold_until()
+    }
+
+    /// Forgets all rows that scrolled off. Numbers go on: the first readable row is then the top
+    /// one of the screen.
+    pub fn clear_history(&mut self) {
+        self.emulator.ledger_mut().clear();
+    }
+
+    /// The newest frame, published if none was.
+    pub fn first_frame(&mut self, now: Moment, facts: &Facts) -> Arc<Frame> {
+        let published = self.publish(now, facts);
+        published
+            .or_else(|| self.last.clone())
+            .expect("a publish without a frame before it makes one")
+    }
+
+    /// Makes the frame of what is on the screen now, or none when nothing changed since the last.
+    ///
+    /// All that changed carries one watermark, the next after the last frame's.
+    pub fn publish(&mut self, now: Moment, facts: &Facts) -> Option<Arc<Frame>> {
+        let last = self.last.take();
+        let frame = match &last {
+            None => Some(self.draw_first(now, facts)),
+            Some(last) => self.draw_next(now, facts, last),
+        };
+        let published = frame.map(Arc::new);
+        self.last = published.clone().or(last);
+        if let Some(frame) = &published {
+            self.emulator.ledger_mut().on_published(frame);
+        }
+        published
+    }
+
+    fn draw_first(&mut self, now: Moment, facts: &Facts) -> Frame {
+        let mark = self.emulator.ledger().mark();
+        let drawing = self.emulator.draw(None);
+        Frame {
+            watermark: mark,
+            reset: mark,
+            base_row: drawing.base_row,
+            scrolled: mark,
+            lines: drawing.lines,
+            size: Stamped { value: self.emulator.size(), changed: mark },
+            cursor: Stamped { value: drawing.cursor, changed: mark },
+            mode: Stamped { value: drawing.mode, changed: mark },
+            title: Stamped { value: self.emulator.title(), changed: mark },
+            lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
+            bell: Stamped { value: self.emulator.bells(), changed: mark },
+            exit: Stamped { value: facts.exit, changed: mark },
+            history: self.emulator.ledger().history(),
+            screen_changed_at: now,
+        }
+    }
+
+    fn draw_next(&mut self, now: Moment, facts: &Facts, last: &Frame) -> Option<Frame> {
+        let mark = self.emulator.ledger().mark();
+        let drawing = self.emulator.draw(Some(last));
+        let mut next = last.clone();
+        let mut shown = drawing.changed;
+        shown |= next.size.update(self.emulator.size(), mark);
+        shown |= next.cursor.update(drawing.cursor, mark);
+        shown |= next.mode.update(drawing.mode, mark);
+        let mut told = next.title.update(self.emulator.title(), mark);
+        told |= next.lease.update(Arc::clone(&facts.lease), mark);
+        told |= next.bell.update(self.emulator.bells(), mark);
+        told |= next.exit.update(facts.exit, mark);
+        if self.emulator.ledger().was_reset() {
+            next.reset = mark;
+            shown = true;
+        }
+        if drawing.base_row != last.base_row {
+            next.scrolled = mark;
+            shown = true;
+        }
+        if !shown && !told && !self.emulator.ledger().was_cleared() {
+            return None;
+        }
+        next.watermark = mark;
+        next.base_row = drawing.base_row;
+        next.lines = drawing.lines;
+        next.history = self.emulator.ledger().history();
+        if shown {
+            next.screen_changed_at = now;
+        }
+        Some(next)
+    }
+}
+
+/// Keeps the parser from holding synchronized updates back: they go on to the emulator, and only
+/// publishing waits.
+#[derive(Debug, Default)]
+struct Unbuffered;
+
+impl Timeout for Unbuffered {
+    fn set_timeout(&mut self, _duration: Duration) {}
+
+    fn clear_timeout(&mut self) {}
+
+    fn pending_timeout(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Answers to the queries of a program, on their way to its terminal input.
+//!
+//! They come from a fixed table and never repeat text that a program chose. Bounded, because a
+//! program that asks and does not read must not make memory grow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use alacritty_terminal::event::{Event, EventListener};
+
+use crate::core::moment::Moment;
+
+/// How many bytes of answers wait to be taken.
+pub(crate) const QUEUED_BYTES_MAX: usize = 4 * 1024;
+
+/// How many answers a program gets in one second.
+pub(crate) const PER_SECOND_MAX: u32 = 1_000;
+
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    now: Moment,
+    /// When the second began in which `given` answers were queued.
+    since: Moment,
+    given: u32,
+}
+
+/// A handle to the queue of answers, shared with the emulator, which answers some queries itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers(Arc<Mutex<Queue>>);
+
+impl Answers {
+    /// Says what time it is, by which the rate is judged.
+    pub(crate) fn set_now(&self, now: Moment) {
+        self.with(|queue| queue.now = now);
+    }
+
+    /// Queues an answer, whole, unless it goes beyond a bound.
+    pub(crate) fn push(&self, answer: &str) {
+        self.with(|queue| {
+            if queue.now.since(queue.since) >= Duration::from_secs(1) {
+                queue.since = queue.now;
+                queue.given = 0;
+            }
+            let fits = queue.bytes.len() + answer.len() <= QUEUED_BYTES_MAX;
+            if fits && queue.given < PER_SECOND_MAX {
+                queue.given += 1;
+                queue.bytes.extend_from_slice(answer.as_bytes());
+            }
+        });
+    }
+
+    /// Takes what was queued.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        self.with(|queue| std::mem::take(&mut queue.bytes))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Queue) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl EventListener for Answers {
+    fn send_event(&self, event: Event) {
+        if let Event::PtyWrite(answer) = event {
+            self.push(&answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_a_thousand_answers_a_second() {
+        let answers = Answers::default();
+        let mut bytes = 0;
+        for _ in 0..2 * PER_SECOND_MAX {
+            answers.push("x");
+            bytes += answers.take().len();
+        }
+        assert_eq!(bytes, PER_SECOND_MAX as usize);
+        answers.set_now(Moment::from_boot(Duration::from_secs(1)));
+        answers.push("x");
+        assert_eq!(answers.take(), b"x");
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_left_out_whole() {
+        let answers = Answers::default();
+        answers.push(&"x".repeat(QUEUED_BYTES_MAX - 1));
+        answers.push("yz");
+        answers.push("z");
+        let taken = answers.take();
+        assert_eq!(taken.len(), QUEUED_BYTES_MAX);
+        assert_eq!(taken.last(), Some(&b'z'));
+    }
+}

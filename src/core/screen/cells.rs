@@ -1,0 +1,190 @@
+//! Rows of emulator cells read as lines: text, runs of style, and whether the text goes on.
+//!
+//! It knows nothing of row numbers. A reader is used again and again, so that a row that did not
+//! change costs no allocation.
+
+use alacritty_terminal::grid::Row;
+use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::vte::ansi::{Color as CellColor, NamedColor};
+
+use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+
+/// What makes a blank cell visible.
+const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
+
+/// The flags that a style is made of.
+const STYLED: Flags =
+    DRAWN.union(Flags::BOLD).union(Flags::DIM).union(Flags::ITALIC).union(Flags::HIDDEN);
+
+const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
+
+/// One row as it was read last.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    text: String,
+    runs: Vec<Run>,
+    wrapped: bool,
+}
+
+impl Reader {
+    /// Reads a row.
+    pub(crate) fn read(&mut self, row: &Row<Cell>) {
+        let cells = &row[..];
+        self.text.clear();
+        self.runs.clear();
+        self.wrapped = cells.last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
+        let painted = cells.iter().rposition(|cell| !is_plain_blank(cell)).map_or(0, |at| at + 1);
+        let written = cells[..painted].iter().rposition(|cell| !is_blank(cell));
+        let written = written.map_or(0, |at| at + 1);
+        self.read_text(cells, written);
+        self.read_runs(&cells[..painted], written);
+    }
+
+    fn read_text(&mut self, cells: &[Cell], written: usize) {
+        for (at, cell) in cells[..written].iter().enumerate() {
+            if !cell.flags.intersects(WIDE) && cell.extra.is_none() {
+                self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
+                continue;
+            }
+            match place(cells, at) {
+                Place::Character => self.text.push(if cell.c == '\t' { ' ' } else { cell.c }),
+                Place::Torn => self.text.push(' '),
+                Place::Nothing => continue,
+            }
+            self.text.extend(cell.zerowidth().unwrap_or_default());
+        }
+    }
+
+    fn read_runs(&mut self, cells: &[Cell], written: usize) {
+        let mut open: Option<(Run, &Cell)> = None;
+        for (at, cell) in cells.iter().enumerate() {
+            if at != written
+                && let Some((run, first)) = &mut open
+                && looks_like(cell, first)
+            {
+                run.columns += 1;
+                continue;
+            }
+            let style = if at < written { style(cell) } else { blank_style(cell) };
+            match &mut open {
+                Some((run, _)) if run.style == style => run.columns += 1,
+                Some(_) | None => {
+                    self.close(open.take());
+                    open = Some((Run { column: at as u16, columns: 1, style }, cell));
+                }
+            }
+        }
+        self.close(open);
+    }
+
+    fn close(&mut self, open: Option<(Run, &Cell)>) {
+        self.runs.extend(open.map(|(run, _)| run).filter(|run| run.style != Style::default()));
+    }
+
+    /// Whether the row reads as this line.
+    pub(crate) fn equals(&self, line: &Line) -> bool {
+        *self.text == *line.text && *self.runs == *line.runs && self.wrapped == line.wrapped
+    }
+
+    /// The line that the row reads as.
+    pub(crate) fn line(&self) -> Line {
+        Line {
+            text: self.text.as_str().into(),
+            runs: self.runs.as_slice().into(),
+            wrapped: self.wrapped,
+        }
+    }
+}
+
+const WIDE: Flags =
+    Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
+
+/// What a cell gives to the text.
+enum Place {
+    Character,
+    /// Half of a wide character whose other half was written over.
+    Torn,
+    Nothing,
+}
+
+fn place(cells: &[Cell], at: usize) -> Place {
+    let flags = cells[at].flags;
+    let has = |at: Option<usize>, flag| {
+        at.and_then(|at| cells.get(at)).is_some_and(|cell| cell.flags.contains(flag))
+    };
+    if flags.contains(Flags::WIDE_CHAR_SPACER) {
+        let owned = has(at.checked_sub(1), Flags::WIDE_CHAR);
+        return if owned { Place::Nothing } else { Place::Torn };
+    }
+    if flags.contains(Flags::WIDE_CHAR) && !has(Some(at + 1), Flags::WIDE_CHAR_SPACER) {
+        return Place::Torn;
+    }
+    Place::Character
+}
+
+/// Whether nothing is written in the cell.
+fn is_blank(cell: &Cell) -> bool {
+    (cell.c == ' ' || cell.c == '\t')
+        && !cell.flags.contains(Flags::WIDE_CHAR)
+        && cell.zerowidth().is_none_or(<[char]>::is_empty)
+}
+
+/// Whether the cell cannot be told from an empty one.
+fn is_plain_blank(cell: &Cell) -> bool {
+    cell.c == ' '
+        && cell.bg == BACKGROUND
+        && !cell.flags.intersects(DRAWN.union(WIDE))
+        && is_blank(cell)
+}
+
+fn looks_like(cell: &Cell, other: &Cell) -> bool {
+    cell.fg == other.fg
+        && cell.bg == other.bg
+        && cell.flags.intersection(STYLED) == other.flags.intersection(STYLED)
+}
+
+fn style(cell: &Cell) -> Style {
+    Style {
+        foreground: color(cell.fg),
+        background: color(cell.bg),
+        attributes: attributes(cell.flags),
+    }
+}
+
+/// The style of a cell behind the text: what cannot be seen of a blank is left out.
+fn blank_style(cell: &Cell) -> Style {
+    if cell.flags.intersects(DRAWN) {
+        return style(cell);
+    }
+    Style { background: color(cell.bg), ..Style::default() }
+}
+
+fn color(color: CellColor) -> Color {
+    match color {
+        CellColor::Indexed(index) => Color::Indexed(index),
+        CellColor::Spec(rgb) => Color::Rgb(rgb.r, rgb.g, rgb.b),
+        // The sixteen named palette colours come first; what follows is the terminal's own.
+        CellColor::Named(name) => match u8::try_from(name as usize) {
+            Ok(index) => Color::Indexed(index),
+            Err(_) => Color::Default,
+        },
+    }
+}
+
+fn attributes(flags: Flags) -> Attributes {
+    const PAIRS: [(Flags, Attributes); 11] = [
+        (Flags::BOLD, Attributes::BOLD),
+        (Flags::DIM, Attributes::DIM),
+        (Flags::ITALIC, Attributes::ITALIC),
+        (Flags::UNDERLINE, Attributes::UNDERLINE),
+        (Flags::DOTTED_UNDERLINE, Attributes::UNDERLINE),
+        (Flags::DASHED_UNDERLINE, Attributes::UNDERLINE),
+        (Flags::DOUBLE_UNDERLINE, Attributes::DOUBLE_UNDERLINE),
+        (Flags::UNDERCURL, Attributes::CURLY_UNDERLINE),
+        (Flags::INVERSE, Attributes::INVERSE),
+        (Flags::HIDDEN, Attributes::CONCEALED),
+        (Flags::STRIKEOUT, Attributes::STRIKE),
+    ];
+    let set = PAIRS.iter().filter(|(flag, _)| flags.contains(*flag));
+    set.fold(Attributes::default(), |all, (_, attribute)| all.with(*attribute))
+}

@@ -1,0 +1,400 @@
+//! The emulator with its bounds: what scrolls off is counted, what could grow is capped.
+//!
+//! It stands between the parser and the emulator's own state, so that it sees each operation
+//! before and after it happens. It decides nothing about frames and when they are published.
+
+mod handler;
+mod keyboard;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::Line as GridLine;
+use alacritty_terminal::term::{Config, Osc52, Term, TermDamage, TermMode};
+use alacritty_terminal::vte::ansi::CursorShape as EmulatorShape;
+
+use crate::core::frame::history::HistoryLimits;
+use crate::core::frame::line::Line;
+use crate::core::frame::{Cursor, CursorShape, Frame, ScreenMode, Size};
+use crate::core::ids::RowNumber;
+use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
+use crate::core::moment::Moment;
+use crate::core::screen::Origin;
+use crate::core::screen::answers::Answers;
+use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::guard::Query;
+use crate::core::screen::ledger::{Ledger, StampedLine};
+use crate::core::screen::report::Report;
+use crate::core::screen::sequence::Sequence;
+
+/// How many rows may scroll off before they are moved into history.
+const HARVEST_ROWS: usize = 32;
+
+/// How many rows the emulator itself may hold above the screen: those not moved yet, and those
+/// that one operation, or resizing behind the alternate screen, can add.
+const EMULATOR_ROWS_MAX: usize = HARVEST_ROWS + 2 * Size::SIDE_MAX as usize;
+
+/// How long a synchronized update may withhold frames.
+pub(crate) const SYNC_TIME_MAX: Duration = Duration::from_millis(150);
+
+/// How many bytes a synchronized update may have.
+pub(crate) const SYNC_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// How many titles a program may put aside.
+pub(crate) const TITLES_MAX: usize = 16;
+
+/// The emulator of one screen.
+pub(crate) struct Emulator {
+    term: Term<Answers>,
+    ledger: Ledger,
+    answers: Answers,
+    now: Moment,
+    sync: Option<Sync>,
+    bells: u64,
+    title: Arc<str>,
+    titles: VecDeque<Arc<str>>,
+    keyboard: KeyboardStacks,
+    reports: VecDeque<Report>,
+    /// The rows of the normal screen while the alternate one is shown, as they were left.
+    shelf: Vec<Arc<Line>>,
+    /// The normal screen was wrapped anew while the alternate one was shown.
+    rewrapped: bool,
+}
+
+/// A synchronized update that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Sync {
+    until: Moment,
+    bytes: usize,
+}
+
+/// What is on the screen, drawn on the frame before.
+pub(crate) struct Drawing {
+    pub(crate) base_row: RowNumber,
+    pub(crate) lines: Arc<[StampedLine]>,
+    /// A line is another than it was.
+    pub(crate) changed: bool,
+    pub(crate) cursor: Cursor,
+    pub(crate) mode: ScreenMode,
+}
+
+impl Emulator {
+    pub(crate) fn new(size: Size, limits: HistoryLimits, origin: Origin) -> Self {
+        let config = Config {
+            scrolling_history: EMULATOR_ROWS_MAX,
+            kitty_keyboard: true,
+            osc52: Osc52::Disabled,
+            ..Config::default()
+        };
+        let answers = Answers::default();
+        let mut emulator = Self {
+            term: Term::new(config, &Cells(size), answers.clone()),
+            ledger: Ledger::new(limits, origin),
+            answers,
+            now: Moment::default(),
+            sync: None,
+            bells: 0,
+            title: Arc::from(""),
+            titles: VecDeque::new(),
+            keyboard: KeyboardStacks::default(),
+            reports: VecDeque::new(),
+            shelf: Vec::new(),
+            rewrapped: false,
+        };
+        emulator.set_rows_aside();
+        emulator
+    }
+
+    /// Says that output of this length follows.
+    pub(crate) fn begin_feed(&mut self, now: Moment, bytes: usize) {
+        self.now = now;
+        self.answers.set_now(now);
+        self.sync = self.sync.and_then(|sync| {
+            let bytes = sync.bytes + bytes;
+            (bytes <= SYNC_BYTES_MAX).then_some(Sync { bytes, ..sync })
+        });
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        Size { rows: self.term.screen_lines() as u16, cols: self.term.columns() as u16 }
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    pub(crate) fn bells(&self) -> u64 {
+        self.bells
+    }
+
+    pub(crate) fn title(&self) -> Arc<str> {
+        Arc::clone(&self.title)
+    }
+
+    pub(crate) fn hold_until(&self) -> Option<Moment> {
+        self.sync.map(|sync| sync.until)
+    }
+
+    pub(crate) fn take_answers(&mut self) -> Vec<u8> {
+        self.answers.take()
+    }
+
+    pub(crate) fn take_reports(&mut self) -> Vec<Report> {
+        self.reports.drain(..).collect()
+    }
+
+    pub(crate) fn input_modes(&self) -> InputModes {
+        let has = |mode| self.term.mode().contains(mode);
+        InputModes {
+            application_cursor: has(TermMode::APP_CURSOR),
+            application_keypad: has(TermMode::APP_KEYPAD),
+            bracketed_paste: has(TermMode::BRACKETED_PASTE),
+            line_feed_new_line: has(TermMode::LINE_FEED_NEW_LINE),
+            mouse: match () {
+                () if has(TermMode::MOUSE_MOTION) => MouseReporting::Motion,
+                () if has(TermMode::MOUSE_DRAG) => MouseReporting::Drags,
+                () if has(TermMode::MOUSE_REPORT_CLICK) => MouseReporting::Clicks,
+                () => MouseReporting::Off,
+            },
+            mouse_encoding: match () {
+                () if has(TermMode::SGR_MOUSE) => MouseEncoding::Sgr,
+                () if has(TermMode::UTF8_MOUSE) => MouseEncoding::Utf8,
+                () => MouseEncoding::Bytes,
+            },
+            kitty_flags: keyboard::flags(*self.term.mode()).bits(),
+        }
+    }
+
+    /// Answers a query that the emulator knows nothing of.
+    pub(crate) fn answer(&mut self, query: Query) {
+        match query {
+            Query::Version => self.answers.push("\x1bP>|termgate\x1b\\"),
+            Query::CursorPosition => {
+                let point = self.term.grid().cursor.point;
+                let (row, col) = (point.line.0 + 1, point.column.0 + 1);
+                self.answers.push(&format!("\x1b[?{row};{col}R"));
+            }
+        }
+    }
+
+    pub(crate) fn on_sequence(&mut self, sequence: Sequence) {
+        match sequence {
+            Sequence::Title(title) => self.title = title.into(),
+            Sequence::Report(report) => self.report(report),
+            Sequence::Mark(params) => {
+                let cursor = self.cursor();
+                self.report(Report::Mark { params, row: cursor.row, col: cursor.col });
+            }
+            Sequence::Answers(answers) => {
+                answers.iter().for_each(|answer| self.answers.push(answer));
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        if self.reports.len() == Report::QUEUED_MAX {
+            self.reports.pop_front();
+        }
+        self.reports.push_back(report);
+    }
+
+    fn alternate(&self) -> bool {
+        self.term.mode().contains(TermMode::ALT_SCREEN)
+    }
+
+    /// Moves the rows that scrolled off into history.
+    pub(crate) fn harvest(&mut self) {
+        let scrolled = self.term.history_size();
+        if scrolled == 0 {
+            return;
+        }
+        for line in (1..=scrolled).rev() {
+            self.ledger.keep(&self.term.grid()[GridLine(-(line as i32))]);
+        }
+        self.term.grid_mut().clear_history();
+    }
+
+    /// Harvests when enough rows scrolled off that the emulator could run out of room.
+    #[inline]
+    fn after_scrolling(&mut self) {
+        if self.term.history_size() >= HARVEST_ROWS {
+            self.harvest();
+        }
+    }
+
+    /// Moves the rows on the normal screen into history as they are, so that what comes after
+    /// gets new numbers.
+    fn renumber(&mut self) {
+        self.harvest();
+        for line in 0..self.term.screen_lines() {
+            self.ledger.keep(&self.term.grid()[GridLine(line as i32)]);
+        }
+        self.ledger.reset();
+    }
+
+    pub(crate) fn resize(&mut self, size: Size) {
+        let before = self.size();
+        if size == before {
+            return;
+        }
+        let rewraps = size.cols != before.cols;
+        if self.alternate() {
+            self.rewrapped |= rewraps;
+            self.term.resize(Cells(size));
+            self.term.grid_mut().truncate();
+            return;
+        }
+        if rewraps {
+            self.renumber();
+        }
+        self.harvest();
+        self.term.resize(Cells(size));
+        self.harvest();
+        self.trim_alternate();
+        self.set_rows_aside();
+    }
+
+    fn enter_alternate(&mut self) {
+        self.harvest();
+        self.shelf.clear();
+        for line in 0..self.term.screen_lines() {
+            let line = self.draw_row(line).value;
+            self.shelf.push(line);
+        }
+        self.term.swap_alt();
+        self.keyboard.swap();
+        self.ledger.reset();
+    }
+
+    fn leave_alternate(&mut self) {
+        self.term.swap_alt();
+        self.keyboard.swap();
+        self.ledger.reset();
+        let shelf = std::mem::take(&mut self.shelf);
+        if std::mem::take(&mut self.rewrapped) {
+            shelf.into_iter().for_each(|line| self.ledger.keep_line(line));
+        }
+        self.harvest();
+    }
+
+    /// Prepares the rows that scrolling takes into use. Left alone, the emulator takes a thousand
+    /// at the first scroll, which at 200 columns are 5 MB a session.
+    fn set_rows_aside(&mut self) {
+        let (rows, cols) = (self.term.screen_lines(), self.term.columns());
+        let grid = self.term.grid_mut();
+        grid.resize(false, 2 * rows + HARVEST_ROWS, cols);
+        grid.truncate();
+        grid.resize(false, rows, cols);
+    }
+
+    /// Gives back the rows that growing set aside behind the alternate screen, which needs none.
+    fn trim_alternate(&mut self) {
+        let saved = self.term.grid().saved_cursor.clone();
+        let flags = keyboard::flags(*self.term.mode());
+        self.term.swap_alt();
+        self.term.grid_mut().truncate();
+        self.term.swap_alt();
+        self.term.grid_mut().saved_cursor = saved;
+        self.set_keyboard_flags(flags);
+    }
+
+    fn cursor(&self) -> Cursor {
+        let point = self.term.grid().cursor.point;
+        let mode = self.term.mode();
+        let style = self.term.cursor_style();
+        // Rows that scrolled off and were not moved into history yet lie between.
+        let below = self.term.history_size() + point.line.0 as usize;
+        Cursor {
+            row: self.ledger.base_row().plus(below),
+            col: point.column.0 as u16,
+            visible: mode.contains(TermMode::SHOW_CURSOR) && style.shape != EmulatorShape::Hidden,
+            shape: match style.shape {
+                EmulatorShape::Underline => CursorShape::Underline,
+                EmulatorShape::Beam => CursorShape::Beam,
+                EmulatorShape::Block | EmulatorShape::HollowBlock | EmulatorShape::Hidden => {
+                    CursorShape::Block
+                }
+            },
+        }
+    }
+
+    /// Draws the screen, taking over from `last` the lines that did not change since.
+    pub(crate) fn draw(&mut self, last: Option<&Frame>) -> Drawing {
+        self.harvest();
+        let base_row = self.ledger.base_row();
+        let rows = self.term.screen_lines();
+        let same_place = |last: &&Frame| {
+            last.base_row == base_row && last.lines.len() == rows && !self.ledger.was_reset()
+        };
+        let lines = match last.filter(same_place) {
+            Some(last) => self.redraw(last),
+            None => Some(self.redraw_all()),
+        };
+        let changed = lines.is_some();
+        Drawing {
+            base_row,
+            lines: lines.or_else(|| last.map(|last| Arc::clone(&last.lines))).unwrap_or_default(),
+            changed,
+            cursor: self.cursor(),
+            mode: if self.alternate() { ScreenMode::Alternate } else { ScreenMode::Normal },
+        }
+    }
+
+    /// The lines with what changed since `last`, which stood in the same place; none when nothing
+    /// did.
+    fn redraw(&mut self, last: &Frame) -> Option<Arc<[StampedLine]>> {
+        let mut lines: Option<Vec<StampedLine>> = None;
+        for line in self.take_damage() {
+            let drawn = self.draw_row(line);
+            if drawn.changed != last.lines[line].changed {
+                lines.get_or_insert_with(|| last.lines.to_vec())[line] = drawn;
+            }
+        }
+        lines.map(Arc::from)
+    }
+
+    fn redraw_all(&mut self) -> Arc<[StampedLine]> {
+        self.take_damage();
+        (0..self.term.screen_lines()).map(|line| self.draw_row(line)).collect()
+    }
+
+    fn draw_row(&mut self, line: usize) -> StampedLine {
+        let number = self.ledger.base_row().plus(line);
+        self.ledger.stamp(number, &self.term.grid()[GridLine(line as i32)])
+    }
+
+    /// The lines that may have changed since this was asked last.
+    fn take_damage(&mut self) -> Vec<usize> {
+        let rows = self.term.screen_lines();
+        let damaged = match self.term.damage() {
+            TermDamage::Full => (0..rows).collect(),
+            TermDamage::Partial(lines) => lines.map(|bounds| bounds.line).collect(),
+        };
+        self.term.reset_damage();
+        damaged
+    }
+}
+
+/// A size, in the form that the emulator takes.
+#[derive(Clone, Copy)]
+struct Cells(Size);
+
+impl Dimensions for Cells {
+    fn total_lines(&self) -> usize {
+        self.screen_lines()
+    }
+
+    fn screen_lines(&self) -> usize {
+        usize::from(self.0.rows)
+    }
+
+    fn columns(&self) -> usize {
+        usize::from(self.0.cols)
+    }
+}

@@ -1,0 +1,389 @@
+//! The operations of the parser on their way to the emulator.
+//!
+//! Most go through as they are. Those that scroll let rows be harvested, those that change which
+//! rows there are give new numbers, and those that the emulator does not bound are bounded. What
+//! control strings say never comes this way.
+
+use std::sync::Arc;
+
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::term::cell::Flags;
+use alacritty_terminal::vte::ansi::{
+    Attr, CharsetIndex, ClearMode, CursorStyle, Handler, KeyboardModes, KeyboardModesApplyBehavior,
+    LineClearMode, Mode, NamedPrivateMode, PrivateMode, StandardCharset, TabulationClearMode,
+};
+use unicode_width::UnicodeWidthChar;
+
+use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::emulator::{Emulator, SYNC_TIME_MAX, Sync, TITLES_MAX, keyboard};
+
+/// How many marks without a width of their own one cell may carry.
+pub(crate) const MARKS_MAX: usize = 8;
+
+/// No character below this one is without a width, save controls.
+const FIRST_MARK: char = '\u{ad}';
+
+/// The size of a cell, for programs that ask for the screen in pixels.
+const CELL_HEIGHT: usize = 16;
+const CELL_WIDTH: usize = 8;
+
+const SYNC_UPDATE: PrivateMode = PrivateMode::Named(NamedPrivateMode::SyncUpdate);
+const ALTERNATE_SCREEN: PrivateMode =
+    PrivateMode::Named(NamedPrivateMode::SwapScreenAndSetRestoreCursor);
+
+impl Emulator {
+    /// Whether the character is one mark too many for the cell that it would join.
+    fn is_surplus_mark(&self, character: char) -> bool {
+        if character < FIRST_MARK || character.width() != Some(0) {
+            return false;
+        }
+        let cursor = &self.term.grid().cursor;
+        let row = &self.term.grid()[cursor.point.line];
+        let back = usize::from(!cursor.input_needs_wrap);
+        let mut column = cursor.point.column - back.min(cursor.point.column.0);
+        if row[column].flags.contains(Flags::WIDE_CHAR_SPACER) && column.0 > 0 {
+            column -= 1;
+        }
+        row[column].zerowidth().is_some_and(|marks| marks.len() >= MARKS_MAX)
+    }
+
+    fn begin_sync(&mut self) {
+        // An update begun within another does not withhold frames for longer.
+        if self.sync.is_none_or(|sync| sync.until <= self.now) {
+            self.sync = Some(Sync { until: self.now + SYNC_TIME_MAX, bytes: 0 });
+        }
+    }
+}
+
+impl Handler for Emulator {
+    #[inline]
+    fn input(&mut self, c: char) {
+        if self.is_surplus_mark(c) {
+            return;
+        }
+        self.term.input(c);
+        // Only a character that was wrapped stands this far left.
+        if self.term.grid().cursor.point.column.0 <= 2 {
+            self.after_scrolling();
+        }
+    }
+
+    #[inline]
+    fn linefeed(&mut self) {
+        self.term.linefeed();
+        self.after_scrolling();
+    }
+
+    #[inline]
+    fn newline(&mut self) {
+        self.term.newline();
+        self.after_scrolling();
+    }
+
+    fn put_tab(&mut self, count: u16) {
+        self.term.put_tab(count);
+        self.after_scrolling();
+    }
+
+    fn scroll_up(&mut self, count: usize) {
+        self.term.scroll_up(count);
+        self.after_scrolling();
+    }
+
+    fn delete_lines(&mut self, count: usize) {
+        self.term.delete_lines(count);
+        self.after_scrolling();
+    }
+
+    fn clear_screen(&mut self, mode: ClearMode) {
+        // Clearing what scrolled off is for the emulator's own rows: ours stay readable.
+        self.harvest();
+        self.term.clear_screen(mode);
+        self.after_scrolling();
+    }
+
+    fn reset_state(&mut self) {
+        if self.alternate() {
+            self.leave_alternate();
+        }
+        self.renumber();
+        self.term.reset_state();
+        self.titles.clear();
+        self.keyboard = KeyboardStacks::default();
+        self.sync = None;
+    }
+
+    fn set_private_mode(&mut self, mode: PrivateMode) {
+        match mode {
+            SYNC_UPDATE => self.begin_sync(),
+            ALTERNATE_SCREEN if self.alternate() => {}
+            ALTERNATE_SCREEN => self.enter_alternate(),
+            other => self.term.set_private_mode(other),
+        }
+    }
+
+    fn unset_private_mode(&mut self, mode: PrivateMode) {
+        match mode {
+            SYNC_UPDATE => self.sync = None,
+            ALTERNATE_SCREEN if self.alternate() => self.leave_alternate(),
+            ALTERNATE_SCREEN => {}
+            other => self.term.unset_private_mode(other),
+        }
+    }
+
+    fn report_private_mode(&mut self, mode: PrivateMode) {
+        if mode == SYNC_UPDATE {
+            let state = if self.sync.is_some() { 1 } else { 2 };
+            self.answers.push(&format!("\x1b[?2026;{state}$y"));
+        } else {
+            self.term.report_private_mode(mode);
+        }
+    }
+
+    fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
+        if top <= self.term.screen_lines() {
+            self.term.set_scrolling_region(top, bottom);
+        }
+    }
+
+    fn move_backward_tabs(&mut self, count: u16) {
+        for _ in 0..count {
+            let before = self.term.grid().cursor.point.column;
+            self.term.move_backward_tabs(1);
+            if self.term.grid().cursor.point.column == before {
+                return;
+            }
+        }
+    }
+
+    fn terminal_attribute(&mut self, attr: Attr) {
+        // No frame shows the colour of an underline, and each would take memory of its own.
+        if !matches!(attr, Attr::UnderlineColor(_)) {
+            self.term.terminal_attribute(attr);
+        }
+    }
+
+    fn bell(&mut self) {
+        self.bells += 1;
+    }
+
+    fn push_title(&mut self) {
+        if self.titles.len() == TITLES_MAX {
+            self.titles.pop_front();
+        }
+        self.titles.push_back(Arc::clone(&self.title));
+    }
+
+    fn pop_title(&mut self) {
+        if let Some(title) = self.titles.pop_back() {
+            self.title = title;
+        }
+    }
+
+    fn identify_terminal(&mut self, intermediate: Option<char>) {
+        if intermediate == Some('=') {
+            self.answers.push("\x1bP!|00000000\x1b\\");
+        } else {
+            self.term.identify_terminal(intermediate);
+        }
+    }
+
+    fn text_area_size_pixels(&mut self) {
+        let height = self.term.screen_lines() * CELL_HEIGHT;
+        let width = self.term.columns() * CELL_WIDTH;
+        self.answers.push(&format!("\x1b[4;{height};{width}t"));
+    }
+
+    fn report_keyboard_mode(&mut self) {
+        let flags = keyboard::flags(*self.term.mode()).bits();
+        self.answers.push(&format!("\x1b[?{flags}u"));
+    }
+
+    fn push_keyboard_mode(&mut self, mode: KeyboardModes) {
+        self.push_keyboard_flags(mode);
+    }
+
+    fn pop_keyboard_modes(&mut self, to_pop: u16) {
+        self.pop_keyboard_flags(to_pop);
+    }
+
+    #[inline]
+    fn set_keyboard_mode(&mut self, mode: KeyboardModes, behavior: KeyboardModesApplyBehavior) {
+        Handler::set_keyboard_mode(&mut self.term, mode, behavior);
+    }
+
+    #[inline]
+    fn set_cursor_style(&mut self, style: Option<CursorStyle>) {
+        self.term.set_cursor_style(style);
+    }
+
+    #[inline]
+    fn goto(&mut self, line: i32, col: usize) {
+        self.term.goto(line, col);
+    }
+
+    #[inline]
+    fn goto_line(&mut self, line: i32) {
+        self.term.goto_line(line);
+    }
+
+    #[inline]
+    fn goto_col(&mut self, col: usize) {
+        self.term.goto_col(col);
+    }
+
+    #[inline]
+    fn insert_blank(&mut self, count: usize) {
+        self.term.insert_blank(count);
+    }
+
+    #[inline]
+    fn move_up(&mut self, count: usize) {
+        self.term.move_up(count);
+    }
+
+    #[inline]
+    fn move_down(&mut self, count: usize) {
+        self.term.move_down(count);
+    }
+
+    #[inline]
+    fn device_status(&mut self, status: usize) {
+        self.term.device_status(status);
+    }
+
+    #[inline]
+    fn move_forward(&mut self, count: usize) {
+        self.term.move_forward(count);
+    }
+
+    #[inline]
+    fn move_backward(&mut self, count: usize) {
+        self.term.move_backward(count);
+    }
+
+    #[inline]
+    fn move_down_and_cr(&mut self, count: usize) {
+        self.term.move_down_and_cr(count);
+    }
+
+    #[inline]
+    fn move_up_and_cr(&mut self, count: usize) {
+        self.term.move_up_and_cr(count);
+    }
+
+    #[inline]
+    fn backspace(&mut self) {
+        self.term.backspace();
+    }
+
+    #[inline]
+    fn carriage_return(&mut self) {
+        self.term.carriage_return();
+    }
+
+    #[inline]
+    fn set_horizontal_tabstop(&mut self) {
+        self.term.set_horizontal_tabstop();
+    }
+
+    #[inline]
+    fn scroll_down(&mut self, count: usize) {
+        self.term.scroll_down(count);
+    }
+
+    #[inline]
+    fn insert_blank_lines(&mut self, count: usize) {
+        self.term.insert_blank_lines(count);
+    }
+
+    #[inline]
+    fn erase_chars(&mut self, count: usize) {
+        self.term.erase_chars(count);
+    }
+
+    #[inline]
+    fn delete_chars(&mut self, count: usize) {
+        self.term.delete_chars(count);
+    }
+
+    #[inline]
+    fn move_forward_tabs(&mut self, count: u16) {
+        self.term.move_forward_tabs(count);
+    }
+
+    #[inline]
+    fn save_cursor_position(&mut self) {
+        self.term.save_cursor_position();
+    }
+
+    #[inline]
+    fn restore_cursor_position(&mut self) {
+        self.term.restore_cursor_position();
+    }
+
+    #[inline]
+    fn clear_line(&mut self, mode: LineClearMode) {
+        self.term.clear_line(mode);
+    }
+
+    #[inline]
+    fn clear_tabs(&mut self, mode: TabulationClearMode) {
+        self.term.clear_tabs(mode);
+    }
+
+    #[inline]
+    fn set_tabs(&mut self, interval: u16) {
+        self.term.set_tabs(interval);
+    }
+
+    #[inline]
+    fn reverse_index(&mut self) {
+        self.term.reverse_index();
+    }
+
+    #[inline]
+    fn set_mode(&mut self, mode: Mode) {
+        self.term.set_mode(mode);
+    }
+
+    #[inline]
+    fn unset_mode(&mut self, mode: Mode) {
+        self.term.unset_mode(mode);
+    }
+
+    #[inline]
+    fn report_mode(&mut self, mode: Mode) {
+        self.term.report_mode(mode);
+    }
+
+    #[inline]
+    fn set_keypad_application_mode(&mut self) {
+        self.term.set_keypad_application_mode();
+    }
+
+    #[inline]
+    fn unset_keypad_application_mode(&mut self) {
+        self.term.unset_keypad_application_mode();
+    }
+
+    #[inline]
+    fn set_active_charset(&mut self, index: CharsetIndex) {
+        self.term.set_active_charset(index);
+    }
+
+    #[inline]
+    fn configure_charset(&mut self, index: CharsetIndex, charset: StandardCharset) {
+        self.term.configure_charset(index, charset);
+    }
+
+    #[inline]
+    fn decaln(&mut self) {
+        self.term.decaln();
+    }
+
+    #[inline]
+    fn text_area_size_chars(&mut self) {
+        self.term.text_area_size_chars();
+    }
+}

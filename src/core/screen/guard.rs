@@ -1,0 +1,290 @@
+//! The guard before the emulator's parser: it takes control strings out of the stream.
+//!
+//! The parser would collect a control string without bound, and ends some of them at bytes that
+//! are text in UTF-8. So strings are read here, in bounded memory, and what the parser gets in
+//! their place is a lone string terminator. All other bytes pass in slices, uncopied. What the
+//! sequences mean is not decided here.
+
+const BELL: u8 = 0x07;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+const ESCAPE: u8 = 0x1b;
+
+/// The lead byte of the C1 controls in UTF-8. The parser takes them for printed characters when
+/// it gets their two bytes one at a time, so they are kept together.
+const C1_LEAD: u8 = 0xc2;
+
+/// How many bytes an operating system command may have; a longer one is skipped whole.
+pub(crate) const OSC_BYTES_MAX: usize = 4 * 1024;
+
+/// How many bytes of a device control string are looked at; the rest is skipped.
+const DCS_BYTES_MAX: usize = 16;
+
+/// How many parameter bytes of a control sequence are looked at.
+const CSI_BYTES_MAX: usize = 16;
+
+/// How often one sequence may repeat a character.
+pub(crate) const REPEAT_MAX: usize = 4_096;
+const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[4096b";
+
+/// A part of the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Item<'a> {
+    /// Bytes for the emulator.
+    Bytes(&'a [u8]),
+    /// Two bytes for the emulator that came in different pieces.
+    Pair([u8; 2]),
+    /// A query that the emulator leaves unanswered.
+    Query(Query),
+    /// A control string came to its end: see [`Guard::string`].
+    String,
+}
+
+/// A query in the form of a control sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Query {
+    /// XTVERSION.
+    Version,
+    /// DECXCPR.
+    CursorPosition,
+}
+
+/// A whole control string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControlString<'a> {
+    /// An operating system command, and what ended it, which an answer must end with too.
+    Command { text: &'a [u8], end: &'static str },
+    /// The head of a device control string.
+    Device(&'a [u8]),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    EscapeIntermediate,
+    Csi,
+    /// The byte that opens a string is next in the input.
+    Introducer,
+    Osc,
+    Dcs,
+    /// A string that means nothing here: APC, PM or SOS.
+    Skipped,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ended {
+    #[default]
+    ByTerminator,
+    ByBell,
+    Device,
+}
+
+/// The state of the scanner, carried from one piece of input to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Guard {
+    state: State,
+    /// The string being read, or its head.
+    string: Vec<u8>,
+    ended: Ended,
+    /// The parameter and intermediate bytes of the control sequence being read.
+    csi: Vec<u8>,
+    /// What is being read is longer than what is kept of it.
+    overflowed: bool,
+    /// What comes before any further input.
+    due: Option<Item<'static>>,
+    /// The input ended with the lead byte of a C1 control.
+    lead: bool,
+}
+
+impl Guard {
+    /// The next part of the input, which moves on behind it; none at the end of the input.
+    pub(crate) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Item<'a>> {
+        loop {
+            if let Some(due) = self.due.take() {
+                return Some(due);
+            }
+            let first = *rest.first()?;
+            if std::mem::take(&mut self.lead) {
+                return Some(join(first, rest));
+            }
+            match self.state {
+                State::Introducer => {
+                    *rest = &rest[1..];
+                    return Some(self.open_string(first));
+                }
+                State::Osc | State::Dcs | State::Skipped => {
+                    if self.read_string(rest) {
+                        return Some(Item::String);
+                    }
+                }
+                State::Ground | State::Escape | State::EscapeIntermediate | State::Csi => {
+                    let bytes = self.pass(rest);
+                    if !bytes.is_empty() {
+                        return Some(Item::Bytes(bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The control string that came to its end last.
+    pub(crate) fn string(&self) -> ControlString<'_> {
+        match self.ended {
+            Ended::ByTerminator => ControlString::Command { text: &self.string, end: "\x1b\\" },
+            Ended::ByBell => ControlString::Command { text: &self.string, end: "\x07" },
+            Ended::Device => ControlString::Device(&self.string),
+        }
+    }
+
+    /// Takes bytes that the emulator may have, up to the end or to something it may not.
+    fn pass<'a>(&mut self, rest: &mut &'a [u8]) -> &'a [u8] {
+        let bytes = *rest;
+        let mut at = 0;
+        while at < bytes.len() && self.due.is_none() {
+            if self.state == State::Ground {
+                at += find_escape(&bytes[at..]);
+            }
+            let Some(byte) = bytes.get(at) else { break };
+            self.state = self.after(*byte);
+            if self.state == State::Introducer {
+                *rest = &bytes[at..];
+                return &bytes[..at];
+            }
+            at += 1;
+        }
+        *rest = &bytes[at..];
+        let split = self.state == State::Ground && bytes[..at].ends_with(&[C1_LEAD]);
+        let withheld = split && at == bytes.len();
+        self.lead = withheld;
+        let replaced = matches!(self.due, Some(Item::Bytes(_)));
+        &bytes[..at - usize::from(withheld || replaced)]
+    }
+
+    /// The state after a byte outside strings, as the emulator's parser has it.
+    fn after(&mut self, byte: u8) -> State {
+        match (self.state, byte) {
+            (_, ESCAPE) => State::Escape,
+            (_, CANCEL | SUBSTITUTE) => State::Ground,
+            (State::Escape, b'[') => {
+                self.csi.clear();
+                self.overflowed = false;
+                State::Csi
+            }
+            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Introducer,
+            (State::Escape, 0x20..=0x2f) => State::EscapeIntermediate,
+            (State::Escape | State::EscapeIntermediate, 0x30..=0x7e) => State::Ground,
+            (State::Csi, 0x20..=0x3f) => {
+                self.overflowed |= self.csi.len() == CSI_BYTES_MAX;
+                if !self.overflowed {
+                    self.csi.push(byte);
+                }
+                State::Csi
+            }
+            (State::Csi, 0x40..=0x7e) => {
+                self.due = self.after_sequence(byte);
+                State::Ground
+            }
+            (state, _) => state,
+        }
+    }
+
+    /// What follows a control sequence with this final byte. Bytes stand in for the final byte.
+    fn after_sequence(&self, end: u8) -> Option<Item<'static>> {
+        match (self.csi.as_slice(), end) {
+            (_, b'b') if self.overflowed => Some(Item::Bytes(&[CANCEL])),
+            (count, b'b') if first_number(count) > REPEAT_MAX => {
+                Some(Item::Bytes(REPEAT_MAX_TIMES))
+            }
+            (b">" | b">0", b'q') => Some(Item::Query(Query::Version)),
+            (b"?6", b'n') => Some(Item::Query(Query::CursorPosition)),
+            _ => None,
+        }
+    }
+
+    /// Begins a string. The parser is behind its escape: what it gets makes that one a string
+    /// terminator, which also breaks off what the escape broke off.
+    fn open_string(&mut self, introducer: u8) -> Item<'static> {
+        self.string.clear();
+        self.overflowed = false;
+        self.state = match introducer {
+            b']' => State::Osc,
+            b'P' => State::Dcs,
+            _ => State::Skipped,
+        };
+        Item::Bytes(b"\\")
+    }
+
+    /// Reads on in a string; says whether it came to its end and may mean something.
+    fn read_string(&mut self, rest: &mut &[u8]) -> bool {
+        let length = rest.iter().position(|byte| *byte < 0x20).unwrap_or(rest.len());
+        self.collect(&rest[..length]);
+        let control = rest.get(length).copied();
+        // An escape that ends a string is also the start of the next sequence.
+        let taken = usize::from(control.is_some_and(|control| control != ESCAPE));
+        *rest = &rest[length + taken..];
+        let ended = match (self.state, control) {
+            (State::Osc, Some(BELL)) => Some(Ended::ByBell),
+            (State::Osc, Some(ESCAPE)) => Some(Ended::ByTerminator),
+            (State::Dcs, Some(ESCAPE)) => Some(Ended::Device),
+            (_, Some(ESCAPE | CANCEL | SUBSTITUTE)) => None,
+            (_, Some(_) | None) => return false,
+        };
+        self.state = State::Ground;
+        self.ended = ended.unwrap_or_default();
+        ended.is_some() && !self.overflowed
+    }
+
+    fn collect(&mut self, bytes: &[u8]) {
+        match self.state {
+            State::Osc => {
+                self.overflowed |= self.string.len() + bytes.len() > OSC_BYTES_MAX;
+                if !self.overflowed {
+                    self.string.extend_from_slice(bytes);
+                }
+            }
+            State::Dcs => {
+                let room = DCS_BYTES_MAX - self.string.len();
+                self.string.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            State::Ground
+            | State::Escape
+            | State::EscapeIntermediate
+            | State::Csi
+            | State::Introducer
+            | State::Skipped => {}
+        }
+    }
+}
+
+/// Puts the lead byte of a C1 control, withheld before, back before what follows it.
+fn join<'a>(first: u8, rest: &mut &'a [u8]) -> Item<'a> {
+    if !(0x80..=0xbf).contains(&first) {
+        return Item::Bytes(&[C1_LEAD]);
+    }
+    *rest = &rest[1..];
+    Item::Pair([C1_LEAD, first])
+}
+
+/// The number that a parameter list begins with.
+fn first_number(parameters: &[u8]) -> usize {
+    let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: usize, digit| {
+        number.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+    })
+}
+
+/// How many bytes lie before the first escape.
+fn find_escape(bytes: &[u8]) -> usize {
+    const STRIDE: usize = 64;
+    let mut at = 0;
+    // A stride is looked at without leaving early, so that it is done on many bytes at once.
+    for stride in bytes.chunks(STRIDE) {
+        if stride.iter().fold(false, |found, byte| found | (*byte == ESCAPE)) {
+            return at + stride.iter().position(|byte| *byte == ESCAPE).unwrap_or(stride.len());
+        }
+        at += stride.len();
+    }
+    at
+}

@@ -1,0 +1,117 @@
+//! The numbering of rows: what scrolled off goes into history under its number, for good.
+//!
+//! The number of the top row is always the end of history, so numbers cannot shift. It knows the
+//! frame published last, to tell what really changed, and nothing of how rows come to scroll.
+
+use std::sync::Arc;
+
+use alacritty_terminal::grid::Row;
+use alacritty_terminal::term::cell::Cell;
+
+use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
+use crate::core::frame::line::Line;
+use crate::core::frame::{Frame, Stamped};
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::screen::Origin;
+use crate::core::screen::cells::Reader;
+
+/// A line with the watermark of its last change.
+pub(crate) type StampedLine = Stamped<Arc<Line>>;
+
+/// History, the watermark of the next frame, and the rows of the last.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    limits: HistoryLimits,
+    history: History,
+    mark: Watermark,
+    shown: Arc<[StampedLine]>,
+    shown_base: RowNumber,
+    reader: Reader,
+    /// A change since the last frame cannot be told as a delta.
+    reset: bool,
+    cleared: bool,
+}
+
+impl Ledger {
+    pub(crate) fn new(limits: HistoryLimits, origin: Origin) -> Self {
+        Self {
+            limits,
+            history: History::starting_at(origin.row, limits),
+            mark: origin.watermark.next(),
+            shown: Arc::from([]),
+            shown_base: origin.row,
+            reader: Reader::default(),
+            reset: false,
+            cleared: false,
+        }
+    }
+
+    /// The number of the top row of the normal screen.
+    pub(crate) fn base_row(&self) -> RowNumber {
+        self.history.end()
+    }
+
+    /// The watermark that the next frame has.
+    pub(crate) fn mark(&self) -> Watermark {
+        self.mark
+    }
+
+    pub(crate) fn history(&self) -> Arc<History> {
+        Arc::new(self.history.clone())
+    }
+
+    pub(crate) fn was_reset(&self) -> bool {
+        self.reset
+    }
+
+    pub(crate) fn was_cleared(&self) -> bool {
+        self.cleared
+    }
+
+    /// Makes the next frame one that cannot be told as a delta.
+    pub(crate) fn reset(&mut self) {
+        self.reset = true;
+    }
+
+    /// Forgets the rows of history; numbers go on.
+    pub(crate) fn clear(&mut self) {
+        self.cleared |= !self.history.is_empty();
+        self.history = History::starting_at(self.history.end(), self.limits);
+    }
+
+    /// Takes the row below history into it.
+    pub(crate) fn keep(&mut self, row: &Row<Cell>) {
+        let line = self.stamp(self.history.end(), row);
+        self.history.push(HistoryRow { line: line.value, changed: line.changed });
+    }
+
+    /// Takes the row below history into it, as it was read earlier.
+    pub(crate) fn keep_line(&mut self, line: Arc<Line>) {
+        let shown = self.shown(self.history.end()).filter(|shown| shown.value == line);
+        let changed = shown.map_or(self.mark, |shown| shown.changed);
+        self.history.push(HistoryRow { line, changed });
+    }
+
+    /// The line of a row, with the stamp of the last frame when it is still as it was there.
+    pub(crate) fn stamp(&mut self, number: RowNumber, row: &Row<Cell>) -> StampedLine {
+        self.reader.read(row);
+        match self.shown(number) {
+            Some(shown) if self.reader.equals(&shown.value) => shown.clone(),
+            Some(_) | None => Stamped { value: Arc::new(self.reader.line()), changed: self.mark },
+        }
+    }
+
+    fn shown(&self, number: RowNumber) -> Option<&StampedLine> {
+        let index = number.0.checked_sub(self.shown_base.0)?;
+        self.shown.get(usize::try_from(index).ok()?)
+    }
+
+    /// Goes on from a frame that was just published.
+    pub(crate) fn on_published(&mut self, frame: &Frame) {
+        self.mark = frame.watermark.next();
+        self.shown = Arc::clone(&frame.lines);
+        self.shown_base = frame.base_row;
+        self.reset = false;
+        self.cleared = false;
+    }
+}

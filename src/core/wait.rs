@@ -1,0 +1,240 @@
+//! Waiting: whether what a caller waits for has come, judged frame by frame.
+//!
+//! It knows neither clock, task nor who waits; timeouts and lost leases belong to whoever drives
+//! it. A frame may skip any number of others, so what scrolled off between two is read from history.
+
+pub mod logical;
+pub mod pattern;
+pub mod reflow;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::frame::line::Line;
+use crate::core::frame::{Exit, Frame, Stamped};
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::moment::Moment;
+use crate::core::wait::logical::LogicalLine;
+use crate::core::wait::pattern::Pattern;
+use crate::core::wait::reflow::Reflow;
+
+/// What a caller waits for; the first to come true ends the wait.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// A line that matches.
+    pub pattern: Option<Pattern>,
+    /// A line that matches and means that waiting on is useless.
+    pub stop_pattern: Option<Pattern>,
+    /// Any change of rows, cursor, size, mode or title.
+    pub change: bool,
+    /// Rows, cursor, size and mode have stayed as they are for this long.
+    pub idle: Option<Duration>,
+    /// The program ended. It ends every wait; the flag is for those who wait for nothing else.
+    pub exit: bool,
+}
+
+impl Conditions {
+    fn is_empty(&self) -> bool {
+        let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
+        !(patterns || self.change || self.idle.is_some() || self.exit)
+    }
+}
+
+/// Says that a wait without any condition would never end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a wait needs at least one condition")]
+pub struct NoCondition;
+
+/// The line that ended a wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The row on which the match begins.
+    pub row: RowNumber,
+    /// The logical line, at most [`logical::JOINED_ROWS_MAX`] rows to either side of what changed.
+    pub text: String,
+    /// The part of it that matched.
+    pub found: String,
+}
+
+/// How a wait ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The pattern matched.
+    Matched(Hit),
+    /// The stop pattern matched.
+    Stopped(Hit),
+    /// Something changed.
+    Changed,
+    /// Nothing changed for long enough.
+    Idle,
+    /// The program ended, so that nothing more can come.
+    Exited(Exit),
+}
+
+/// One wait on one session.
+///
+/// `on_frame` is told every frame its caller sees, also the one it began with; `on_time` what time
+/// it is when no frame came; `deadline` says when to call it. An outcome is the end of the wait.
+///
+/// What counts is what changed after the base: with `since` that watermark, without it the frame
+/// the wait began with, and then also the line the cursor was on, so that a prompt that already
+/// stands there is found. A line that a key press echoes counts like any other output; whoever
+/// waits for the answer to a write passes the watermark before the write as `since` and chooses a
+/// pattern that the echo does not contain.
+#[derive(Debug)]
+pub struct Wait {
+    conditions: Conditions,
+    base: Watermark,
+    started: Moment,
+    /// The row of the cursor when a wait without `since` began.
+    cursor_row: Option<RowNumber>,
+    /// The watermark of the last frame looked at; what changed up to it needs no second look.
+    seen: Watermark,
+    /// The top row of that frame; the rows above it cannot have changed since.
+    top: RowNumber,
+    /// The row after the last one that frame had text in.
+    text_end: RowNumber,
+    /// The rows of that frame; none before the first look.
+    lines: Arc<[Stamped<Arc<Line>>]>,
+    quiet_since: Moment,
+    missed_rows: u64,
+}
+
+impl Wait {
+    /// Begins a wait on the session that shows `first` now; it is to be given to
+    /// [`Self::on_frame`] as well.
+    ///
+    /// Errors: no condition at all.
+    pub fn new(
+        conditions: Conditions,
+        since: Option<Watermark>,
+        first: &Frame,
+        now: Moment,
+    ) -> Result<Self, NoCondition> {
+        if conditions.is_empty() {
+            return Err(NoCondition);
+        }
+        // A watermark from the future is an unknown one, and then everything counts.
+        let known = since.map(|mark| if mark > first.watermark { Watermark(0) } else { mark });
+        let base = known.unwrap_or(first.watermark);
+        let oldest = first.history.row(first.history.first());
+        let trimmed = oldest.is_some_and(|row| row.changed > base);
+        Ok(Self {
+            conditions,
+            base,
+            started: now,
+            cursor_row: since.is_none().then_some(first.cursor.value.row),
+            seen: base,
+            top: if since.is_some() { first.history.first() } else { first.base_row },
+            text_end: first.end_of_text(),
+            lines: Arc::from([]),
+            quiet_since: quiet_since(first, base, now),
+            missed_rows: if trimmed { first.history.first().0 } else { 0 },
+        })
+    }
+
+    /// Judges one frame: its lines first, then whether the program ended, then the rest.
+    pub fn on_frame(&mut self, frame: &Frame, now: Moment) -> Option<Outcome> {
+        let found = self.search(frame);
+        self.remember(frame);
+        if found.is_some() {
+            return found;
+        }
+        if let Some(exit) = frame.exit.value {
+            return Some(Outcome::Exited(exit));
+        }
+        let newest = frame.screen_watermark().max(frame.title.changed);
+        if self.conditions.change && newest > self.base {
+            return Some(Outcome::Changed);
+        }
+        self.on_time(now)
+    }
+
+    /// Judges the time that passed without a frame.
+    pub fn on_time(&mut self, now: Moment) -> Option<Outcome> {
+        let deadline = self.deadline()?;
+        (now >= deadline).then_some(Outcome::Idle)
+    }
+
+    /// When the screen will have been idle for long enough, if no frame comes before.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.conditions.idle.map(|idle| self.quiet_since + idle)
+    }
+
+    /// How many rows may at most have come and been trimmed from history before they could be
+    /// looked at.
+    pub fn missed_rows(&self) -> u64 {
+        self.missed_rows
+    }
+
+    fn search(&self, frame: &Frame) -> Option<Outcome> {
+        if self.conditions.pattern.is_none() && self.conditions.stop_pattern.is_none() {
+            return None;
+        }
+        let reflow =
+            (frame.size.changed > self.seen).then(|| Reflow::new(&self.lines, frame, self.seen));
+        let mut done = RowNumber(0);
+        for row in self.rows_to_search(frame) {
+            if row < done {
+                continue;
+            }
+            let Some(line) = LogicalLine::around(frame, row) else { continue };
+            done = line.end();
+            let old = reflow.as_ref().is_some_and(|reflow| reflow.had(&line, frame));
+            if old && !line.has(frame.cursor.value.row) {
+                continue;
+            }
+            if let Some(outcome) = self.judge(&line) {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    /// The rows that changed since the last look, in order, and the row of the cursor: a blank
+    /// behind a prompt moves the cursor and leaves the row's text as it was.
+    fn rows_to_search(&self, frame: &Frame) -> impl Iterator<Item = RowNumber> {
+        let cursor = frame.cursor.value.row;
+        let kept = frame.history.range(self.top, frame.base_row);
+        let scrolled = kept.filter(|(_, row)| row.changed > self.seen).map(|(number, _)| number);
+        let shown = frame.lines.iter().enumerate().filter_map(move |(index, line)| {
+            let row = frame.base_row.plus(index);
+            let live =
+                row == cursor && (line.changed > self.base || self.cursor_row == Some(cursor));
+            (live || line.changed > self.seen).then_some(row)
+        });
+        scrolled.chain(shown)
+    }
+
+    fn judge(&self, line: &LogicalLine) -> Option<Outcome> {
+        let find = |pattern: &Option<Pattern>| pattern.as_ref().and_then(|it| line.find(it));
+        let wanted = find(&self.conditions.pattern);
+        let stop = find(&self.conditions.stop_pattern);
+        match (wanted, stop) {
+            (Some(wanted), Some(stop)) if stop.row < wanted.row => Some(Outcome::Stopped(stop)),
+            (Some(wanted), _) => Some(Outcome::Matched(wanted)),
+            (None, stop) => stop.map(Outcome::Stopped),
+        }
+    }
+
+    fn remember(&mut self, frame: &Frame) {
+        self.missed_rows += frame.history.first().0.saturating_sub(self.text_end.0);
+        self.seen = self.seen.max(frame.watermark);
+        self.top = frame.base_row;
+        self.text_end = frame.end_of_text();
+        self.lines = Arc::clone(&frame.lines);
+        self.quiet_since = quiet_since(frame, self.base, self.started);
+    }
+}
+
+/// From when on the screen has been quiet. Before anything came the start of the wait counts, lest
+/// a screen that was quiet all along passes for one that has answered.
+fn quiet_since(frame: &Frame, base: Watermark, started: Moment) -> Moment {
+    if frame.screen_watermark() > base {
+        return frame.screen_changed_at;
+    }
+    frame.screen_changed_at.max(started)
+}
+
+#[cfg(test)]
+mod tests;

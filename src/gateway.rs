@@ -1,0 +1,129 @@
+//! The gateway: the one path of every call, whichever door it came through.
+//!
+//! It finds the tool, settles the right to call it and hands it on; it knows no wire format. What
+//! every call passes stands here once, so that no tool can be reached around it.
+
+pub mod toolset;
+
+use std::sync::Arc;
+
+use rmcp::model::JsonObject;
+use tokio::sync::mpsc;
+
+use crate::core::policy::{Standing, decide_operate};
+use crate::session::command::Accepted;
+use crate::session::handle::Session;
+use crate::surface::call::{Call, Daemon, Progress, Target, Touched, find_session};
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::writing::lease_id;
+use crate::surface::tool::{Access, Answer, Entry};
+
+/// A call as it comes in.
+#[derive(Debug)]
+pub struct Request {
+    pub standing: Standing,
+    pub arguments: JsonObject,
+    pub accepted: Accepted,
+    pub progress: Option<mpsc::Sender<Progress>>,
+    pub touched: Touched,
+}
+
+/// The gateway of one daemon.
+#[derive(Debug)]
+pub struct Gateway {
+    daemon: Arc<Daemon>,
+    entries: Vec<Entry>,
+}
+
+impl Gateway {
+    /// A gateway to all tools there are.
+    pub fn new(daemon: Arc<Daemon>) -> Self {
+        Self { daemon, entries: crate::surface::entries() }
+    }
+
+    /// What stands behind it.
+    pub fn daemon(&self) -> &Arc<Daemon> {
+        &self.daemon
+    }
+
+    /// The tool of this name, if this caller's door has it, listed now or not.
+    pub fn entry(&self, name: &str, standing: &Standing) -> Option<&Entry> {
+        let of_door = |entry: &&Entry| entry.name == name && toolset::at_door(entry, standing);
+        self.entries.iter().find(of_door)
+    }
+
+    /// The tools that are listed to this caller now.
+    pub fn listed(&self, standing: &Standing) -> Vec<&Entry> {
+        let now = self.daemon.now();
+        let writable = self.daemon.switchboard.could_write(&self.daemon.sessions, standing, now);
+        let listed = |entry: &&Entry| {
+            toolset::at_door(entry, standing) && (writable || !entry.access.writes())
+        };
+        self.entries.iter().filter(listed).collect()
+    }
+
+    /// Settles the rights of a call and makes it.
+    ///
+    /// # Errors
+    /// Why it may not be made, and whatever the tool fails with.
+    pub async fn call(&self, entry: &Entry, request: Request) -> Result<Answer, SurfaceError> {
+        let mut call = Call {
+            daemon: Arc::clone(&self.daemon),
+            standing: request.standing,
+            accepted: request.accepted,
+            target: None,
+            permit: None,
+            progress: request.progress,
+            touched: request.touched,
+        };
+        let now = self.daemon.now();
+        match entry.access {
+            // What reads has taken effect as soon as it is its turn.
+            Access::Read => call.accepted = Accepted::nothing(),
+            Access::Create => {
+                let permit = self.daemon.switchboard.decide(&call.standing, None, now)?;
+                call.permit = Some(permit);
+            }
+            Access::Operate => call.permit = Some(decide_operate(&call.standing)?),
+            Access::WriteSession => {
+                let given = text(&request.arguments, "session")?;
+                let session = self.writable(&call.standing, given)?;
+                call.target = Some(session);
+            }
+            Access::WriteLease => {
+                let key = text(&request.arguments, "lease_id")?;
+                call.target = Some(self.leased(&call.standing, key)?);
+            }
+        }
+        entry.run(call, request.arguments).await
+    }
+
+    fn writable(&self, standing: &Standing, given: Option<&str>) -> Result<Target, SurfaceError> {
+        let session = find_session(&self.daemon.sessions, standing, given)?;
+        self.target(standing, session)
+    }
+
+    fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
+        let missing = || SurfaceError::argument("lease_id", "missing");
+        let key = lease_id(key.ok_or_else(missing)?)?;
+        let session = self.daemon.sessions.of_lease(key);
+        let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
+        let session = seen.ok_or(SurfaceError::LeaseUnknown)?;
+        self.target(standing, session)
+    }
+
+    fn target(&self, standing: &Standing, session: Session) -> Result<Target, SurfaceError> {
+        let now = self.daemon.now();
+        let permit = self.daemon.switchboard.decide(standing, Some(session.id()), now)?;
+        Ok(Target { session, permit })
+    }
+}
+
+/// Reads a text argument that settles a right, before the tool reads the rest.
+fn text<'a>(arguments: &'a JsonObject, name: &str) -> Result<Option<&'a str>, SurfaceError> {
+    match arguments.get(name) {
+        None | Some(serde_json::Value::Null) => Ok(None),
+        Some(serde_json::Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(SurfaceError::argument(name, "is not of type string")),
+    }
+}

@@ -1,0 +1,15 @@
+//! The program `termgate`: hands the words of the command line on and ends with the code it is told.
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let exit = runtime.block_on(termgate::cli::run(env::args_os().collect()))?;
+    Ok(exit.into())
+}

@@ -1,0 +1,41 @@
+//! What a handler may know about the connection it serves.
+//!
+//! It must not know what kind of door the client came through: sockets, pipes and tests look alike
+//! from here. It travels with every request as `Arc<Connection>`.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::core::ids::ConnectionId;
+use crate::mcp::outbox::Outbox;
+use crate::mcp::turn::Turnstile;
+
+/// One connection of one client, as far as handlers are concerned.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its name, never reused.
+    pub id: ConnectionId,
+    /// What is still to be sent to the client.
+    pub outbox: Outbox,
+    /// Cancelled when no request will follow any more: at the end of input or when the client has
+    /// hung up, also while the connection is not being read.
+    pub ended: CancellationToken,
+    /// Cancelled when the client has hung up: nobody will read an answer. Cancelling it hangs up on
+    /// the client.
+    pub gone: CancellationToken,
+    /// The order in which its requests take effect.
+    pub turnstile: Turnstile,
+}
+
+impl Connection {
+    /// A connection on which nothing has happened yet.
+    pub fn new(id: ConnectionId) -> Self {
+        let gone = CancellationToken::new();
+        Self {
+            id,
+            outbox: Outbox::default(),
+            ended: gone.child_token(),
+            gone,
+            turnstile: Turnstile::default(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Errors as clients see them: a stable code, what happened, what to do, when to try again.
+//!
+//! Here alone errors become codes; every match is without a wildcard, so that a new error does not
+//! compile until it has one.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+
+use crate::core::code::Code;
+use crate::core::input::error::WriteError;
+use crate::core::keys::mouse::MouseError;
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::policy::Denial;
+use crate::mcp::envelope::Envelope;
+use crate::session::create::CreateError;
+use crate::session::error::SessionError;
+use crate::session::pty::command::CommandError;
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::ExitShape;
+use crate::surface::shape::delta::DeltaWire;
+
+/// What a caller is told to wait before it tries again what was busy.
+const BUSY_RETRY_MS: u64 = 100;
+
+/// An error ready for the wire.
+#[derive(Clone, Debug)]
+pub struct WireError {
+    pub code: Code,
+    pub message: String,
+    pub hint: String,
+    pub retry_after_ms: Option<u64>,
+    pub details: Option<Value>,
+}
+
+impl WireError {
+    fn new(code: Code, message: impl ToString) -> Self {
+        let hint = code.advice().to_owned();
+        Self { code, message: message.to_string(), hint, retry_after_ms: None, details: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    fn details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    fn retry_after(mut self, millis: u64) -> Self {
+        self.retry_after_ms = Some(millis);
+        self
+    }
+
+    /// The error as the result of a tool call.
+    pub fn into_result(self) -> CallToolResult {
+        let text = format!("{}: {}. {}", self.code.as_str(), self.message, self.hint);
+        let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(self.structured());
+        result
+    }
+
+    /// The members of the error that programs read.
+    pub fn structured(&self) -> Value {
+        let mut structured = json!({
+            "error_code": self.code.as_str(),
+            "message": self.message,
+            "hint": self.hint,
+        });
+        if let Some(after) = self.retry_after_ms {
+            structured["retry_after_ms"] = json!(after);
+        }
+        if let Some(details) = &self.details {
+            structured["details"] = details.clone();
+        }
+        structured
+    }
+
+    /// Notes the error in the envelope of its answer.
+    pub fn note_in(&self, envelope: &mut Envelope) {
+        envelope.ok = false;
+        envelope.error = Some(self.message.clone());
+        envelope.error_code = Some(self.code.as_str().to_owned());
+        envelope.hint = Some(self.hint.clone());
+    }
+}
+
+impl From<&SurfaceError> for WireError {
+    fn from(error: &SurfaceError) -> Self {
+        match error {
+            SurfaceError::Argument { parameter, .. } => {
+                Self::new(Code::InvalidArgument, error).details(json!({"parameter": parameter}))
+            }
+            SurfaceError::SessionNotFound(_) => Self::new(Code::SessionNotFound, error),
+            SurfaceError::Denied(denial) => denied(*denial),
+            SurfaceError::Session(error) => session(error),
+            SurfaceError::Create(error) => create(error),
+            SurfaceError::LeaseUnknown => Self::new(Code::LeaseSuperseded, error),
+            SurfaceError::Quota(_) => Self::new(Code::QuotaExceeded, error),
+            SurfaceError::Internal(_) => Self::new(Code::Internal, error),
+        }
+    }
+}
+
+fn denied(denial: Denial) -> WireError {
+    match denial {
+        Denial::SwitchedOff => WireError::new(Code::ReadOnly, denial)
+            .hint("Ask the operator to run `termgate allow-write on`."),
+        Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
+            .hint("Use the session's other socket, or the gateway's, to write."),
+        Denial::InsideSession | Denial::NotOperator => WireError::new(Code::PolicyDenied, denial),
+    }
+}
+
+fn session(error: &SessionError) -> WireError {
+    match error {
+        SessionError::Write(error) => write(error),
+        SessionError::Exited(exit) => WireError::new(Code::SessionExited, error)
+            .details(json!({"exit": ExitShape::from(*exit)})),
+        SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
+            WireError::new(Code::ScreenChanged, error)
+                .details(json!({"changed": DeltaWire::from(&**delta)}))
+        }
+        SessionError::Mouse(mouse) => match mouse {
+            MouseError::ReportingOff | MouseError::MovementOff => {
+                WireError::new(Code::NotSupported, error)
+            }
+            MouseError::OutOfRange { .. } => {
+                WireError::new(Code::InvalidArgument, error).details(json!({"parameter": "row"}))
+            }
+        },
+        SessionError::LineTooLong { .. } => WireError::new(Code::TooLarge, error)
+            .hint("Split it into lines, or let the program read from a file."),
+        SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
+        SessionError::Closed => WireError::new(Code::SessionNotFound, error),
+        SessionError::Terminal(_) => WireError::new(Code::Internal, error),
+    }
+}
+
+fn write(error: &WriteError) -> WireError {
+    match error {
+        WriteError::ReadOnly => WireError::new(Code::ReadOnly, error),
+        WriteError::SessionEnded => WireError::new(Code::SessionExited, error),
+        WriteError::TooMuchQueued { .. } => WireError::new(Code::Busy, error)
+            .retry_after(BUSY_RETRY_MS)
+            .hint("The program does not read its input: look at the screen, or send C-c alone."),
+        WriteError::TooManyInFlight => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
+        WriteError::KeyReused => WireError::new(Code::InvalidArgument, error)
+            .details(json!({"parameter": "idempotency_key"})),
+        WriteError::Lease(error) => lease(error),
+    }
+}
+
+fn lease(error: &LeaseError) -> WireError {
+    match error {
+        LeaseError::Required => WireError::new(Code::LeaseRequired, error),
+        LeaseError::Held { by, kind, expires_in, at_most, waiters } => {
+            let millis = expires_in.as_millis() as u64;
+            WireError::new(Code::LeaseHeld, error)
+                .hint(
+                    "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with \
+                     wait_for.",
+                )
+                .retry_after(millis)
+                .details(json!({
+                    "held_by": by.to_string(),
+                    "kind": kind.as_str(),
+                    "expires_in_ms": millis,
+                    "at_most_ms": at_most.as_millis() as u64,
+                    "waiters": waiters,
+                }))
+        }
+        LeaseError::Offered { to } => WireError::new(Code::LeaseHeld, error)
+            .hint(
+                "It returns to you within 10 s if it is not taken up; acquire_lease takes it back.",
+            )
+            .details(json!({"offered_to": to.to_string()})),
+        LeaseError::Lost { cause } => lost(error, cause),
+        LeaseError::Superseded => WireError::new(Code::LeaseSuperseded, error),
+        // To the caller, the session does not exist.
+        LeaseError::OtherTenant => WireError::new(Code::SessionNotFound, error),
+        LeaseError::QueueFull { .. } => {
+            WireError::new(Code::QuotaExceeded, error).retry_after(1_000)
+        }
+        LeaseError::TtlOutOfBounds { .. } => {
+            WireError::new(Code::InvalidArgument, error).details(json!({"parameter": "ttl_ms"}))
+        }
+        LeaseError::WaitGivenUp => WireError::new(Code::LeaseLost, error),
+    }
+}
+
+fn lost(error: &LeaseError, cause: &EndCause) -> WireError {
+    let mut details = json!({"cause": cause.as_str()});
+    if let Some(by) = cause.by() {
+        details["by"] = json!(by.to_string());
+    }
+    WireError::new(Code::LeaseLost, error).details(details)
+}
+
+fn create(error: &CreateError) -> WireError {
+    let parameter = |name: &str| {
+        WireError::new(Code::InvalidArgument, error).details(json!({"parameter": name}))
+    };
+    match error {
+        CreateError::NameTaken(_) => WireError::new(Code::SessionExists, error),
+        CreateError::BadName(_) => parameter("name"),
+        CreateError::TooMany(_) => WireError::new(Code::QuotaExceeded, error),
+        CreateError::Command(command) => match command {
+            CommandError::NoCommand
+            | CommandError::NotFound { .. }
+            | CommandError::NotExecutable { .. } => parameter("command"),
+            CommandError::NulByte => parameter("args"),
+            CommandError::BadDirectory { .. } => parameter("cwd"),
+        },
+        CreateError::Environment(_) => parameter("env"),
+        CreateError::Spawn(_) => parameter("command"),
+        CreateError::Ending => WireError::new(Code::Busy, error),
+    }
+}

@@ -1,0 +1,191 @@
+//! Subscriptions of both eras: `resources/subscribe` by URI, `subscriptions/listen` by filter.
+//!
+//! A subscription is a task that tells news; it ends with its connection, with an unsubscribe or
+//! with the listen request. A tenant has a bounded number of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::SubscriptionContext;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::core::policy::Standing;
+use crate::mcp::connection::Connection;
+use crate::mcp::news::{Wire, tell_resources, tell_tools, tell_updates};
+use crate::mcp::outbox::PushLane;
+use crate::mcp::resource::Resource;
+use crate::surface::call::Daemon;
+use crate::surface::error::SurfaceError;
+
+/// How many subscriptions the daemon keeps at once for a tenant.
+#[derive(Clone, Debug)]
+pub struct SubscriptionQuota {
+    taken: Arc<AtomicUsize>,
+    most: usize,
+}
+
+/// One subscription's place; given back when dropped.
+#[derive(Debug)]
+pub struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl SubscriptionQuota {
+    /// Room for so many.
+    pub fn new(most: usize) -> Self {
+        Self { taken: Arc::default(), most }
+    }
+
+    /// Takes a place, if one is free.
+    pub fn enter(&self) -> Option<Place> {
+        let more = |taken: usize| (taken < self.most).then_some(taken + 1);
+        let entered = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        entered.ok().map(|_| Place(Arc::clone(&self.taken)))
+    }
+}
+
+/// The subscriptions of one connection by URI, for clients of the older era.
+#[derive(Debug)]
+pub struct Subscriptions {
+    quota: SubscriptionQuota,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Debug, Default)]
+struct Tasks {
+    // Dropping the set ends every task in it.
+    running: JoinSet<()>,
+    by_uri: BTreeMap<String, Told>,
+    listening: bool,
+}
+
+/// One subscription by URI.
+#[derive(Debug)]
+struct Told {
+    task: AbortHandle,
+    lane: PushLane,
+}
+
+impl Subscriptions {
+    /// None yet.
+    pub fn new(quota: SubscriptionQuota) -> Self {
+        Self { quota, tasks: Mutex::default() }
+    }
+
+    /// Tells the client from now on when the lists change that it is given unasked.
+    pub fn tell_lists(
+        &self,
+        daemon: &Arc<Daemon>,
+        standing: &Standing,
+        connection: &Arc<Connection>,
+    ) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut tasks.listening, true) {
+            return;
+        }
+        let wire = wire(connection);
+        tasks.running.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
+        tasks.running.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire));
+    }
+
+    /// Tells the client from now on when the resource changes; once, however often it asks.
+    ///
+    /// # Errors
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such resource, and
+    /// [`SurfaceError::Quota`] when no place is free.
+    pub fn subscribe(
+        &self,
+        daemon: &Arc<Daemon>,
+        standing: &Standing,
+        connection: &Arc<Connection>,
+        uri: &str,
+    ) -> Result<(), SurfaceError> {
+        let unknown = || SurfaceError::SessionNotFound(uri.to_owned());
+        let watched = Resource::parse(uri).ok_or_else(unknown)?.watched(daemon, standing)?;
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.running.try_join_next().is_some() {}
+        tasks.by_uri.retain(|_, told| !told.task.is_finished());
+        if tasks.by_uri.contains_key(uri) {
+            return Ok(());
+        }
+        let place = self.quota.enter().ok_or(SurfaceError::Quota("subscriptions"))?;
+        let wire = wire(connection);
+        let lane = wire.lane.clone();
+        let (daemon, standing) = (Arc::clone(daemon), standing.clone());
+        let telling = tell_updates(daemon, standing, watched, uri.to_owned(), wire);
+        let task = tasks.running.spawn(async move {
+            telling.await;
+            drop(place);
+        });
+        tasks.by_uri.insert(uri.to_owned(), Told { task, lane });
+        Ok(())
+    }
+
+    /// Tells the client no more of the resource.
+    pub fn unsubscribe(&self, uri: &str) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = tasks.by_uri.remove(uri) {
+            told.lane.close();
+            told.task.abort();
+        }
+    }
+}
+
+fn wire(connection: &Arc<Connection>) -> Wire {
+    let lane = connection.outbox.lane();
+    Wire { connection: Arc::clone(connection), lane, subscription: None }
+}
+
+/// The part of a filter that this daemon serves to this caller.
+pub fn accepted(
+    daemon: &Daemon,
+    standing: &Standing,
+    requested: &SubscriptionFilter,
+) -> SubscriptionFilter {
+    let known = |uri: &&String| {
+        Resource::parse(uri).is_some_and(|resource| resource.watched(daemon, standing).is_ok())
+    };
+    let uris = requested.resource_subscriptions.as_ref();
+    let mut filter = SubscriptionFilter::default();
+    filter.tools_list_changed = requested.tools_list_changed;
+    filter.resources_list_changed = requested.resources_list_changed;
+    filter.resource_subscriptions = uris.map(|uris| uris.iter().filter(known).cloned().collect());
+    filter
+}
+
+/// Tells what the accepted filter names until the request is cancelled.
+pub async fn listen(
+    daemon: &Arc<Daemon>,
+    standing: &Standing,
+    wire: Wire,
+    quota: &SubscriptionQuota,
+    context: &SubscriptionContext,
+) {
+    let filter = context.accepted();
+    let mut telling = JoinSet::new();
+    if filter.tools_list_changed == Some(true) {
+        telling.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
+    }
+    if filter.resources_list_changed == Some(true) {
+        telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
+    }
+    for uri in filter.resource_subscriptions.iter().flatten() {
+        let resource = Resource::parse(uri);
+        let watched = resource.and_then(|resource| resource.watched(daemon, standing).ok());
+        let (Some(watched), Some(place)) = (watched, quota.enter()) else { continue };
+        let (daemon, standing) = (Arc::clone(daemon), standing.clone());
+        let (uri, wire) = (uri.clone(), wire.clone());
+        telling.spawn(async move {
+            tell_updates(daemon, standing, watched, uri, wire).await;
+            drop(place);
+        });
+    }
+    context.cancelled().await;
+    wire.lane.close();
+}

@@ -1,0 +1,154 @@
+//! Which requests may stay open long, and what they are told when too many of them are.
+//!
+//! It must not know sockets. Long requests are counted apart from short ones, so that they can
+//! never keep the transport from reading the cancel that ends them.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock, ErrorCode, GetMeta,
+    ServerResult,
+};
+use serde_json::json;
+
+/// The request that carries pushed deltas.
+pub const OBSERVE_METHOD: &str = "termgate/observe";
+
+/// The request that carries a person's terminal.
+pub const ATTACH_METHOD: &str = "termgate/attach";
+
+/// Tools that wait whatever their arguments say.
+const WAITING_TOOLS: [&str; 3] = ["wait_for", "run", "run_workflow"];
+
+/// Stands in the name of every tool of an upstream server, which may take its time.
+const MOUNT_SEPARATOR: &str = "__";
+
+/// The JSON-RPC code of a request refused for want of room; ours, from the free range.
+const BUSY: ErrorCode = ErrorCode(-32000);
+
+/// What a refused client is told to wait before it tries again.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// How long a request stays open by its nature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// It is answered as soon as it is done.
+    Short,
+    /// It waits for something, at most as long as its own timeout.
+    Wait,
+    /// It stands until it is cancelled or no further request can come.
+    Standing,
+}
+
+impl Span {
+    /// Tells the span of a request from its method and arguments.
+    pub fn of(request: &ClientRequest) -> Self {
+        let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
+            || [OBSERVE_METHOD, ATTACH_METHOD].contains(&request.method());
+        if standing {
+            return Self::Standing;
+        }
+        let waiting =
+            matches!(request, ClientRequest::CallToolRequest(call) if waits(&call.params));
+        if waiting { Self::Wait } else { Self::Short }
+    }
+
+    /// Whether requests of this span count towards the bound of long ones.
+    pub fn is_long(self) -> bool {
+        match self {
+            Self::Short => false,
+            Self::Wait | Self::Standing => true,
+        }
+    }
+}
+
+fn waits(call: &CallToolRequestParams) -> bool {
+    let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
+    WAITING_TOOLS.contains(&call.name.as_ref())
+        || call.name.contains(MOUNT_SEPARATOR)
+        || given("wait_ms").is_some_and(|wait| wait.as_f64() != Some(0.0) && !wait.is_null())
+        || given("until").is_some_and(|until| !until.is_null())
+}
+
+/// The answer to a long request beyond the bound: a tool result where the caller reads those, else
+/// an error of the protocol.
+///
+/// # Errors
+///
+/// The error to answer with, when the request is not a tool call.
+pub fn busy(request: &ClientRequest) -> Result<ServerResult, ErrorData> {
+    let message = "this connection has too many long requests open";
+    let hint = "cancel one of them or wait until one ends";
+    let details = json!({
+        "error_code": "busy",
+        "message": message,
+        "hint": hint,
+        "retry_after_ms": RETRY_AFTER_MS,
+    });
+    if !matches!(request, ClientRequest::CallToolRequest(_)) {
+        return Err(ErrorData::new(BUSY, format!("busy: {message}. {hint}"), Some(details)));
+    }
+    let text = ContentBlock::text(format!("busy: {message}. {hint}"));
+    let mut result = CallToolResult::error(vec![text]);
+    result.structured_content = Some(details);
+    let mut result = ServerResult::CallToolResult(result);
+    // Only a request of the 2026-07-28 era names its version, and only that era knows result types.
+    if request.get_meta().protocol_version().is_none() {
+        result.strip_result_type_for_legacy_peer();
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::ClientJsonRpcMessage;
+    use serde_json::Value;
+
+    fn request(method: &str, params: Value) -> ClientRequest {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let message = serde_json::from_value(message).unwrap();
+        let ClientJsonRpcMessage::Request(request) = message else { panic!("no request") };
+        request.request
+    }
+
+    fn tool(name: &str, arguments: Value) -> ClientRequest {
+        request("tools/call", json!({"name": name, "arguments": arguments}))
+    }
+
+    #[test]
+    fn observers_and_listeners_stand_until_they_are_cancelled() {
+        let listen = json!({"notifications": {}, "_meta": {}});
+        for standing in
+            [request("termgate/observe", json!({})), request("subscriptions/listen", listen)]
+        {
+            assert_eq!(Span::of(&standing), Span::Standing, "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn calls_that_wait_are_long() {
+        for waiting in [
+            tool("wait_for", json!({})),
+            tool("run", json!({"command": "make"})),
+            tool("acquire_lease", json!({"wait_ms": 1})),
+            tool("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
+            tool("github__create_issue", json!({})),
+        ] {
+            assert_eq!(Span::of(&waiting), Span::Wait, "{waiting:?}");
+        }
+    }
+
+    #[test]
+    fn calls_that_do_not_wait_are_short() {
+        for short in [
+            tool("acquire_lease", json!({})),
+            tool("acquire_lease", json!({"wait_ms": 0})),
+            tool("send_text", json!({"text": "x", "until": null})),
+            tool("read_screen", json!({})),
+            request("tools/list", json!({})),
+            request("termgate/who", json!({})),
+        ] {
+            assert_eq!(Span::of(&short), Span::Short, "{short:?}");
+        }
+    }
+}

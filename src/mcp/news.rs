@@ -1,0 +1,140 @@
+//! News: standard notifications that say that something changed, never what it is.
+//!
+//! One watch per subscribed thing; at most one notification of each is on its way to a client, and
+//! what changes meanwhile is told by the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rmcp::model::RequestId;
+use serde_json::{Value, json};
+
+use crate::core::policy::Standing;
+use crate::mcp::connection::Connection;
+use crate::mcp::outbox::PushLane;
+use crate::mcp::resource::{Part, Watched, seen};
+use crate::session::handle::Session;
+use crate::surface::call::Daemon;
+
+/// The shortest time between two notifications of one thing to one client.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where news go.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    pub connection: Arc<Connection>,
+    pub lane: PushLane,
+    /// The request that opened the subscription, in the era that tags notifications with it.
+    pub subscription: Option<RequestId>,
+}
+
+impl Wire {
+    /// Sends one notification and waits until the socket has taken it.
+    pub async fn send(&self, method: &str, mut params: Value) {
+        if let Some(id) = &self.subscription {
+            params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
+        }
+        let line = format!("{}\n", json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        let room = self.connection.outbox.push_room(line.len()).await;
+        let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
+        self.connection.outbox.push(&self.lane, Some(room), segments).await;
+    }
+}
+
+/// Tells a client whenever the resource at `uri` changes; ends with the session.
+pub async fn tell_updates(
+    daemon: Arc<Daemon>,
+    standing: Standing,
+    watched: Watched,
+    uri: String,
+    wire: Wire,
+) {
+    match watched {
+        Watched::Part(session, part) => tell_part(&daemon, &session, part, &uri, &wire).await,
+        Watched::Sessions => tell_list(&daemon, &standing, listed, &uri, &wire).await,
+        Watched::Leases => tell_list(&daemon, &standing, leased, &uri, &wire).await,
+    }
+}
+
+/// What a caller can learn from the list of sessions; a list changes for it when this does, so that
+/// nothing shows what it may not see.
+fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
+    let state = |session: &Session| {
+        format!("{} {} {}", session.id(), session.name(), session.frame().exit.value.is_some())
+    };
+    seen(daemon, standing).iter().map(state).collect()
+}
+
+/// What a caller can learn from the list of leases, expiry apart.
+fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
+    let state = |session: &Session| format!("{} {:?}", session.id(), session.frame().lease.value);
+    seen(daemon, standing).iter().map(state).collect()
+}
+
+async fn tell_list(
+    daemon: &Daemon,
+    standing: &Standing,
+    state: fn(&Daemon, &Standing) -> Vec<String>,
+    uri: &str,
+    wire: &Wire,
+) {
+    let mut changes = daemon.sessions.changes();
+    let mut known = state(daemon, standing);
+    while changes.changed().await.is_ok() {
+        let now = state(daemon, standing);
+        if now != known {
+            known = now;
+            updated(daemon, uri, wire).await;
+        }
+    }
+}
+
+async fn tell_part(daemon: &Daemon, session: &Session, part: Part, uri: &str, wire: &Wire) {
+    let mut frames = session.frames();
+    let mut told = part.changed(&frames.borrow_and_update());
+    while frames.changed().await.is_ok() {
+        let newest = part.changed(&frames.borrow_and_update());
+        if newest > told {
+            told = newest;
+            updated(daemon, uri, wire).await;
+        }
+    }
+}
+
+async fn updated(daemon: &Daemon, uri: &str, wire: &Wire) {
+    wire.send("notifications/resources/updated", json!({"uri": uri})).await;
+    pause(daemon).await;
+}
+
+/// Tells a client whenever the tools it is listed change.
+pub async fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: Wire) {
+    let listed = || daemon.switchboard.could_write(&daemon.sessions, &standing, daemon.now());
+    let mut changes = daemon.switchboard.changes();
+    let mut writable = listed();
+    while changes.changed().await.is_ok() {
+        if listed() != writable {
+            writable = !writable;
+            wire.send("notifications/tools/list_changed", json!({})).await;
+        }
+    }
+}
+
+/// Tells a client whenever the sessions it may see come or go.
+pub async fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: Wire) {
+    let mut changes = daemon.sessions.changes();
+    let mut known = listed(&daemon, &standing);
+    while changes.changed().await.is_ok() {
+        let now = listed(&daemon, &standing);
+        if now != known {
+            known = now;
+            wire.send("notifications/resources/list_changed", json!({})).await;
+            pause(&daemon).await;
+        }
+    }
+}
+
+async fn pause(daemon: &Daemon) {
+    let clock = daemon.sessions.clock();
+    clock.sleep_until(clock.now() + PAUSE).await;
+}

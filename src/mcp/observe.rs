@@ -1,0 +1,151 @@
+//! `termgate/observe`: deltas of one session, pushed until the client cancels.
+//!
+//! Nothing is queued for an observer: it is sent what changed since the last delta the socket took,
+//! however many frames lie between, so a slow one gets fewer and larger deltas.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rmcp::model::{CustomResult, RequestId};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::core::frame::delta::{Lane, View};
+use crate::core::ids::{RowNumber, Watermark};
+use crate::mcp::connection::Connection;
+use crate::mcp::delta_cache::{DeltaCache, Start};
+use crate::mcp::outbox::{Delivery, PushLane};
+use crate::session::clock::Clock;
+use crate::session::handle::Session;
+use crate::session::live::Observing;
+
+/// The name of the extension under which it is declared.
+pub const EXTENSION: &str = "dev.termgate/observe";
+/// The notification that carries a delta.
+const DELTA_METHOD: &str = "termgate/delta";
+/// How much room is asked for before a delta is made, in bytes.
+const DELTA_ROOM: usize = 4 * 1024;
+/// The most deltas a second that a client may ask for; frames come no faster.
+const RATE_HZ_MAX: u32 = 1_000;
+
+/// The parameters of the request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    pub session: Option<String>,
+    pub since: Option<u64>,
+    #[serde(default)]
+    pub top: u16,
+    pub rows: Option<u16>,
+    #[serde(default)]
+    pub lane: LaneWord,
+    pub max_rate_hz: Option<u32>,
+    #[serde(rename = "_meta")]
+    pub meta: Option<serde_json::Value>,
+}
+
+/// The words for lanes.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaneWord {
+    #[default]
+    Foreground,
+    Recent,
+    History,
+}
+
+impl From<LaneWord> for Lane {
+    fn from(word: LaneWord) -> Self {
+        match word {
+            LaneWord::Foreground => Self::Foreground,
+            LaneWord::Recent => Self::Recent,
+            LaneWord::History => Self::History,
+        }
+    }
+}
+
+impl Parameters {
+    /// The part of the screen that is watched.
+    pub fn view(&self) -> View {
+        View { lane: self.lane.into(), top: self.top, rows: self.rows }
+    }
+
+    /// The shortest time between two deltas.
+    ///
+    /// # Errors
+    /// What is wrong with the rate.
+    pub fn pause(&self) -> Result<Duration, String> {
+        match self.max_rate_hz {
+            None => Ok(Duration::ZERO),
+            Some(rate) if (1..=RATE_HZ_MAX).contains(&rate) => Ok(Duration::from_secs(1) / rate),
+            Some(rate) => Err(format!("max_rate_hz: {rate} is not within 1 to {RATE_HZ_MAX}")),
+        }
+    }
+}
+
+/// One observation.
+#[derive(Debug)]
+pub struct Observation {
+    pub session: Session,
+    pub connection: Arc<Connection>,
+    pub request: RequestId,
+    /// Closed by the transport as soon as the client's cancel is read.
+    pub lane: PushLane,
+    /// Whether the client wants its notifications tagged as those of a subscription (2026-07-28).
+    pub tagged: bool,
+    pub view: View,
+    pub since: Option<Watermark>,
+    pub pause: Duration,
+}
+
+impl Observation {
+    /// Pushes deltas until the session is removed; dropping the future ends it.
+    pub async fn run(self, cache: &DeltaCache, clock: &Clock) -> CustomResult {
+        let _counted = Observing::start(Arc::clone(self.session.live_shared()));
+        let head = self.head();
+        let mut frames = self.session.frames();
+        let mut since = self.since;
+        let mut told: Option<RowNumber> = None;
+        let mut first = true;
+        loop {
+            // Asked for before looking, so that a slow client is sent the newest there is.
+            let room = self.connection.outbox.push_room(DELTA_ROOM).await;
+            let frame = Arc::clone(&frames.borrow_and_update());
+            let start = Start { since, view: self.view, told };
+            let delta = cache.encode(self.session.id(), &frame, &start);
+            if first || !delta.empty {
+                let segments = [head.clone(), delta.tail, Bytes::new()];
+                let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
+                if receipt.await == Delivery::Dropped {
+                    return CustomResult::new(json!({}));
+                }
+                first = false;
+                since = Some(frame.watermark);
+                told = Some(frame.base_row);
+                if !self.pause.is_zero() {
+                    clock.sleep_until(clock.now() + self.pause).await;
+                }
+            } else {
+                drop(room);
+            }
+            if frames.changed().await.is_err() {
+                return CustomResult::new(json!({"session": self.session.id().to_string()}));
+            }
+        }
+    }
+
+    /// The notification up to where the delta begins, which all observers share.
+    fn head(&self) -> Bytes {
+        let id = serde_json::to_string(&self.request).unwrap_or_else(|_| "null".to_owned());
+        let tag = if self.tagged {
+            format!("\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}},")
+        } else {
+            String::new()
+        };
+        let head = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"{DELTA_METHOD}\",\"params\":{{{tag}\"observe\":{id}"
+        );
+        Bytes::from(head)
+    }
+}

@@ -1,0 +1,210 @@
+//! The lines waiting to be written, as plain data: what comes next and how far it has got.
+//!
+//! It must not know tasks or sockets: it is asked for bytes and told how many were taken.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes};
+use rmcp::model::RequestId;
+use tokio::sync::oneshot;
+
+use crate::mcp::outbox::room::Room;
+use crate::mcp::outbox::{Closed, Segments};
+
+/// How many parts of lines are offered to the socket at once.
+const SLICES_MAX: usize = 64;
+
+/// Whether a lane has ended; shared by the lane and its lines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mute(Arc<AtomicBool>);
+
+impl Mute {
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn is_of(&self, lane: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &lane.0)
+    }
+}
+
+/// One line; its segments shrink from the front as the socket takes them.
+#[derive(Debug)]
+pub(super) struct Line {
+    segments: Segments,
+    _room: Room,
+}
+
+impl Line {
+    pub(super) fn new(segments: Segments, room: Room) -> Self {
+        let last = segments.iter().rev().find_map(|segment| segment.last());
+        debug_assert_eq!(last, Some(&b'\n'), "a message is one whole line");
+        Self { segments, _room: room }
+    }
+
+    fn len(&self) -> usize {
+        self.segments.iter().map(Bytes::len).sum()
+    }
+
+    /// Counts off up to `taken` bytes and gives back how many of them were this line's.
+    fn advance(&mut self, taken: usize) -> usize {
+        let mut left = taken;
+        for segment in &mut self.segments {
+            let step = left.min(segment.len());
+            segment.advance(step);
+            left -= step;
+        }
+        taken - left
+    }
+}
+
+#[derive(Debug)]
+struct Push {
+    line: Line,
+    mute: Mute,
+    receipt: oneshot::Sender<()>,
+}
+
+#[derive(Debug)]
+enum Started {
+    Reply(Line),
+    Push(Push),
+}
+
+/// What is to be written: the line begun, then replies, then pushes.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// The requests whose replies are expected, and the room reserved for them.
+    pub(super) rooms: HashMap<RequestId, Option<Room>>,
+    started: Option<Started>,
+    replies: VecDeque<Line>,
+    pushes: VecDeque<Push>,
+    unsent_replies: usize,
+    unsent_pushes: usize,
+    closed: bool,
+    writer: Option<Waker>,
+}
+
+impl Queue {
+    pub(super) fn add_reply(&mut self, line: Line) -> Result<(), Closed> {
+        if self.closed {
+            return Err(Closed);
+        }
+        self.unsent_replies += line.len();
+        self.replies.push_back(line);
+        self.wake_writer();
+        Ok(())
+    }
+
+    /// Queues a push; on an ended lane or connection it is dropped, which its receipt tells.
+    pub(super) fn add_push(&mut self, line: Line, mute: &Mute, receipt: oneshot::Sender<()>) {
+        if self.closed || mute.is_set() {
+            return;
+        }
+        self.unsent_pushes += line.len();
+        self.pushes.push_back(Push { line, mute: mute.clone(), receipt });
+        self.wake_writer();
+    }
+
+    pub(super) fn mute(&mut self, lane: &Mute) {
+        lane.0.store(true, Ordering::Release);
+        let unsent = &mut self.unsent_pushes;
+        self.pushes.retain(|push| {
+            let stays = !push.mute.is_of(lane);
+            *unsent -= if stays { 0 } else { push.line.len() };
+            stays
+        });
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.rooms.clear();
+        self.wake_writer();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.started = None;
+        self.replies.clear();
+        self.pushes.clear();
+        self.unsent_replies = 0;
+        self.unsent_pushes = 0;
+    }
+
+    pub(super) fn unsent(&self) -> usize {
+        self.unsent_replies + self.unsent_pushes
+    }
+
+    pub(super) fn unsent_replies(&self) -> usize {
+        self.unsent_replies
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.started.is_none() && self.replies.is_empty() && self.pushes.is_empty()
+    }
+
+    /// Completes when nothing more will come; else the writer is woken by the next line.
+    pub(super) fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.closed {
+            return Poll::Ready(Ok(()));
+        }
+        self.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Offers the next bytes to `write`.
+    pub(super) fn poll_slices(
+        &self,
+        write: impl FnOnce(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let started = self.started.iter().map(|started| match started {
+            Started::Reply(line) => line,
+            Started::Push(push) => &push.line,
+        });
+        let lines = started.chain(&self.replies).chain(self.pushes.iter().map(|push| &push.line));
+        let parts = lines.flat_map(|line| &line.segments).filter(|part| !part.is_empty());
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut count = 0;
+        for (slice, part) in slices.iter_mut().zip(parts) {
+            *slice = IoSlice::new(part);
+            count += 1;
+        }
+        write(&slices[..count])
+    }
+
+    /// Counts off what the socket took, in the order [`Queue::poll_slices`] offered it.
+    pub(super) fn advance(&mut self, taken: usize) {
+        let mut left = taken;
+        while left > 0 {
+            let Some(mut next) = self.next_line() else { return };
+            let (line, unsent) = match &mut next {
+                Started::Reply(line) => (line, &mut self.unsent_replies),
+                Started::Push(push) => (&mut push.line, &mut self.unsent_pushes),
+            };
+            let step = line.advance(left);
+            left -= step;
+            *unsent -= step;
+            if line.len() > 0 {
+                self.started = Some(next);
+            } else if let Started::Push(push) = next {
+                // Nobody listens when the pusher does not care for the receipt.
+                let _ = push.receipt.send(());
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> Option<Started> {
+        let reply = |queue: &mut Self| queue.replies.pop_front().map(Started::Reply);
+        let push = |queue: &mut Self| queue.pushes.pop_front().map(Started::Push);
+        self.started.take().or_else(|| reply(self)).or_else(|| push(self))
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(waker) = self.writer.take() {
+            waker.wake();
+        }
+    }
+}

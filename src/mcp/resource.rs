@@ -1,0 +1,340 @@
+//! Resources: the same facts as the reading tools, under URIs that can be subscribed to.
+//!
+//! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
+
+use serde_json::{Value, json};
+
+use crate::core::frame::Frame;
+use crate::core::frame::delta::View;
+use crate::core::ids::{SessionId, Watermark};
+use crate::core::policy::Standing;
+use crate::session::handle::Session;
+use crate::surface::call::{Daemon, find_session};
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::LeaseShape;
+use crate::surface::shape::delta::DeltaWire;
+use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::shape::session::SessionWire;
+use crate::surface::terminal::read_history::{self, HistoryFormat, rows_of};
+
+/// How all URIs begin.
+const SCHEME: &str = "termgate://";
+
+/// The templates, each with its name and what reading it gives.
+pub const TEMPLATES: [(&str, &str, &str); 4] = [
+    (
+        "termgate://session/{session}/grid{?since,top,rows,format}",
+        "grid",
+        "The screen, or what changed since a watermark",
+    ),
+    ("termgate://session/{session}/cursor", "cursor", "Where the cursor is"),
+    (
+        "termgate://session/{session}/history{?start_row,count,mode}",
+        "history",
+        "Rows by absolute number",
+    ),
+    ("termgate://session/{session}/lease", "lease", "Who may write"),
+];
+
+/// The lists, each with its name and what reading it gives.
+pub const LISTS: [(&str, &str, &str); 2] = [
+    ("termgate://sessions", "sessions", "Every session you may see"),
+    ("termgate://leases", "leases", "Who may write where"),
+];
+
+/// What a URI names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    Sessions,
+    Leases,
+    Grid { session: String, query: GridQuery },
+    Cursor { session: String },
+    History { session: String, query: HistoryQuery },
+    Lease { session: String },
+}
+
+/// The query of a grid URI.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GridQuery {
+    since: Option<u64>,
+    top: u16,
+    rows: Option<u16>,
+    format: Format,
+}
+
+/// The query of a history URI.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryQuery {
+    start_row: Option<u64>,
+    count: Option<u64>,
+    mode: HistoryFormat,
+}
+
+/// What a subscription to a resource waits for.
+#[derive(Clone, Debug)]
+pub enum Watched {
+    Sessions,
+    Leases,
+    Part(Session, Part),
+}
+
+/// A part of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Grid,
+    Cursor,
+    History,
+    Lease,
+}
+
+impl Part {
+    /// The watermark of this part's last change.
+    pub fn changed(self, frame: &Frame) -> Watermark {
+        match self {
+            Self::Grid => frame.screen_watermark().max(frame.title.changed),
+            Self::Cursor => frame.cursor.changed,
+            Self::History => frame.scrolled,
+            Self::Lease => frame.lease.changed,
+        }
+    }
+}
+
+impl Resource {
+    /// Reads a URI; none when no resource has it.
+    pub fn parse(uri: &str) -> Option<Self> {
+        let rest = uri.strip_prefix(SCHEME)?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts.as_slice() {
+            ["sessions"] if query.is_empty() => Some(Self::Sessions),
+            ["leases"] if query.is_empty() => Some(Self::Leases),
+            ["session", session, part] if !session.is_empty() => {
+                let session = (*session).to_owned();
+                match *part {
+                    "grid" => Some(Self::Grid { session, query: grid_query(query)? }),
+                    "cursor" if query.is_empty() => Some(Self::Cursor { session }),
+                    "history" => Some(Self::History { session, query: history_query(query)? }),
+                    "lease" if query.is_empty() => Some(Self::Lease { session }),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The resource's content for this caller.
+    ///
+    /// # Errors
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session, and
+    /// [`SurfaceError::Argument`] when the query is out of bounds.
+    pub fn read(&self, daemon: &Daemon, standing: &Standing) -> Result<Value, SurfaceError> {
+        let now = daemon.now();
+        let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
+        match self {
+            Self::Sessions => {
+                let wire = |session: &Session| {
+                    let writable =
+                        daemon.switchboard.decide(standing, Some(session.id()), now).is_ok();
+                    SessionWire::of(session, writable, now)
+                };
+                let sessions: Vec<_> = seen(daemon, standing).iter().map(wire).collect();
+                Ok(json!({"sessions": sessions}))
+            }
+            Self::Leases => {
+                let leases: Vec<_> = seen(daemon, standing)
+                    .iter()
+                    .map(|session| json!({"session": session.id().to_string(), "lease": lease_of(daemon, session)}))
+                    .collect();
+                Ok(json!({"leases": leases}))
+            }
+            Self::Grid { session, query } => Ok(grid(&find(session)?, query)),
+            Self::Cursor { session } => {
+                let frame = find(session)?.frame();
+                Ok(json!({"cursor": cursor(&frame), "watermark": frame.watermark.0}))
+            }
+            Self::History { session, query } => {
+                let session = find(session)?;
+                let parameters = read_history::Parameters {
+                    start_row: query.start_row,
+                    count: query.count,
+                    format: query.mode,
+                    ..read_history::Parameters::default()
+                };
+                let rows = rows_of(session.id().to_string(), &session.frame(), &parameters)?;
+                serde_json::to_value(rows)
+                    .map_err(|error| SurfaceError::Internal(error.to_string()))
+            }
+            Self::Lease { session } => {
+                let session = find(session)?;
+                let watermark = session.frame().lease.changed.0;
+                Ok(json!({"lease": lease_of(daemon, &session), "watermark": watermark}))
+            }
+        }
+    }
+
+    /// What a subscription to it waits for.
+    ///
+    /// # Errors
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session.
+    pub fn watched(&self, daemon: &Daemon, standing: &Standing) -> Result<Watched, SurfaceError> {
+        let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
+        Ok(match self {
+            Self::Sessions => Watched::Sessions,
+            Self::Leases => Watched::Leases,
+            Self::Grid { session, .. } => Watched::Part(find(session)?, Part::Grid),
+            Self::Cursor { session } => Watched::Part(find(session)?, Part::Cursor),
+            Self::History { session, .. } => Watched::Part(find(session)?, Part::History),
+            Self::Lease { session } => Watched::Part(find(session)?, Part::Lease),
+        })
+    }
+}
+
+/// The URI of a part of a session, without a query.
+pub fn uri_of(session: SessionId, part: &str) -> String {
+    format!("{SCHEME}session/{session}/{part}")
+}
+
+/// The sessions that the caller sees, in the order of their names.
+pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
+    let mut sessions = daemon.sessions.all();
+    sessions.retain(|session| standing.sees(session.id(), session.tenant()));
+    sessions.sort_by_key(|session| (session.name(), session.id()));
+    sessions
+}
+
+fn lease_of(daemon: &Daemon, session: &Session) -> LeaseShape {
+    let lease = LeaseShape::of(&session.frame().lease.value);
+    lease.expiring(session.live().lease_expires_at(), daemon.now())
+}
+
+fn cursor(frame: &Frame) -> Value {
+    let cursor = frame.cursor.value;
+    json!({
+        "row": cursor.row.0,
+        "col": cursor.col,
+        "seq": frame.cursor.changed.0,
+        "visible": cursor.visible,
+    })
+}
+
+fn grid(session: &Session, query: &GridQuery) -> Value {
+    let frame = session.frame();
+    let size = frame.size.value;
+    let view = View { top: query.top, rows: query.rows, ..View::default() };
+    let delta = frame.delta_since(query.since.map(Watermark), &view, None);
+    let lines: Vec<LineWire> = delta
+        .updates
+        .iter()
+        .filter_map(|update| match update {
+            crate::core::frame::delta::Update::Row { row, line } => {
+                Some(LineWire::of(*row, line, query.format))
+            }
+            _ => None,
+        })
+        .collect();
+    let top = query.top.min(size.rows);
+    let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
+    let mut grid = json!({
+        "cols": size.cols,
+        "rows": size.rows,
+        "base_row": frame.base_row.0,
+        "viewport": {"top": frame.base_row.0 + u64::from(top), "height": height},
+        "lines": lines,
+        "cursor": cursor(&frame),
+        "watermark": frame.watermark.0,
+    });
+    if query.since.is_some() {
+        grid["reset"] = Value::Bool(delta.reset);
+        grid["updates"] = json!(DeltaWire::from(&delta).without_rows());
+    }
+    grid
+}
+
+fn grid_query(query: &str) -> Option<GridQuery> {
+    let mut grid = GridQuery::default();
+    for (name, value) in pairs(query) {
+        match name {
+            "since" => grid.since = Some(value.parse().ok()?),
+            "top" => grid.top = value.parse().ok()?,
+            "rows" => grid.rows = Some(value.parse().ok()?),
+            "format" => {
+                grid.format = match value {
+                    "plain" => Format::Plain,
+                    "styled" => Format::Styled,
+                    "ansi" => Format::Ansi,
+                    "cells" => Format::Cells,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(grid)
+}
+
+fn history_query(query: &str) -> Option<HistoryQuery> {
+    let mut history = HistoryQuery::default();
+    for (name, value) in pairs(query) {
+        match name {
+            "start_row" => history.start_row = Some(value.parse().ok()?),
+            "count" => history.count = Some(value.parse().ok()?),
+            "mode" => {
+                history.mode = match value {
+                    "plain" => HistoryFormat::Plain,
+                    "ansi" => HistoryFormat::Ansi,
+                    "cells" | "json" => HistoryFormat::Cells,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(history)
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_reads_back_as_its_resource() {
+        for (template, name, _) in TEMPLATES {
+            let uri = template.split('{').next().unwrap_or_default().to_owned() + "x/" + name;
+            assert!(Resource::parse(&uri).is_some(), "{uri}");
+        }
+        for (uri, ..) in LISTS {
+            assert!(Resource::parse(uri).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_read_by_its_names() {
+        let parsed = Resource::parse("termgate://session/build/grid?since=7&rows=3&format=cells");
+        let query = GridQuery { since: Some(7), top: 0, rows: Some(3), format: Format::Cells };
+        assert_eq!(parsed, Some(Resource::Grid { session: "build".to_owned(), query }));
+    }
+
+    #[test]
+    fn anything_else_is_no_resource() {
+        for uri in [
+            "",
+            "http://sessions",
+            "termgate://session",
+            "termgate://session//grid",
+            "termgate://session/a/b/grid",
+            "termgate://session/a/grid?since=x",
+            "termgate://session/a/grid?colour=1",
+            "termgate://session/a/cursor?since=1",
+            "termgate://sessions?x=1",
+        ] {
+            assert_eq!(Resource::parse(uri), None, "{uri}");
+        }
+    }
+}

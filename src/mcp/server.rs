@@ -1,0 +1,494 @@
+//! The protocol's requests, answered for one connection.
+//!
+//! Each is a few lines: who asks, what the gateway says, the protocol's shape for it.
+
+use std::sync::{Arc, OnceLock};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    CompletionInfo, ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation,
+    JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, Resource as ListedResource, ResourceContents, ResourceTemplate, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::core::caller::Caller;
+use crate::core::policy::{Standing, decide_operate};
+use crate::gateway::{Gateway, Request};
+use crate::mcp::connection::Connection;
+use crate::mcp::delta_cache::DeltaCache;
+use crate::mcp::envelope::{Envelope, KEY};
+use crate::mcp::error::WireError;
+use crate::mcp::holders::Holders;
+use crate::mcp::instructions::INSTRUCTIONS;
+use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
+use crate::mcp::long::OBSERVE_METHOD;
+use crate::mcp::news::Wire;
+use crate::mcp::observe::{EXTENSION, Observation, Parameters};
+use crate::mcp::outbox::PushLane;
+use crate::mcp::resource::{LISTS, Resource, TEMPLATES, seen, uri_of};
+use crate::mcp::turn::TurnSlot;
+use crate::session::command::Accepted;
+use crate::surface::call::{Progress, Touched};
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Access, Answer};
+
+/// The request that ends the daemon, on the operators' door alone.
+const STOP_METHOD: &str = "termgate/stop";
+/// How much room a reading tool's answer is given in the outbox before it is made, in bytes.
+const READ_ROOM: usize = 32 * 1024;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    pub gateway: Gateway,
+    pub deltas: DeltaCache,
+    pub subscriptions: SubscriptionQuota,
+    pub holders: Holders,
+    /// Cancelled when an operator stops the daemon.
+    pub stop: tokio_util::sync::CancellationToken,
+}
+
+/// The handler of one connection.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    standing: Standing,
+    /// What the client calls itself, once it has said so.
+    label: OnceLock<Arc<str>>,
+    subscriptions: Subscriptions,
+    touched: Touched,
+}
+
+impl Server {
+    /// The handler of a connection whose caller is known.
+    pub fn new(shared: Arc<Shared>, connection: Arc<Connection>, standing: Standing) -> Self {
+        let subscriptions = Subscriptions::new(shared.subscriptions.clone());
+        Self {
+            shared,
+            connection,
+            standing,
+            label: OnceLock::new(),
+            subscriptions,
+            touched: Touched::default(),
+        }
+    }
+
+    /// The sessions to be told when the connection has ended.
+    pub fn touched(&self) -> Touched {
+        Arc::clone(&self.touched)
+    }
+
+    /// Who is asking, under the name the client gave itself.
+    fn standing(&self, context: &RequestContext<RoleServer>) -> Standing {
+        let mut standing = self.standing.clone();
+        if let Some(label) = self.label.get() {
+            standing.caller.label = Arc::clone(label);
+        } else if let Some(client) = context.client_info() {
+            let label = self.label.get_or_init(|| clean_label(&client.name));
+            standing.caller.label = Arc::clone(label);
+        }
+        standing
+    }
+
+    /// The lane of a request's pushes, which the transport closes when it reads the cancel.
+    fn lane(&self, extensions: &rmcp::model::Extensions) -> PushLane {
+        extensions.get::<PushLane>().cloned().unwrap_or_else(|| self.connection.outbox.lane())
+    }
+
+    fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+        context.meta.protocol_version().is_some()
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<Option<Result<Answer, SurfaceError>>, ErrorData> {
+        let Some(entry) = self.shared.gateway.entry(&request.name, &standing) else {
+            let message = format!("no tool is named `{}`", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
+        let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
+        let reads = entry.access == Access::Read;
+        let (progress, telling) = self.progress(context);
+        let request = Request {
+            standing,
+            arguments: request.arguments.unwrap_or_default(),
+            accepted,
+            progress,
+            touched: Arc::clone(&self.touched),
+        };
+        let call = async {
+            let answer = self.shared.gateway.call(entry, request).await;
+            if reads {
+                let room = self.connection.outbox.room(READ_ROOM).await;
+                self.connection.outbox.attach(&context.id, room);
+            }
+            answer
+        };
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Ok(None),
+            () = self.connection.gone.cancelled() => Ok(None),
+            answer = call => Ok(Some(answer)),
+            never = telling => match never {},
+        }
+    }
+
+    /// Where a call tells its progress, and what carries it to the client.
+    fn progress(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> (Option<mpsc::Sender<Progress>>, impl Future<Output = std::convert::Infallible>) {
+        let token = context.meta.get_progress_token();
+        let (sender, mut receiver) = mpsc::channel::<Progress>(1);
+        let peer = context.peer.clone();
+        let wanted = token.is_some();
+        let telling = async move {
+            while let (Some(token), Some(told)) = (token.clone(), receiver.recv().await) {
+                let mut params =
+                    rmcp::model::ProgressNotificationParam::new(token, told.elapsed_ms as f64);
+                params.total = Some(told.total_ms as f64);
+                params.message = Some(told.message);
+                if peer.notify_progress(params).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending().await
+        };
+        (wanted.then_some(sender), telling)
+    }
+
+    fn envelope(&self, started: crate::core::moment::Moment, version: Option<String>) -> Envelope {
+        let clock = self.shared.gateway.daemon().sessions.clock();
+        let since_epoch = clock.wall_time().duration_since(std::time::UNIX_EPOCH);
+        Envelope {
+            ok: true,
+            elapsed_ms: clock.now().since(started).as_millis() as u64,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: since_epoch.unwrap_or_default().as_millis() as u64,
+            mcp_version: version,
+            ..Envelope::default()
+        }
+    }
+
+    async fn observe(
+        &self,
+        params: Option<Value>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let invalid = |message: String| ErrorData::invalid_params(message, None);
+        let params = params.unwrap_or_else(|| json!({}));
+        let parameters: Parameters =
+            serde_json::from_value(params).map_err(|error| invalid(error.to_string()))?;
+        let pause = parameters.pause().map_err(invalid)?;
+        let standing = self.standing(&context);
+        let daemon = self.shared.gateway.daemon();
+        let given = parameters.session.as_deref();
+        let session = crate::surface::call::find_session(&daemon.sessions, &standing, given)
+            .map_err(|error| protocol_error(&error))?;
+        let _place = self
+            .shared
+            .subscriptions
+            .enter()
+            .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
+        // Nobody waits for an observation to take effect.
+        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        let observation = Observation {
+            session,
+            connection: Arc::clone(&self.connection),
+            request: context.id.clone(),
+            lane: self.lane(&context.extensions),
+            tagged: Self::is_modern(&context),
+            view: parameters.view(),
+            since: parameters.since.map(crate::core::ids::Watermark),
+            pause,
+        };
+        let clock = daemon.sessions.clock();
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
+            ended = observation.run(&self.shared.deltas, clock) => Ok(ended),
+        }
+    }
+}
+
+/// What a client calls itself, without what could deceive whoever reads it.
+fn clean_label(name: &str) -> Arc<str> {
+    let fine = |c: &char| c.is_ascii_graphic() && *c != '#';
+    let label: String = name.chars().filter(fine).take(Caller::LABEL_MAX).collect();
+    if label.is_empty() { Arc::from("client") } else { Arc::from(label) }
+}
+
+/// An error of a request that is no tool call.
+fn protocol_error(error: &SurfaceError) -> ErrorData {
+    let wire = WireError::from(error);
+    let details = Some(wire.structured());
+    match error {
+        SurfaceError::SessionNotFound(_) => {
+            ErrorData::resource_not_found(wire.message.clone(), details)
+        }
+        SurfaceError::Argument { .. }
+        | SurfaceError::Denied(_)
+        | SurfaceError::Session(_)
+        | SurfaceError::Create(_)
+        | SurfaceError::LeaseUnknown
+        | SurfaceError::Quota(_) => ErrorData::invalid_params(wire.message.clone(), details),
+        SurfaceError::Internal(_) => {
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, wire.message.clone(), details)
+        }
+    }
+}
+
+#[allow(deprecated)] // The older era has no other notification that may come unasked.
+fn capabilities() -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_tool_list_changed()
+        .enable_resources()
+        .enable_resources_subscribe()
+        .enable_resources_list_changed()
+        .enable_completions()
+        .enable_logging()
+        .build();
+    let observe = [(EXTENSION.to_owned(), JsonObject::new())];
+    capabilities.experimental = Some(observe.clone().into_iter().collect());
+    capabilities.extensions = Some(observe.into_iter().collect());
+    capabilities
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.holders.remove(self.connection.id);
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let implementation = Implementation::new("termgate", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities())
+            .with_server_info(implementation)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
+        let daemon = self.shared.gateway.daemon();
+        self.subscriptions.tell_lists(daemon, &self.standing, &self.connection);
+        self.shared.holders.add(&self.connection);
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let standing = self.standing(&context);
+        let listed = self.shared.gateway.listed(&standing);
+        let tools = listed.into_iter().map(|entry| entry.description().clone()).collect();
+        Ok(ListToolsResult::with_all_items(tools)
+            .with_ttl_ms(0)
+            .with_cache_scope(rmcp::model::CacheScope::Private))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let started = self.shared.gateway.daemon().now();
+        let standing = self.standing(&context);
+        let version = context.protocol_version().map(|version| version.to_string());
+        let Some(answer) = self.call(request, &context, standing).await? else {
+            return Err(ErrorData::internal_error("the call was given up", None));
+        };
+        let mut envelope = self.envelope(started, version);
+        let mut result = match answer {
+            Ok(Answer { result, text }) => {
+                let mut complete = CallToolResult::success(vec![ContentBlock::text(text)]);
+                complete.structured_content = Some(result);
+                complete
+            }
+            Err(error) => {
+                let error = WireError::from(&error);
+                error.note_in(&mut envelope);
+                error.into_result()
+            }
+        };
+        let mut meta = MetaObject::new();
+        if let Ok(envelope) = serde_json::to_value(envelope) {
+            meta.insert(KEY.to_owned(), envelope);
+        }
+        result.meta = Some(meta);
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let standing = self.standing(&context);
+        let daemon = self.shared.gateway.daemon();
+        let list = |(uri, name, what): (&str, &str, &str)| {
+            ListedResource::new(uri, name).with_description(what).with_mime_type("application/json")
+        };
+        let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
+        for session in seen(daemon, &standing) {
+            for (_, part, what) in TEMPLATES {
+                let name = format!("{} {part}", session.name());
+                let resource = ListedResource::new(uri_of(session.id(), part), name);
+                let resource = resource.with_description(what).with_mime_type("application/json");
+                resources.push(resource);
+            }
+        }
+        Ok(ListResourcesResult::with_all_items(resources)
+            .with_ttl_ms(0)
+            .with_cache_scope(rmcp::model::CacheScope::Private))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = |(uri, name, what): (&str, &str, &str)| {
+            ResourceTemplate::new(uri, name)
+                .with_description(what)
+                .with_mime_type("application/json")
+        };
+        Ok(ListResourceTemplatesResult::with_all_items(
+            TEMPLATES.into_iter().map(template).collect(),
+        )
+        .with_ttl_ms(0)
+        .with_cache_scope(rmcp::model::CacheScope::Private))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
+        if let Some(turn) = turn {
+            turn.wait().await;
+        }
+        let room = self.connection.outbox.room(READ_ROOM).await;
+        self.connection.outbox.attach(&context.id, room);
+        let standing = self.standing(&context);
+        let unknown = || {
+            let message = format!("no resource is named `{}`", request.uri);
+            ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))
+        };
+        let resource = Resource::parse(&request.uri).ok_or_else(unknown)?;
+        let content = resource
+            .read(self.shared.gateway.daemon(), &standing)
+            .map_err(|error| protocol_error(&error))?;
+        let text = ResourceContents::text(content.to_string(), request.uri.clone())
+            .with_mime_type("application/json");
+        Ok(ReadResourceResult::new(vec![text])
+            .with_ttl_ms(0)
+            .with_cache_scope(rmcp::model::CacheScope::Private)
+            .into())
+    }
+
+    #[allow(deprecated)] // Clients of the older era have no other way to subscribe.
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let standing = self.standing(&context);
+        let daemon = self.shared.gateway.daemon();
+        self.subscriptions
+            .subscribe(daemon, &standing, &self.connection, &request.uri)
+            .map_err(|error| protocol_error(&error))
+    }
+
+    #[allow(deprecated)] // As above.
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.unsubscribe(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(accepted(self.shared.gateway.daemon(), &self.standing, filter))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let shared = &self.shared;
+        let daemon = shared.gateway.daemon();
+        let request = context.request_context();
+        // Nobody waits for a subscription to take effect.
+        drop(request.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        let lane = self.lane(&request.extensions);
+        let wire = Wire {
+            connection: Arc::clone(&self.connection),
+            lane,
+            subscription: Some(request.id.clone()),
+        };
+        listen(daemon, &self.standing, wire, &shared.subscriptions, &context).await;
+        Ok(())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let standing = self.standing(&context);
+        let mut values = Vec::new();
+        if let (Reference::Resource(_), "session") = (&request.r#ref, &*request.argument.name) {
+            let typed = request.argument.value.as_str();
+            for session in seen(self.shared.gateway.daemon(), &standing) {
+                let (name, id) = (session.name().to_string(), session.id().to_string());
+                if name.starts_with(typed) {
+                    values.push(name);
+                } else if id.starts_with(typed) {
+                    values.push(id);
+                }
+            }
+        }
+        let total = values.len();
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let more = total > values.len();
+        let total = u32::try_from(total).ok();
+        let completion = CompletionInfo::with_pagination(values, total, more)
+            .map_err(|error| ErrorData::internal_error(error, None))?;
+        Ok(CompleteResult::new(completion))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        match request.method.as_str() {
+            OBSERVE_METHOD => self.observe(request.params, context).await,
+            STOP_METHOD if decide_operate(&self.standing(&context)).is_ok() => {
+                self.shared.stop.cancel();
+                Ok(CustomResult::new(json!({"stopping": true})))
+            }
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        }
+    }
+}

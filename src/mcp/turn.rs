@@ -1,0 +1,199 @@
+//! The order of effects on one connection: requests take effect in the order they arrived.
+//!
+//! It must not know what a request does. The MCP library runs every request in a task of its own,
+//! so without turns two keystrokes sent one after the other could reach the terminal swapped.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Hands out turns in the order of arrival; one for each connection.
+///
+/// Holds one small entry for each turn that is not finished or waits behind one that is not, so
+/// the bound on requests in flight bounds it too.
+#[derive(Clone, Debug, Default)]
+pub struct Turnstile(Arc<Mutex<Queue>>);
+
+impl Turnstile {
+    /// Hands out the turn after all those handed out before.
+    pub fn turn(&self) -> Turn {
+        let ticket = self.lock().enter();
+        Turn { turnstile: self.clone(), ticket }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right of one request to take effect after all earlier ones of its connection did.
+///
+/// It may move to another task, such as the one of a session, which passes it on as soon as it has
+/// accepted the call. Dropping it passes it on too.
+#[derive(Debug)]
+#[must_use = "a turn that is dropped lets the next request go ahead"]
+pub struct Turn {
+    turnstile: Turnstile,
+    ticket: u64,
+}
+
+impl Turn {
+    /// Waits until every earlier turn of the connection is finished.
+    ///
+    /// Only one task may wait for a turn at a time; giving up waiting loses nothing.
+    pub async fn wait(&self) {
+        poll_fn(|context| self.turnstile.lock().poll_head(self.ticket, context)).await;
+    }
+
+    /// Finishes the turn: the next request may take effect.
+    pub fn pass(self) {}
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let next = self.turnstile.lock().finish(self.ticket);
+        // Woken outside the lock, because the woken task takes it at once.
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
+/// A turn as it travels with its request, which the library wants to be able to copy.
+///
+/// Whoever makes the call takes the turn out. When nobody does, it passes with the last copy.
+#[derive(Clone, Debug)]
+pub struct TurnSlot(Arc<Mutex<Option<Turn>>>);
+
+impl TurnSlot {
+    /// Wraps a turn for its journey.
+    pub fn new(turn: Turn) -> Self {
+        Self(Arc::new(Mutex::new(Some(turn))))
+    }
+
+    /// Takes the turn out; `None` when it was taken before.
+    pub fn take(&self) -> Option<Turn> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The turns not yet over, oldest first: `places[0]` belongs to the ticket `head`.
+#[derive(Debug, Default)]
+struct Queue {
+    head: u64,
+    places: VecDeque<Place>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Open,
+    Waiting(Waker),
+    Finished,
+}
+
+impl Queue {
+    fn enter(&mut self) -> u64 {
+        let ticket = self.head + self.places.len() as u64;
+        self.places.push_back(Place::Open);
+        ticket
+    }
+
+    fn poll_head(&mut self, ticket: u64, context: &mut Context<'_>) -> Poll<()> {
+        if ticket == self.head {
+            return Poll::Ready(());
+        }
+        self.put(ticket, Place::Waiting(context.waker().clone()));
+        Poll::Pending
+    }
+
+    /// Ends one turn and gives back who is to be woken because it is now first.
+    fn finish(&mut self, ticket: u64) -> Option<Waker> {
+        self.put(ticket, Place::Finished);
+        while let Some(Place::Finished) = self.places.front() {
+            self.places.pop_front();
+            self.head += 1;
+        }
+        match self.places.front() {
+            Some(Place::Waiting(waker)) => Some(waker.clone()),
+            Some(Place::Open | Place::Finished) | None => None,
+        }
+    }
+
+    fn put(&mut self, ticket: u64, place: Place) {
+        let index = (ticket - self.head) as usize;
+        if let Some(slot) = self.places.get_mut(index) {
+            *slot = place;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_first(turn: &Turn) -> bool {
+        let waiting = std::pin::pin!(turn.wait());
+        waiting.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn the_first_turn_need_not_wait() {
+        let turnstile = Turnstile::default();
+        assert!(is_first(&turnstile.turn()));
+    }
+
+    #[test]
+    fn a_turn_comes_when_all_earlier_ones_are_finished() {
+        let turnstile = Turnstile::default();
+        let (first, second, third) = (turnstile.turn(), turnstile.turn(), turnstile.turn());
+        assert!(!is_first(&second));
+        first.pass();
+        assert!(is_first(&second));
+        assert!(!is_first(&third));
+        drop(second);
+        assert!(is_first(&third));
+    }
+
+    #[test]
+    fn a_turn_finished_early_lets_nobody_overtake() {
+        let turnstile = Turnstile::default();
+        let (first, second, third) = (turnstile.turn(), turnstile.turn(), turnstile.turn());
+        second.pass();
+        assert!(!is_first(&third));
+        assert_eq!(turnstile.lock().places.len(), 3);
+        first.pass();
+        assert!(is_first(&third));
+        assert_eq!(turnstile.lock().places.len(), 1);
+    }
+
+    #[test]
+    fn a_turn_nobody_takes_passes_with_the_last_copy_of_its_slot() {
+        let turnstile = Turnstile::default();
+        let slot = TurnSlot::new(turnstile.turn());
+        let copy = slot.clone();
+        let next = turnstile.turn();
+        drop(slot);
+        assert!(!is_first(&next));
+        drop(copy);
+        assert!(is_first(&next));
+    }
+
+    #[test]
+    fn a_turn_can_be_taken_once() {
+        let slot = TurnSlot::new(Turnstile::default().turn());
+        assert!(slot.take().is_some());
+        assert!(slot.take().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_task_is_woken_by_the_turn_before_it() {
+        let turnstile = Turnstile::default();
+        let (first, second) = (turnstile.turn(), turnstile.turn());
+        let waiting = tokio::spawn(async move { second.wait().await });
+        tokio::task::yield_now().await;
+        first.pass();
+        waiting.await.unwrap();
+        assert_eq!(turnstile.lock().places.len(), 0);
+    }
+}

@@ -1,0 +1,17 @@
+//! Sessions: a terminal, its screen and its lease, each owned by one task.
+//!
+//! Outside there are only handles: they read the frames that the task publishes and send it
+//! commands. Nothing here knows MCP, doors or other sessions' tenants' names.
+
+pub mod actor;
+pub mod alarm;
+pub mod clock;
+pub mod command;
+pub mod create;
+pub mod error;
+pub mod facts;
+pub mod handle;
+pub mod live;
+pub mod pty;
+pub mod registry;
+pub mod urgent;

@@ -1,0 +1,342 @@
+//! The task that owns one session: its terminal, its screen and its lease.
+//!
+//! It is the only writer of all three. It decides nothing itself: what happened goes into the core's
+//! values, and what they say must be done next is done here.
+
+mod manage;
+mod publish;
+mod write;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::core::frame::{Exit, Frame, Size};
+use crate::core::input::Input;
+use crate::core::input::request::{InputEvent, WriteId};
+use crate::core::lease::request::{Grant, HoldToken, WaiterId};
+use crate::core::moment::Moment;
+use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::session::actor::write::Pending;
+use crate::session::alarm::Alarm;
+use crate::session::clock::Clock;
+use crate::session::command::{Command, Reply};
+use crate::session::error::SessionError;
+use crate::session::facts::{Fact, What};
+use crate::session::handle::Identity;
+use crate::session::live::Live;
+use crate::session::pty::kill::KillError;
+use crate::session::pty::{Output, Pty};
+use crate::session::urgent::{Entries, Urgent};
+
+/// How many commands may wait for the task; more are answered `busy`.
+pub const COMMANDS_MAX: usize = 256;
+
+/// How a session is run.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub size: Size,
+    pub screen: ScreenLimits,
+    /// The shortest time between two frames.
+    pub frame_interval: Duration,
+    /// How long a session stays readable after its program ended.
+    pub keep_ended: Duration,
+}
+
+/// What a session is made of.
+#[derive(Debug)]
+pub struct Setup<P> {
+    pub identity: Arc<Identity>,
+    pub rules: Rules,
+    pub clock: Clock,
+    pub pty: P,
+    pub input: Input,
+    pub outlets: Outlets,
+}
+
+/// Where the task tells what happens, besides its frames.
+#[derive(Debug)]
+pub struct Outlets {
+    pub facts: mpsc::Sender<Fact>,
+    /// Counts up when what lists show has changed.
+    pub changes: watch::Sender<u64>,
+    pub live: Arc<Live>,
+}
+
+type Killing = Pin<Box<dyn Future<Output = Result<(), KillError>> + Send>>;
+
+/// The state of one session.
+pub struct Actor<P> {
+    identity: Arc<Identity>,
+    rules: Rules,
+    clock: Clock,
+    pty: Arc<P>,
+    screen: Screen,
+    input: Input,
+    frames: watch::Sender<Arc<Frame>>,
+    outlets: Outlets,
+    /// How much output was read, in bytes.
+    offset: u64,
+    buffer: Vec<u8>,
+    exit: Option<Exit>,
+    /// When the session is forgotten.
+    remove_at: Option<Moment>,
+    /// Output came that no frame shows yet.
+    dirty: bool,
+    published_at: Option<Moment>,
+    writes: u64,
+    pending: HashMap<WriteId, Vec<Pending>>,
+    waiting: HashMap<WaiterId, Vec<Reply<Grant>>>,
+    holds: HashMap<WriteId, HoldToken>,
+    killing: Option<Killing>,
+    killers: Vec<Reply<()>>,
+}
+
+impl<P> fmt::Debug for Actor<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Actor").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl<P: Pty> Actor<P> {
+    /// A session on this terminal, with the first frame of its empty screen.
+    pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
+        let Setup { identity, rules, clock, pty, input, outlets } = setup;
+        let mut screen = Screen::new(rules.size, rules.screen.clone(), Origin::default());
+        let view = Arc::new(input.lease().view());
+        let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
+        let (frames, receiver) = watch::channel(first);
+        let actor = Self {
+            identity,
+            rules,
+            clock,
+            pty: Arc::new(pty),
+            screen,
+            input,
+            frames,
+            outlets,
+            offset: 0,
+            buffer: Vec::new(),
+            exit: None,
+            remove_at: None,
+            dirty: false,
+            published_at: None,
+            writes: 0,
+            pending: HashMap::new(),
+            waiting: HashMap::new(),
+            holds: HashMap::new(),
+            killing: None,
+            killers: Vec::new(),
+        };
+        (actor, receiver)
+    }
+
+    /// Runs the session until it is removed: some time after its program ended, when it is asked
+    /// to, or when nobody has a handle on it any more.
+    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, urgent: Arc<Urgent>) {
+        let mut alarm = Alarm::new(self.clock.clone());
+        self.settle();
+        loop {
+            if self.remove_at.is_some_and(|at| at <= self.clock.now()) {
+                break;
+            }
+            alarm.set(self.deadline());
+            let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
+            tokio::select! {
+                entries = urgent.take() => {
+                    let end = entries.end;
+                    self.on_urgent(entries);
+                    if end {
+                        break;
+                    }
+                }
+                command = commands.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => break,
+                },
+                output = self.pty.read(self.offset, &mut self.buffer), if self.exit.is_none() => {
+                    self.on_output(output).await;
+                }
+                ready = self.pty.writable(), if wants_to_write => self.on_writable(ready),
+                killed = killed(&mut self.killing), if self.killing.is_some() => {
+                    self.on_killed(killed);
+                }
+                () = alarm.ring() => self.on_time(),
+            }
+            self.settle();
+        }
+        if self.exit.is_none() {
+            // Nobody is left to read what the program would still write.
+            let _ = self.pty.kill().await;
+        }
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        [self.input.deadline(), self.frame_due(), self.remove_at].into_iter().flatten().min()
+    }
+
+    fn on_urgent(&mut self, entries: Entries) {
+        let now = self.clock.now();
+        for (by, reply) in entries.preempts {
+            let ended = self.input.preempt(now, by);
+            self.settle();
+            let _ = reply.send(ended);
+        }
+        if let Some(window) = entries.window {
+            self.input.set_window(now, window);
+        }
+        for waiter in entries.cancelled {
+            self.waiting.remove(&waiter);
+            if !self.input.cancel_wait(now, waiter) {
+                // It was granted the lease in the same moment, and nobody is there to use it.
+                self.input.on_undeliverable(now, waiter);
+            }
+        }
+        for write in entries.let_go {
+            if let Some(token) = self.holds.remove(&write) {
+                self.input.let_go(now, token);
+            }
+        }
+        for connection in entries.closed {
+            self.input.on_connection_closed(now, connection);
+        }
+    }
+
+    async fn on_output(&mut self, output: std::io::Result<Output>) {
+        match output {
+            Ok(Output::Bytes(count)) => {
+                self.offset += count as u64;
+                self.outlets.live.add_read(count);
+                let bytes = std::mem::take(&mut self.buffer);
+                self.feed(&bytes);
+                self.pty.commit(self.offset);
+                self.buffer = bytes;
+                self.buffer.clear();
+            }
+            Ok(Output::End) => {
+                let exit = self.pty.exited().await;
+                self.on_exit(exit);
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
+                let _ = self.pty.kill().await;
+                let exit = self.pty.exited().await;
+                self.on_exit(exit);
+            }
+        }
+    }
+
+    /// Gives output to the emulator. Should it panic, only the screen starts anew.
+    fn feed(&mut self, bytes: &[u8]) {
+        let now = self.clock.now();
+        let fed = std::panic::catch_unwind(AssertUnwindSafe(|| self.screen.feed(now, bytes)));
+        if fed.is_err() {
+            tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
+            let frame = self.frames.borrow().clone();
+            let origin = Origin { watermark: frame.watermark, row: frame.end_row() };
+            let size = frame.size.value;
+            self.screen = Screen::new(size, self.rules.screen.clone(), origin);
+        }
+        let answers = self.screen.take_answers();
+        if !answers.is_empty() {
+            self.input.answer(&answers);
+        }
+        self.dirty = true;
+    }
+
+    fn on_exit(&mut self, exit: Exit) {
+        let now = self.clock.now();
+        self.exit = Some(exit);
+        self.remove_at = Some(now + self.rules.keep_ended);
+        self.input.close(now);
+        self.dirty = true;
+        self.tell(What::Exited);
+        tracing::info!(session = %self.identity.id, ?exit, "the program ended");
+    }
+
+    fn on_writable(&mut self, ready: std::io::Result<()>) {
+        if let Err(error) = ready {
+            tracing::warn!(session = %self.identity.id, %error, "the terminal takes no input");
+            self.input.close(self.clock.now());
+        }
+    }
+
+    fn on_time(&mut self) {
+        self.input.on_time(self.clock.now());
+    }
+
+    fn on_command(&mut self, command: Command) {
+        if let (Some(exit), true) = (self.exit, command.needs_program()) {
+            command.refuse(SessionError::Exited(exit));
+            return;
+        }
+        match command {
+            Command::Write { order, accepted, reply } => self.on_write(*order, accepted, reply),
+            Command::Acquire(ask) => self.on_acquire(*ask),
+            Command::Renew(ask) => self.on_renew(*ask),
+            Command::Release(ask) => self.on_release(*ask),
+            Command::Resize(ask) => self.on_resize(*ask),
+            Command::Manage(ask) => self.on_manage(*ask),
+        }
+    }
+
+    /// Does what the core's values say must be done next.
+    fn settle(&mut self) {
+        self.flush();
+        self.answer_writes();
+        self.answer_waiters();
+        for event in self.input.take_events() {
+            match event {
+                InputEvent::Lease(event) => self.tell(What::Lease(event)),
+                InputEvent::Discarded(discarded) => tracing::info!(
+                    session = %self.identity.id,
+                    bytes = discarded.bytes,
+                    "queued input was discarded"
+                ),
+            }
+        }
+        self.publish_if_due();
+    }
+
+    /// Writes what may be written now and the terminal takes.
+    fn flush(&mut self) {
+        while self.exit.is_none() {
+            let Some(bytes) = self.input.next_bytes() else { return };
+            match self.pty.try_write(bytes) {
+                Ok(0) => return,
+                Ok(taken) => {
+                    self.outlets.live.add_written(taken);
+                    self.input.on_taken(self.clock.now(), taken);
+                }
+                Err(error) => {
+                    tracing::debug!(session = %self.identity.id, %error, "a write failed");
+                    self.input.close(self.clock.now());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn tell(&self, what: What) {
+        self.outlets.changes.send_modify(|count| *count += 1);
+        let fact = Fact { session: self.identity.id, tenant: self.identity.tenant.clone(), what };
+        // Whoever reads facts too slowly reads the frames instead.
+        let _ = self.outlets.facts.try_send(fact);
+    }
+}
+
+async fn killed(killing: &mut Option<Killing>) -> Result<(), KillError> {
+    match killing {
+        Some(killing) => killing.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Everything else a session is asked: its lease, its size, its end.
+
+use std::sync::Arc;
+
+use crate::core::frame::Size;
+use crate::core::input::error::WriteError;
+use crate::core::lease::request::{Acquired, TakeRule};
+use crate::session::actor::Actor;
+use crate::session::command::{Acquire, Act, Manage, Release, Renew, Resize};
+use crate::session::error::SessionError;
+use crate::session::pty::Pty;
+use crate::session::pty::kill::KillError;
+
+impl<P: Pty> Actor<P> {
+    pub(super) fn on_acquire(&mut self, ask: Acquire) {
+        let Acquire { caller, request, key, accepted, reply, seat } = ask;
+        match self.input.acquire(self.clock.now(), &caller, request, key) {
+            Ok(Acquired::Granted(grant)) => {
+                self.settle();
+                let _ = reply.send(Ok(grant));
+            }
+            Ok(Acquired::Waiting(waiter)) => {
+                self.waiting.entry(waiter).or_default().push(reply);
+                // A caller that has gone already is in nobody's way: its guard cancels the wait.
+                let _ = seat.send(waiter);
+                self.settle();
+            }
+            Err(error) => {
+                self.settle();
+                let _ = reply.send(Err(error.into()));
+            }
+        }
+        drop(accepted);
+    }
+
+    /// Answers those who waited for the lease.
+    pub(super) fn answer_waiters(&mut self) {
+        for (waiter, grant) in self.input.take_grants() {
+            let replies = self.waiting.remove(&waiter).unwrap_or_default();
+            let mut delivered = false;
+            for reply in replies {
+                delivered |= reply.send(Ok(grant.clone())).is_ok();
+            }
+            if !delivered {
+                self.input.on_undeliverable(self.clock.now(), waiter);
+            }
+        }
+        for (waiter, error) in self.input.take_refusals() {
+            for reply in self.waiting.remove(&waiter).unwrap_or_default() {
+                let _ = reply.send(Err(error.clone().into()));
+            }
+        }
+    }
+
+    pub(super) fn on_renew(&mut self, ask: Renew) {
+        let Renew { caller, request, key, accepted, reply } = ask;
+        let renewed = self.input.renew(self.clock.now(), &caller, request, key);
+        self.settle();
+        let _ = reply.send(renewed.map_err(SessionError::from));
+        drop(accepted);
+    }
+
+    pub(super) fn on_release(&mut self, ask: Release) {
+        let Release { caller, request, key, accepted, reply } = ask;
+        let released = self.input.release(self.clock.now(), &caller, request, key);
+        self.settle();
+        let _ = reply.send(released.map_err(SessionError::from));
+        drop(accepted);
+    }
+
+    pub(super) fn on_resize(&mut self, ask: Resize) {
+        let Resize { caller, presented, take, size, accepted, reply } = ask;
+        let resized = self
+            .input
+            .authorize(self.clock.now(), &caller, presented, take)
+            .map_err(SessionError::from)
+            .and_then(|()| self.resize(size));
+        self.settle();
+        let watermark = self.frames.borrow().watermark;
+        let _ = reply.send(resized.map(|()| watermark));
+        drop(accepted);
+    }
+
+    /// The grid first, so that what the program paints for the new size finds it.
+    fn resize(&mut self, size: Size) -> Result<(), SessionError> {
+        if self.frames.borrow().size.value != size {
+            self.screen.resize(size);
+            self.pty.resize(size)?;
+            self.dirty = true;
+            self.publish_output();
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_manage(&mut self, ask: Manage) {
+        let Manage { caller, act, fresh, over_any_lease, accepted, reply } = ask;
+        if !over_any_lease && let Err(error) = self.check_manage(&caller, fresh) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let done = match act {
+            Act::Check => Ok(()),
+            Act::Signal(signal) => self.pty.signal(signal).map_err(SessionError::from),
+            Act::ClearHistory => {
+                self.screen.clear_history();
+                self.dirty = true;
+                self.publish_output();
+                Ok(())
+            }
+            Act::Kill if self.exit.is_some() => {
+                self.remove_at = Some(self.clock.now());
+                Ok(())
+            }
+            Act::Kill => {
+                let pty = Arc::clone(&self.pty);
+                if self.killing.is_none() {
+                    self.killing = Some(Box::pin(async move { pty.kill().await }));
+                }
+                self.killers.push(reply);
+                return;
+            }
+        };
+        self.settle();
+        let _ = reply.send(done);
+        drop(accepted);
+    }
+
+    /// Whoever manages a session needs its lease when somebody holds it, but none when it is free.
+    fn check_manage(
+        &mut self,
+        caller: &crate::core::caller::Caller,
+        fresh: crate::core::ids::LeaseId,
+    ) -> Result<(), SessionError> {
+        let take = TakeRule::ForThisCall(fresh);
+        match self.input.would_write(self.clock.now(), caller, None, take) {
+            // What has ended can still be cleared and removed by whoever may write.
+            Ok(()) | Err(WriteError::SessionEnded) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn on_killed(&mut self, killed: Result<(), KillError>) {
+        self.killing = None;
+        let problem = killed.err().map(|error| error.to_string());
+        for reply in self.killers.drain(..) {
+            let answer = match &problem {
+                None => Ok(()),
+                Some(problem) => {
+                    Err(SessionError::Terminal(std::io::Error::other(problem.clone())))
+                }
+            };
+            let _ = reply.send(answer);
+        }
+    }
+}

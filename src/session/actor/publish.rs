@@ -1,0 +1,51 @@
+//! Publishing frames: at once after a quiet time, then at most once per interval.
+
+use crate::core::lease::view::LeaseView;
+use crate::core::moment::Moment;
+use crate::core::screen::Facts;
+use crate::session::actor::Actor;
+use crate::session::pty::Pty;
+
+use std::sync::Arc;
+
+impl<P: Pty> Actor<P> {
+    /// When the output that no frame shows yet is to be published.
+    pub(super) fn frame_due(&self) -> Option<Moment> {
+        if !self.dirty {
+            return None;
+        }
+        let interval = self.published_at.map(|at| at + self.rules.frame_interval);
+        let due = interval.unwrap_or_default();
+        Some(self.screen.hold_until().map_or(due, |hold| due.max(hold)))
+    }
+
+    /// Publishes when it is time, and at once when the lease or the exit is another.
+    pub(super) fn publish_if_due(&mut self) {
+        let now = self.clock.now();
+        self.outlets.live.set_lease_expires_at(self.input.lease().expires_at(now));
+        let view = self.input.lease().view();
+        let frame = self.frames.borrow();
+        let told = *frame.lease.value == view && frame.exit.value == self.exit;
+        drop(frame);
+        if !told || self.frame_due().is_some_and(|due| due <= now) {
+            self.publish_now(now, view);
+        }
+    }
+
+    /// Publishes all output so far, so that what comes after can be told from it.
+    pub(super) fn publish_output(&mut self) {
+        if self.dirty {
+            let now = self.clock.now();
+            self.publish_now(now, self.input.lease().view());
+        }
+    }
+
+    fn publish_now(&mut self, now: Moment, view: LeaseView) {
+        self.dirty = false;
+        let facts = Facts { lease: Arc::new(view), exit: self.exit };
+        if let Some(frame) = self.screen.publish(now, &facts) {
+            self.published_at = Some(now);
+            self.frames.send_replace(frame);
+        }
+    }
+}

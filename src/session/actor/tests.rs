@@ -1,0 +1,503 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::*;
+use crate::core::caller::{Caller, Kind};
+use crate::core::frame::history::HistoryLimits;
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
+use crate::core::input::WriteWindow;
+use crate::core::input::error::WriteError;
+use crate::core::keys::paste::PasteRule;
+use crate::core::lease::LeaseManager;
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::request::{AcquireRequest, ReleaseRequest, TakeRule};
+use crate::core::policy::switches::{Scope, Switches};
+use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
+use crate::session::command::{Accepted, Act, Content, Expectation, WriteOrder};
+use crate::session::facts::FACTS_MAX;
+use crate::session::handle::{About, Ends, ManageOrder, ResizeOrder, Session};
+use crate::session::pty::fake::{FakeTerminal, pair};
+
+const SIZE: Size = Size { rows: 5, cols: 20 };
+
+/// A session over a terminal in memory, on paused time.
+struct Desk {
+    session: Session,
+    terminal: FakeTerminal,
+    clock: Clock,
+    facts: mpsc::Receiver<Fact>,
+    task: JoinHandle<()>,
+}
+
+impl Desk {
+    fn open() -> Self {
+        let (pty, terminal) = pair();
+        let clock = Clock::paused();
+        let (facts, receiver) = mpsc::channel(FACTS_MAX);
+        let live = Arc::new(Live::default());
+        let identity = Arc::new(Identity {
+            id: SessionId::from_random(Uuid::from_u128(1 << 80)),
+            tenant: TenantId::of_uid(1000),
+        });
+        let screen = ScreenLimits { history: HistoryLimits::default() };
+        let (actor, frames) = Actor::new(Setup {
+            identity: Arc::clone(&identity),
+            rules: Rules {
+                size: SIZE,
+                screen,
+                frame_interval: Duration::from_millis(8),
+                keep_ended: Duration::from_secs(3_600),
+            },
+            clock: clock.clone(),
+            pty,
+            input: Input::new(
+                LeaseManager::new(Epoch::default(), LeaseLimits::default()),
+                WriteWindow::Open,
+            ),
+            outlets: Outlets { facts, changes: watch::Sender::new(0), live: Arc::clone(&live) },
+        });
+        let (commands, queue) = mpsc::channel(COMMANDS_MAX);
+        let urgent = Arc::new(Urgent::default());
+        let about = About { command: "fake".to_owned(), pid: 1, cwd: "/".into(), tags: Vec::new() };
+        let ends = Ends { commands, urgent: Arc::clone(&urgent), frames, live };
+        let session = Session::new(identity, Arc::from("fake"), about, ends);
+        let task = tokio::spawn(actor.run(queue, urgent));
+        Self { session, terminal, clock, facts: receiver, task }
+    }
+
+    async fn acquire(&self, caller: &Caller) -> Result<LeaseId, SessionError> {
+        self.acquire_within(caller, Duration::ZERO).await
+    }
+
+    async fn acquire_within(
+        &self,
+        caller: &Caller,
+        wait: Duration,
+    ) -> Result<LeaseId, SessionError> {
+        let request = AcquireRequest {
+            fresh: fresh(),
+            presented: None,
+            ttl: Some(Duration::from_secs(30)),
+            on_disconnect: None,
+            reason: None,
+            wait_until: (!wait.is_zero()).then(|| self.clock.now() + wait),
+        };
+        let granted =
+            self.session.acquire(&permit(), caller.clone(), request, None, Accepted::nothing());
+        granted.await.map(|grant| grant.lease)
+    }
+
+    async fn write(
+        &self,
+        order: WriteOrder,
+    ) -> Result<crate::session::command::Written, SessionError> {
+        self.session.write(&permit(), order, Accepted::nothing()).await.map(|(written, _)| written)
+    }
+
+    /// Waits until a frame shows this text somewhere.
+    async fn until_shown(&self, text: &str) -> Arc<Frame> {
+        let shows =
+            |frame: &Arc<Frame>| frame.lines.iter().any(|line| line.value.text.contains(text));
+        let mut frames = self.session.frames();
+        Arc::clone(&frames.wait_for(shows).await.expect("the session lives"))
+    }
+
+    async fn until_lease(&self, held: bool) -> Arc<Frame> {
+        let mut frames = self.session.frames();
+        let is = |frame: &Arc<Frame>| frame.lease.value.holding.is_some() == held;
+        Arc::clone(&frames.wait_for(is).await.expect("the session lives"))
+    }
+}
+
+fn fresh() -> LeaseId {
+    LeaseId(Uuid::new_v4())
+}
+
+fn agent(number: u64) -> Caller {
+    Caller {
+        principal: PrincipalId(number),
+        connection: ConnectionId(number),
+        tenant: TenantId::of_uid(1000),
+        kind: Kind::Agent,
+        label: Arc::from("agent"),
+    }
+}
+
+fn permit() -> Permit {
+    let mut switches = Switches::default();
+    switches.set(Scope::Everything, WriteWindow::Open);
+    let standing =
+        Standing { caller: agent(0), door: Door::Gateway, reach: Reach::Tenant, managed: false };
+    decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
+}
+
+fn typing(caller: &Caller, text: &str) -> WriteOrder {
+    WriteOrder {
+        caller: caller.clone(),
+        content: Content::Text { text: text.to_owned(), paste: PasteRule::Auto, enter: false },
+        presented: None,
+        take: TakeRule::HeldOnly,
+        expect: Expectation::default(),
+        key: None,
+        dry_run: false,
+        keep_alive: false,
+    }
+}
+
+fn lease_error(error: SessionError) -> LeaseError {
+    match error {
+        SessionError::Write(WriteError::Lease(error)) => error,
+        other => panic!("not about the lease: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_holder_types_reaches_the_terminal_and_is_counted() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let written = desk.write(typing(&agent(1), "ls\n")).await.expect("the holder writes");
+    assert_eq!(desk.terminal.written(), b"ls\r");
+    assert_eq!((written.outcome.written, written.outcome.queued), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_else_types_while_the_lease_is_held() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let refused = desk.write(typing(&agent(2), "x")).await.expect_err("held");
+    assert!(matches!(lease_error(refused), LeaseError::Held { .. }));
+    assert!(desk.terminal.written().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_free_session_needs_a_lease_unless_the_call_may_take_one() {
+    let desk = Desk::open();
+    let refused = desk.write(typing(&agent(1), "x")).await.expect_err("free");
+    assert_eq!(lease_error(refused), LeaseError::Required);
+    let order = WriteOrder { take: TakeRule::ForThisCall(fresh()), ..typing(&agent(1), "y") };
+    desk.write(order).await.expect("taken for the call");
+    assert_eq!(desk.terminal.written(), b"y");
+    desk.acquire(&agent(2)).await.expect("given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_shows_at_once_after_quiet_and_then_at_most_once_per_interval() {
+    let desk = Desk::open();
+    let mut frames = desk.session.frames();
+    frames.mark_unchanged();
+    let mut seen = 0;
+    let start = desk.clock.now();
+    for number in 0..100 {
+        desk.terminal.push(format!("{number}\r\n"));
+        while tokio::time::timeout(Duration::from_millis(1), frames.changed()).await.is_ok() {
+            frames.mark_unchanged();
+            seen += 1;
+        }
+    }
+    let elapsed = desk.clock.now().since(start);
+    let most = elapsed.as_millis() as usize / 8 + 2;
+    assert!(seen > 1 && seen <= most, "{seen} frames in {elapsed:?}");
+    desk.until_shown("99").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_the_program_does_not_read_is_answered_after_a_second() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(2));
+    let start = desk.clock.now();
+    let written = desk.write(typing(&agent(1), "abcdef")).await.expect("queued");
+    assert_eq!(desk.clock.now().since(start), Duration::from_secs(1));
+    assert_eq!((written.outcome.written, written.outcome.queued), (2, 4));
+    desk.terminal.limit_writes(None);
+    assert_eq!(desk.terminal.until_written(6).await, b"abcdef");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preempted_holder_is_told_what_was_discarded_and_nothing_follows() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(1));
+    let typing_on = desk.write(typing(&agent(1), "abcdef"));
+    let ending = async {
+        desk.terminal.until_written(1).await;
+        desk.session.preempt(&permit(), agent(9).name()).await.expect("alive")
+    };
+    let (written, ended) = tokio::join!(typing_on, ending);
+    let outcome = written.expect("answered").outcome;
+    assert!(ended);
+    assert_eq!((outcome.written, outcome.discarded, outcome.queued), (1, 5, 0));
+    desk.terminal.limit_writes(None);
+    desk.acquire(&agent(2)).await.expect("free again");
+    desk.write(typing(&agent(2), "Z")).await.expect("the new holder");
+    assert_eq!(desk.terminal.written(), b"aZ");
+    let refused = desk.write(typing(&agent(1), "x")).await.expect_err("preempted");
+    let error = lease_error(refused);
+    assert!(matches!(error, LeaseError::Lost { .. } | LeaseError::Held { .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paste_cut_short_is_closed_by_the_daemon() {
+    let desk = Desk::open();
+    desk.terminal.push("\x1b[?2004hready");
+    desk.until_shown("ready").await;
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(8));
+    let typing_on = desk.write(typing(&agent(1), "one\ntwo\nthree"));
+    let ending = async {
+        desk.terminal.until_written(8).await;
+        desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+        desk.terminal.limit_writes(None);
+    };
+    let (written, ()) = tokio::join!(typing_on, ending);
+    written.expect("answered");
+    let all = desk.terminal.until_written(8 + 6).await;
+    assert_eq!(String::from_utf8_lossy(&all), "\x1b[200~on\x1b[201~");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_are_served_in_order_and_within_the_time_to_live() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let start = desk.clock.now();
+    let long = Duration::from_secs(300);
+    let second = async {
+        let lease = desk.acquire_within(&agent(2), long).await.expect("its turn");
+        let waited = desk.clock.now().since(start);
+        (lease, waited)
+    };
+    let third = async {
+        desk.until_lease(true).await;
+        let mut frames = desk.session.frames();
+        let waiting = |frame: &Arc<Frame>| frame.lease.value.waiters == 1;
+        frames.wait_for(waiting).await.expect("alive");
+        drop(frames);
+        desk.acquire_within(&agent(3), long).await.expect("its turn");
+        desk.clock.now().since(start)
+    };
+    let ((_, second), third) = tokio::join!(second, third);
+    let ttl = Duration::from_secs(30);
+    let slack = Duration::from_millis(100);
+    assert!(second >= ttl && second <= ttl + slack, "{second:?}");
+    assert!(third >= ttl * 2 && third <= ttl * 2 + slack * 2, "{third:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_waiter_leaves_the_line() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let waiting = desk.acquire_within(&agent(2), Duration::from_secs(60));
+    let given_up = tokio::time::timeout(Duration::from_millis(10), waiting).await;
+    assert!(given_up.is_err());
+    let start = desk.clock.now();
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.lease.value.waiters == 0).await.expect("alive");
+    assert!(desk.clock.now().since(start) <= Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_closes_keeps_its_lease_for_the_grace_and_no_longer() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.session.connection_closed(ConnectionId(7));
+    desk.session.connection_closed(ConnectionId(1));
+    let start = desk.clock.now();
+    desk.until_lease(false).await;
+    let held = desk.clock.now().since(start);
+    assert!(held >= Duration::from_secs(5) && held < Duration::from_secs(6), "{held:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_window_ends_the_lease_and_every_way_in() {
+    let mut desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.session.set_window(WriteWindow::Closed);
+    desk.until_lease(false).await;
+    let refused = desk.write(typing(&agent(1), "x")).await.expect_err("closed");
+    assert!(matches!(refused, SessionError::Write(WriteError::ReadOnly)));
+    let order = ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::ForThisCall(fresh()),
+        size: Size { rows: 9, cols: 9 },
+    };
+    let refused = desk.session.resize(&permit(), order, Accepted::nothing()).await;
+    assert!(matches!(refused, Err(SessionError::Write(WriteError::ReadOnly))));
+    assert!(desk.terminal.written().is_empty() && desk.terminal.sizes().is_empty());
+    let mut causes = Vec::new();
+    while let Ok(fact) = desk.facts.try_recv() {
+        if let What::Lease(event) = fact.what {
+            causes.push(event.change);
+        }
+    }
+    let ended = crate::core::lease::event::LeaseChange::Ended(EndCause::WritingSwitchedOff);
+    assert!(causes.contains(&ended), "{causes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_for_a_time_closes_by_itself() {
+    let desk = Desk::open();
+    let until = desk.clock.now() + Duration::from_secs(10);
+    desk.session.set_window(WriteWindow::Until(until));
+    desk.acquire(&agent(1)).await.expect("open");
+    desk.until_lease(false).await;
+    assert_eq!(desk.clock.now(), until);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_expects_another_screen_sends_nothing_and_tells_what_changed() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let seen = desk.session.frame().watermark;
+    desk.terminal.push("new prompt");
+    desk.until_shown("new prompt").await;
+    let order = WriteOrder {
+        expect: Expectation { watermark: Some(seen), text: None },
+        ..typing(&agent(1), "y")
+    };
+    let refused = desk.write(order).await.expect_err("changed");
+    let SessionError::ScreenChanged(delta) = refused else { panic!("{refused:?}") };
+    assert_eq!(delta.from, seen);
+    assert!(desk.terminal.written().is_empty());
+    let seen = desk.session.frame().watermark;
+    let order = WriteOrder {
+        expect: Expectation { watermark: Some(seen), text: Some("prompt".to_owned()) },
+        ..typing(&agent(1), "y")
+    };
+    desk.write(order).await.expect("as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_checks_everything_and_sends_nothing() {
+    let desk = Desk::open();
+    let order = WriteOrder { dry_run: true, ..typing(&agent(1), "x") };
+    let refused = desk.write(order.clone()).await.expect_err("free");
+    assert_eq!(lease_error(refused), LeaseError::Required);
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.write(order).await.expect("would be sent");
+    assert!(desk.terminal.written().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_write_keeps_its_lease_alive_until_it_is_let_go() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let order = WriteOrder { keep_alive: true, ..typing(&agent(1), "x") };
+    let written = desk.session.write(&permit(), order, Accepted::nothing()).await;
+    let (_, kept) = written.expect("the holder writes");
+    tokio::time::advance(Duration::from_secs(45)).await;
+    let refused = desk.acquire(&agent(2)).await.expect_err("kept alive");
+    assert!(matches!(lease_error(refused), LeaseError::Held { .. }));
+    drop(kept);
+    let start = desk.clock.now();
+    desk.until_lease(false).await;
+    let lasted = desk.clock.now().since(start);
+    assert!(lasted >= Duration::from_secs(29) && lasted <= Duration::from_secs(31), "{lasted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_session_stays_readable_and_takes_no_more_input() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.push("last words");
+    desk.terminal.exit(Exit::Code(3));
+    let mut frames = desk.session.frames();
+    let ended = frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive").clone();
+    assert_eq!(ended.exit.value, Some(Exit::Code(3)));
+    assert_eq!(&*ended.lines[0].value.text, "last words");
+    assert!(ended.lease.value.holding.is_none());
+    let refused = desk.write(typing(&agent(1), "x")).await.expect_err("ended");
+    assert!(matches!(refused, SessionError::Exited(Exit::Code(3))), "{refused:?}");
+    let released = ReleaseRequest::default();
+    let gone = desk.session.release(&permit(), agent(1), released, None, Accepted::nothing());
+    gone.await.expect("no error for its former holder");
+    drop(frames);
+    desk.task.await.expect("it is forgotten after an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn killing_an_ended_session_removes_it() {
+    let desk = Desk::open();
+    let kill =
+        || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    desk.session.manage(&permit(), kill(), Accepted::nothing()).await.expect("killed");
+    assert!(desk.terminal.killed());
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive");
+    desk.session.manage(&permit(), kill(), Accepted::nothing()).await.expect("removed");
+    desk.task.await.expect("the task ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_not_managed_while_somebody_else_holds_it() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let order =
+        ManageOrder { caller: agent(2), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    let refused = desk.session.manage(&permit(), order, Accepted::nothing()).await;
+    let error = lease_error(refused.expect_err("held"));
+    assert!(matches!(error, LeaseError::Held { .. }));
+    assert!(!desk.terminal.killed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_changes_grid_and_terminal_together_and_only_when_it_differs() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let size = Size { rows: 7, cols: 30 };
+    let order =
+        || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let watermark =
+        desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("resized");
+    let frame = desk.session.frame();
+    assert_eq!((frame.size.value, frame.watermark), (size, watermark));
+    desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("same size");
+    assert_eq!(desk.terminal.sizes(), [size]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queries_of_the_program_are_answered_without_a_lease() {
+    let desk = Desk::open();
+    desk.terminal.push("\x1b[5n");
+    assert_eq!(desk.terminal.until_written(4).await, b"\x1b[0n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_the_kernel_would_cut_is_refused() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let refused = desk.write(typing(&agent(1), &"x".repeat(4_096))).await.expect_err("too long");
+    assert!(matches!(refused, SessionError::LineTooLong { bytes: 4_096, .. }), "{refused:?}");
+    desk.write(typing(&agent(1), &"x".repeat(4_095))).await.expect("as long as may be");
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_hold_still_during_a_synchronized_update() {
+    let desk = Desk::open();
+    desk.terminal.push("\x1b[?2026hhalf");
+    let start = desk.clock.now();
+    desk.until_shown("half").await;
+    let held = desk.clock.now().since(start);
+    assert!(held >= Duration::from_millis(140) && held <= Duration::from_millis(160), "{held:?}");
+    desk.terminal.push("\x1b[?2026h then\x1b[?2026l");
+    let start = desk.clock.now();
+    desk.until_shown("half then").await;
+    assert!(desk.clock.now().since(start) <= Duration::from_millis(8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watermarks_only_ever_grow() {
+    let desk = Desk::open();
+    let mut newest = Watermark::default();
+    for step in 0..20 {
+        desk.terminal.push(format!("step {step}\r\n"));
+        let frame = desk.until_shown(&format!("step {step}")).await;
+        assert!(frame.watermark > newest);
+        newest = frame.watermark;
+    }
+}

@@ -1,0 +1,198 @@
+//! Writes: checked against the screen, encoded by its modes, queued under the lease, answered when
+//! the terminal has taken them.
+
+use crate::core::caller::Caller;
+use crate::core::frame::Frame;
+use crate::core::frame::delta::View;
+use crate::core::ids::{Epoch, Watermark};
+use crate::core::input::request::{
+    Accepted as Queued, DiscardCause, Warning, WriteId, WriteOutcome, WriteRequest,
+};
+use crate::core::input::unit::{Piece, Unit};
+use crate::core::keys::Key;
+use crate::core::keys::encode::encode_keys;
+use crate::core::keys::mouse::encode_mouse;
+use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
+use crate::core::lease::request::{Grant, TakeRule};
+use crate::session::actor::Actor;
+use crate::session::command::{Accepted, Content, Expectation, Reply, WriteOrder, Written};
+use crate::session::error::SessionError;
+use crate::session::pty::Pty;
+
+/// A write whose caller waits for its completion.
+#[derive(Debug)]
+pub(super) struct Pending {
+    reply: Reply<Written>,
+    before: Watermark,
+    grant: Option<Grant>,
+    warning: Option<String>,
+    hold: Option<WriteId>,
+}
+
+impl<P: Pty> Actor<P> {
+    pub(super) fn on_write(
+        &mut self,
+        order: WriteOrder,
+        accepted: Accepted,
+        reply: Reply<Written>,
+    ) {
+        // Output that came before the write must not look like its effect.
+        self.publish_output();
+        let before = self.frames.borrow().watermark;
+        match self.try_write(&order) {
+            Ok(Step::Queued { write, grant, hold }) => {
+                let warning = self.warning_for(&order.caller);
+                let pending = Pending { reply, before, grant, warning, hold };
+                self.pending.entry(write).or_default().push(pending);
+                self.settle();
+            }
+            Ok(Step::Done(outcome)) => {
+                let warning = self.warning_for(&order.caller);
+                let pending = Pending { reply, before, grant: None, warning, hold: None };
+                self.answer(pending, WriteId(0), outcome);
+            }
+            Err(error) => {
+                self.outlets.live.add_denied();
+                self.settle();
+                let _ = reply.send(Err(error));
+            }
+        }
+        drop(accepted);
+    }
+
+    fn try_write(&mut self, order: &WriteOrder) -> Result<Step, SessionError> {
+        let now = self.clock.now();
+        let take = order.take;
+        let caller = &order.caller;
+        // The lease comes first: who may not write learns nothing of the screen by asking.
+        self.input.would_write(now, caller, order.presented, take)?;
+        expect(&self.frames.borrow(), &order.expect)?;
+        let unit = self.encode(&order.content)?;
+        if order.dry_run {
+            return Ok(Step::Done(WriteOutcome::default()));
+        }
+        self.writes += 1;
+        let write = WriteId(self.writes);
+        let key = order.key.clone();
+        let request = WriteRequest { presented: order.presented, take, unit, write, key };
+        if !order.keep_alive {
+            return Ok(Step::of(self.input.write(now, caller, request)?, None));
+        }
+        let (grant, token) = self.input.hold_alive(now, caller, order.presented, take)?;
+        let request =
+            WriteRequest { presented: Some(grant.lease), take: TakeRule::HeldOnly, ..request };
+        match self.input.write(now, caller, request) {
+            Ok(queued) => {
+                self.holds.insert(write, token);
+                Ok(Step::of(queued, Some(write)))
+            }
+            Err(error) => {
+                self.input.let_go(now, token);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn encode(&self, content: &Content) -> Result<Unit, SessionError> {
+        let modes = self.screen.modes();
+        let pieces = match content {
+            Content::Keys(keys) => encode_keys(keys, &modes),
+            Content::Text { text, paste, enter } => encode_text(text, *paste, *enter, &modes),
+            Content::Bytes { bytes, enter } => {
+                let mut pieces = encode_bytes(bytes);
+                if *enter {
+                    pieces.extend(encode_keys(&[Key::ENTER], &modes));
+                }
+                pieces
+            }
+            Content::Mouse(event) => encode_mouse(*event, &modes)?,
+        };
+        self.check_lines(&pieces)?;
+        Ok(Unit { pieces })
+    }
+
+    /// Refuses a line that the kernel would cut silently, where the program reads whole lines.
+    fn check_lines(&self, pieces: &[Piece]) -> Result<(), SessionError> {
+        let bytes = longest_line(pieces);
+        if bytes <= CANONICAL_LINE_MAX {
+            return Ok(());
+        }
+        let canonical = self.pty.evidence().is_ok_and(|evidence| evidence.canonical);
+        if canonical {
+            return Err(SessionError::LineTooLong { bytes, max: CANONICAL_LINE_MAX });
+        }
+        Ok(())
+    }
+
+    /// Answers the writes that the terminal has taken, or that took too long.
+    pub(super) fn answer_writes(&mut self) {
+        for completion in self.input.take_completions() {
+            for pending in self.pending.remove(&completion.write).unwrap_or_default() {
+                self.answer(pending, completion.write, completion.outcome);
+            }
+        }
+    }
+
+    fn answer(&mut self, pending: Pending, write: WriteId, outcome: WriteOutcome) {
+        let now = self.clock.now();
+        let epoch: Option<Epoch> = pending.grant.as_ref().map(|grant| grant.epoch);
+        // A lease that was taken for this call alone is gone by now and of no use to its caller.
+        let lease = self.input.lease().grant(now).filter(|grant| Some(grant.epoch) == epoch);
+        let written = Written {
+            outcome,
+            before: pending.before,
+            watermark: self.frames.borrow().watermark,
+            lease,
+            epoch,
+            warning: pending.warning,
+            write,
+        };
+        if pending.reply.send(Ok(written)).is_err()
+            && let Some(token) = pending.hold.and_then(|write| self.holds.remove(&write))
+        {
+            self.input.let_go(now, token);
+        }
+    }
+
+    fn warning_for(&mut self, caller: &Caller) -> Option<String> {
+        let Warning { discarded, cause } = self.input.take_warning(caller.principal)?;
+        let cause = match cause {
+            DiscardCause::LeaseEnded => "your lease ended before the program read them",
+            DiscardCause::Interrupted => "your interrupt went past them",
+            DiscardCause::SessionEnded => "the session ended",
+        };
+        Some(format!("{discarded} bytes of an earlier write were discarded: {cause}"))
+    }
+}
+
+/// How far a write got at once.
+enum Step {
+    Queued { write: WriteId, grant: Option<Grant>, hold: Option<WriteId> },
+    Done(WriteOutcome),
+}
+
+impl Step {
+    fn of(queued: Queued, hold: Option<WriteId>) -> Self {
+        match queued {
+            Queued::Queued { write, grant } => Self::Queued { write, grant: Some(grant), hold },
+            Queued::InFlight(write) => Self::Queued { write, grant: None, hold },
+            Queued::Replayed(outcome) => Self::Done(outcome),
+        }
+    }
+}
+
+fn expect(frame: &Frame, expectation: &Expectation) -> Result<(), SessionError> {
+    if let Some(seen) = expectation.watermark
+        && (frame.screen_watermark() > seen || seen > frame.watermark)
+    {
+        let delta = frame.delta_since(Some(seen), &View::default(), None);
+        return Err(SessionError::ScreenChanged(Box::new(delta)));
+    }
+    if let Some(text) = &expectation.text
+        && !frame.lines.iter().any(|line| line.value.text.contains(text.as_str()))
+    {
+        let delta = frame.delta_since(None, &View::default(), None);
+        return Err(SessionError::TextNotShown(Box::new(delta)));
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Live deadlines on boot time, all served by one timer of the kernel and one task.
+//!
+//! It knows nothing of who waits. One timer for all keeps an idle daemon asleep: it is set for the
+//! earliest deadline only, and not at all when there is none.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
+
+use crate::core::moment::Moment;
+
+/// How many deadlines may be waited for at once.
+pub const DEADLINES_MAX: usize = 65_536;
+
+/// How often a waiter that found the table full looks again.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+
+/// A moment that never comes, within what the kernel can be told.
+const FARTHEST: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// The moment it is now on the machine's boot clock.
+pub fn now() -> Moment {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
+        .expect("every kernel this runs on has a boot clock");
+    Moment::from_boot(Duration::from(time))
+}
+
+/// The deadlines that are waited for, and the task that serves them.
+#[derive(Debug)]
+pub struct BootTimers {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl BootTimers {
+    /// Makes the timer and starts its task on the current runtime.
+    ///
+    /// # Errors
+    /// What the kernel said when it refused a timer.
+    pub fn start() -> io::Result<Self> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let timer = watch(TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?)?;
+        let shared = Arc::new(Shared { timer, table: Mutex::new(Table::default()) });
+        let task = tokio::spawn(serve(Arc::clone(&shared)));
+        Ok(Self { shared, task })
+    }
+
+    /// Waits until `deadline`; dropping the future forgets it.
+    pub async fn sleep_until(&self, deadline: Moment) {
+        while (Sleep { shared: &self.shared, deadline, serial: None }).await == Slept::TableFull {
+            let left = now().until(deadline);
+            tokio::time::sleep(left.min(FULL_RETRY)).await;
+        }
+    }
+}
+
+impl Drop for BootTimers {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[allow(unsafe_code)]
+fn watch(timer: TimerFd) -> io::Result<AsyncFd<Descriptor>> {
+    // SAFETY: the descriptor is open and the timer's own, and the timer is moved into the watch,
+    // which never gives it away.
+    let watched = unsafe { AsyncFd::register_with_interest(Descriptor(timer), Interest::READABLE) };
+    Ok(watched?)
+}
+
+#[derive(Debug)]
+struct Descriptor(TimerFd);
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    timer: AsyncFd<Descriptor>,
+    table: Mutex<Table>,
+}
+
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arm(&self, deadline: Moment) {
+        let at = Expiration::OneShot(TimeSpec::from(deadline.since_boot().min(FARTHEST)));
+        let set = self.timer.get_ref().0.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
+        // The kernel refuses only times and descriptors that are not valid.
+        debug_assert_eq!(set, Ok(()));
+    }
+}
+
+/// Who waits for what, earliest first. Serial numbers keep equal deadlines apart.
+#[derive(Debug, Default)]
+struct Table {
+    waiting: BTreeMap<(Moment, u64), Waker>,
+    next_serial: u64,
+    /// What the kernel's timer is set for. A deadline that is forgotten leaves it as it is: waking
+    /// once for nothing costs less than a system call at each of them.
+    armed: Option<Moment>,
+}
+
+impl Table {
+    fn insert(&mut self, deadline: Moment, waker: Waker) -> Option<u64> {
+        if self.waiting.len() >= DEADLINES_MAX {
+            return None;
+        }
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        self.waiting.insert((deadline, serial), waker);
+        Some(serial)
+    }
+
+    /// The moment the timer must be set for, if it is not yet set for one as early.
+    fn rearm(&mut self) -> Option<Moment> {
+        let (first, _) = *self.waiting.first_key_value()?.0;
+        if self.armed.is_some_and(|armed| armed <= first) {
+            return None;
+        }
+        self.armed = Some(first);
+        self.armed
+    }
+
+    /// Takes those whose deadline has passed.
+    fn take_due(&mut self, now: Moment) -> Vec<Waker> {
+        self.armed = None;
+        let later = self.waiting.split_off(&(now, u64::MAX));
+        std::mem::replace(&mut self.waiting, later).into_values().collect()
+    }
+}
+
+async fn serve(shared: Arc<Shared>) {
+    while let Ok(mut ready) = shared.timer.readable().await {
+        // The answer does not matter: whoever is due is found by the time, not by the timer.
+        let _ = shared.timer.get_ref().0.wait();
+        ready.clear_ready();
+        let due = {
+            let mut table = shared.table();
+            let due = table.take_due(now());
+            if let Some(next) = table.rearm() {
+                shared.arm(next);
+            }
+            due
+        };
+        due.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slept {
+    Through,
+    TableFull,
+}
+
+struct Sleep<'a> {
+    shared: &'a Shared,
+    deadline: Moment,
+    serial: Option<u64>,
+}
+
+impl Future for Sleep<'_> {
+    type Output = Slept;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Slept> {
+        if now() >= self.deadline {
+            return Poll::Ready(Slept::Through);
+        }
+        let mut table = self.shared.table();
+        if let Some(serial) = self.serial {
+            table.waiting.remove(&(self.deadline, serial));
+        }
+        let serial = table.insert(self.deadline, context.waker().clone());
+        if let Some(next) = table.rearm() {
+            self.shared.arm(next);
+        }
+        drop(table);
+        self.serial = serial;
+        if serial.is_none() { Poll::Ready(Slept::TableFull) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Sleep<'_> {
+    fn drop(&mut self) {
+        if let Some(serial) = self.serial {
+            self.shared.table().waiting.remove(&(self.deadline, serial));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

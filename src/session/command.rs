@@ -1,0 +1,194 @@
+//! What a session's task can be asked to do, and what it answers.
+//!
+//! Messages run downward only; each carries the channel for its answer and the guard that lets the
+//! caller's next call go on once this one has taken effect.
+
+use std::fmt;
+
+use tokio::sync::oneshot;
+
+use crate::core::caller::Caller;
+use crate::core::frame::Size;
+use crate::core::ids::{Epoch, LeaseId, Watermark};
+use crate::core::input::request::{IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::keys::Key;
+use crate::core::keys::mouse::MouseEvent;
+use crate::core::keys::paste::PasteRule;
+use crate::core::lease::request::{
+    AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
+};
+use crate::session::error::SessionError;
+use crate::session::pty::signal::Signal;
+
+/// Dropped once a call has taken effect, so that the connection's next one may.
+pub struct Accepted(Option<Box<dyn Send + Sync>>);
+
+impl Accepted {
+    /// Keeps `guard` until the call is accepted.
+    pub fn guard(guard: impl Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(guard)))
+    }
+
+    /// For calls that nothing waits for.
+    pub fn nothing() -> Self {
+        Self(None)
+    }
+}
+
+impl fmt::Debug for Accepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Accepted").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Where an answer goes.
+pub type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
+
+/// What is typed, before the screen's modes decide which bytes that is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Content {
+    Keys(Vec<Key>),
+    Text { text: String, paste: PasteRule, enter: bool },
+    Bytes { bytes: Vec<u8>, enter: bool },
+    Mouse(MouseEvent),
+}
+
+/// What a writer expects of the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectation {
+    /// No row, cursor, size or mode changed after it.
+    pub watermark: Option<Watermark>,
+    /// The screen shows this text.
+    pub text: Option<String>,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct WriteOrder {
+    pub caller: Caller,
+    pub content: Content,
+    pub presented: Option<LeaseId>,
+    pub take: TakeRule,
+    pub expect: Expectation,
+    pub key: Option<IdempotencyKey>,
+    /// Check everything, send nothing.
+    pub dry_run: bool,
+    /// Keep the lease from expiring until the answer's [`Holding`] is dropped.
+    pub keep_alive: bool,
+}
+
+/// What became of a write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub outcome: WriteOutcome,
+    /// The watermark just before the write.
+    pub before: Watermark,
+    /// The watermark now.
+    pub watermark: Watermark,
+    pub lease: Option<Grant>,
+    /// The holding the bytes belong to.
+    pub epoch: Option<Epoch>,
+    pub warning: Option<String>,
+    /// Names the write that may keep its lease alive.
+    pub write: WriteId,
+}
+
+/// Asks for the lease.
+#[derive(Debug)]
+pub struct Acquire {
+    pub caller: Caller,
+    pub request: AcquireRequest,
+    pub key: Option<IdempotencyKey>,
+    pub accepted: Accepted,
+    pub reply: Reply<Grant>,
+    /// Told the place in line, when there is one to wait in.
+    pub seat: oneshot::Sender<WaiterId>,
+}
+
+/// Asks to prolong a lease.
+#[derive(Debug)]
+pub struct Renew {
+    pub caller: Caller,
+    pub request: RenewRequest,
+    pub key: Option<IdempotencyKey>,
+    pub accepted: Accepted,
+    pub reply: Reply<Grant>,
+}
+
+/// Gives a lease back.
+#[derive(Debug)]
+pub struct Release {
+    pub caller: Caller,
+    pub request: ReleaseRequest,
+    pub key: Option<IdempotencyKey>,
+    pub accepted: Accepted,
+    pub reply: Reply<Released>,
+}
+
+/// Asks for another size.
+#[derive(Debug)]
+pub struct Resize {
+    pub caller: Caller,
+    pub presented: Option<LeaseId>,
+    pub take: TakeRule,
+    pub size: Size,
+    pub accepted: Accepted,
+    pub reply: Reply<Watermark>,
+}
+
+/// Does something to the session as a whole.
+#[derive(Debug)]
+pub struct Manage {
+    pub caller: Caller,
+    pub act: Act,
+    pub fresh: LeaseId,
+    /// Whether it may be done while somebody else holds the lease.
+    pub over_any_lease: bool,
+    pub accepted: Accepted,
+    pub reply: Reply<()>,
+}
+
+/// A command to a session's task.
+#[derive(Debug)]
+pub enum Command {
+    Write { order: Box<WriteOrder>, accepted: Accepted, reply: Reply<Written> },
+    Acquire(Box<Acquire>),
+    Renew(Box<Renew>),
+    Release(Box<Release>),
+    Resize(Box<Resize>),
+    Manage(Box<Manage>),
+}
+
+impl Command {
+    /// Whether it makes no sense any more once the program has ended.
+    pub fn needs_program(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::Acquire(_) | Self::Renew(_) | Self::Resize(_) => true,
+            Self::Manage(manage) => matches!(manage.act, Act::Signal(_)),
+            Self::Release(_) => false,
+        }
+    }
+
+    /// Answers it with an error.
+    pub fn refuse(self, error: SessionError) {
+        // A caller that no longer waits needs no answer.
+        let _ = match self {
+            Self::Write { reply, .. } => reply.send(Err(error)).is_ok(),
+            Self::Acquire(ask) => ask.reply.send(Err(error)).is_ok(),
+            Self::Renew(ask) => ask.reply.send(Err(error)).is_ok(),
+            Self::Release(ask) => ask.reply.send(Err(error)).is_ok(),
+            Self::Resize(ask) => ask.reply.send(Err(error)).is_ok(),
+            Self::Manage(ask) => ask.reply.send(Err(error)).is_ok(),
+        };
+    }
+}
+
+/// What is done to a session as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Signal(Signal),
+    Kill,
+    ClearHistory,
+    /// Only checks that nobody else holds the lease, for what is done outside the session's task.
+    Check,
+}

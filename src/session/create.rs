@@ -1,0 +1,203 @@
+//! Creating a session: its program is found and started before anything of it is shown.
+//!
+//! Whatever fails leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::core::frame::Size;
+use crate::core::ids::{Epoch, SessionId, TenantId};
+use crate::core::input::{Input, WriteWindow};
+use crate::core::lease::LeaseManager;
+use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
+use crate::session::handle::{About, Ends, Identity, Session};
+use crate::session::live::Live;
+use crate::session::pty::Pty;
+use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
+use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
+use crate::session::pty::own::OwnPty;
+use crate::session::pty::spawn::SpawnError;
+use crate::session::registry::Registry;
+use crate::session::urgent::Urgent;
+
+/// How many tags a session may have, and how long each may be in bytes.
+pub const TAGS_MAX: usize = 16;
+/// The longest name a session may have, in characters.
+pub const NAME_MAX: usize = 64;
+
+/// What a new session is to be.
+#[derive(Clone, Debug)]
+pub struct Creation {
+    pub tenant: TenantId,
+    /// Made from the command when not given.
+    pub name: Option<String>,
+    pub launch: Launch,
+    /// The daemon's own when not given.
+    pub cwd: Option<PathBuf>,
+    /// What the command line or bridge hands on of its environment.
+    pub client: ClientEnvironment,
+    pub env: BTreeMap<String, String>,
+    pub size: Size,
+    pub tags: Vec<String>,
+    /// What the write switches leave open for it.
+    pub window: WriteWindow,
+}
+
+/// Why no session was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Another session of the tenant has the name.
+    #[error("there is a session named `{0}`")]
+    NameTaken(String),
+    /// The name has characters that names may not have.
+    #[error("`{0}` is no name: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`")]
+    BadName(String),
+    /// The tenant has as many sessions as it may.
+    #[error("{0} sessions are as many as there may be")]
+    TooMany(usize),
+    /// The program, its arguments or its directory cannot be used.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A variable cannot be set.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The program could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The daemon is ending.
+    #[error("the daemon is ending")]
+    Ending,
+}
+
+/// Checks that a text can name a session.
+///
+/// # Errors
+/// [`CreateError::BadName`] when it cannot.
+pub fn check_name(name: &str) -> Result<(), CreateError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let length = 1..=NAME_MAX;
+    if length.contains(&name.len()) && name.chars().all(fine) && !name.starts_with(['-', '.']) {
+        return Ok(());
+    }
+    Err(CreateError::BadName(name.chars().take(NAME_MAX).collect()))
+}
+
+/// The name a session gets when nobody says: that of its program.
+pub(in crate::session) fn name_of(launch: &Launch, spec: &SpawnSpec) -> String {
+    let program = match launch {
+        Launch::Shell => spec.name.to_string_lossy().into_owned(),
+        Launch::Line(line) => line.split_whitespace().next().unwrap_or("sh").to_owned(),
+        Launch::Program { name, .. } => name.clone(),
+    };
+    let base = program.rsplit('/').next().unwrap_or_default();
+    let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = base.chars().filter(fine).take(NAME_MAX - 8).collect();
+    if check_name(&name).is_ok() { name } else { "session".to_owned() }
+}
+
+/// The command as people would write it.
+fn command_text(launch: &Launch, spec: &SpawnSpec) -> String {
+    match launch {
+        Launch::Shell => spec.program.display().to_string(),
+        Launch::Line(line) => line.clone(),
+        Launch::Program { name, args } => {
+            let words = std::iter::once(name.as_str()).chain(args.iter().map(String::as_str));
+            words.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// Finds what is to be started.
+pub(in crate::session) fn resolve(
+    registry: &Registry,
+    id: SessionId,
+    creation: &Creation,
+) -> Result<SpawnSpec, CreateError> {
+    let environment = clean_environment(registry.environment(), &creation.client, &creation.env)?;
+    let cwd = creation.cwd.clone().unwrap_or_else(|| registry.default_cwd().to_owned());
+    Ok(SpawnSpec::resolve(creation.launch.clone(), id, cwd, environment, creation.size)?)
+}
+
+/// A session that runs, and the task that owns it.
+pub(in crate::session) struct Started {
+    pub session: Session,
+    pub task: tokio::task::JoinHandle<()>,
+}
+
+/// Starts the program and the task that owns it.
+pub(in crate::session) fn start(
+    registry: &Registry,
+    identity: Identity,
+    name: Arc<str>,
+    creation: &Creation,
+    spec: &SpawnSpec,
+) -> Result<Started, CreateError> {
+    let pty = OwnPty::open(spec)?;
+    let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
+    let about = About {
+        command: command_text(&creation.launch, spec),
+        pid,
+        cwd: spec.cwd.clone(),
+        tags: creation.tags.clone(),
+    };
+    Ok(run(registry, identity, name, about, creation, pty))
+}
+
+/// Runs a session on any terminal.
+pub(in crate::session) fn run<P: Pty>(
+    registry: &Registry,
+    identity: Identity,
+    name: Arc<str>,
+    about: About,
+    creation: &Creation,
+    pty: P,
+) -> Started {
+    let identity = Arc::new(identity);
+    let lease = LeaseManager::new(Epoch::default(), registry.lease_limits().clone());
+    let live = Arc::new(Live::default());
+    let outlets = registry.outlets(Arc::clone(&live));
+    let (actor, frames) = Actor::new(Setup {
+        identity: Arc::clone(&identity),
+        rules: registry.rules(creation.size),
+        clock: registry.clock().clone(),
+        pty,
+        input: Input::new(lease, creation.window),
+        outlets,
+    });
+    let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
+    let urgent = Arc::new(Urgent::default());
+    let ends = Ends { commands, urgent: Arc::clone(&urgent), frames, live };
+    let session = Session::new(identity, name, about, ends);
+    let task = tokio::spawn(actor.run(receiver, urgent));
+    Started { session, task }
+}
+
+/// Makes an id for a session that no other has.
+pub(in crate::session) fn fresh_id(taken: impl Fn(SessionId) -> bool) -> SessionId {
+    loop {
+        let id = SessionId::from_random(Uuid::new_v4());
+        if !taken(id) {
+            return id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_letters_digits_and_a_few_signs() {
+        for name in ["a", "build-2", "my.session", "A_b"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(NAME_MAX + 1);
+        for name in ["", "a b", "../x", "-a", ".", "ä", "a/b", &long] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

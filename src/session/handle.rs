@@ -1,0 +1,351 @@
+//! The handle of one session: what everybody outside its task has of it.
+//!
+//! Reading borrows the newest frame and costs no message; changing sends a command and takes a
+//! permit, so that nothing is changed that policy was not asked about.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::frame::{Frame, Size};
+use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
+use crate::core::input::WriteWindow;
+use crate::core::input::request::{IdempotencyKey, WriteId};
+use crate::core::lease::request::{
+    AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
+};
+use crate::core::policy::Permit;
+use crate::session::command::{
+    Accepted, Acquire, Act, Command, Manage, Release, Renew, Resize, WriteOrder, Written,
+};
+use crate::session::error::SessionError;
+use crate::session::live::Live;
+use crate::session::urgent::Urgent;
+
+/// What names a session for as long as it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub id: SessionId,
+    pub tenant: TenantId,
+}
+
+/// What was said of a session when it was created.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The command as people would write it.
+    pub command: String,
+    pub pid: i32,
+    /// The directory it was started in.
+    pub cwd: PathBuf,
+    pub tags: Vec<String>,
+}
+
+/// A handle; clones are the same session.
+#[derive(Clone, Debug)]
+pub struct Session(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    identity: Arc<Identity>,
+    about: About,
+    name: Mutex<Arc<str>>,
+    commands: mpsc::Sender<Command>,
+    urgent: Arc<Urgent>,
+    frames: watch::Receiver<Arc<Frame>>,
+    live: Arc<Live>,
+}
+
+/// The ends that connect a handle to its session's task.
+#[derive(Debug)]
+pub struct Ends {
+    pub commands: mpsc::Sender<Command>,
+    pub urgent: Arc<Urgent>,
+    pub frames: watch::Receiver<Arc<Frame>>,
+    pub live: Arc<Live>,
+}
+
+impl Session {
+    /// A handle on the task at the other ends.
+    pub fn new(identity: Arc<Identity>, name: Arc<str>, about: About, ends: Ends) -> Self {
+        let Ends { commands, urgent, frames, live } = ends;
+        let name = Mutex::new(name);
+        Self(Arc::new(Shared { identity, about, name, commands, urgent, frames, live }))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> SessionId {
+        self.0.identity.id
+    }
+
+    /// The tenant it belongs to.
+    pub fn tenant(&self) -> &TenantId {
+        &self.0.identity.tenant
+    }
+
+    /// Its name, unique among the sessions of its tenant.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.0.name.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was said of it when it was created.
+    pub fn about(&self) -> &About {
+        &self.0.about
+    }
+
+    /// The newest frame.
+    pub fn frame(&self) -> Arc<Frame> {
+        Arc::clone(&self.0.frames.borrow())
+    }
+
+    /// The frames to come; whoever looks late sees the newest alone.
+    pub fn frames(&self) -> watch::Receiver<Arc<Frame>> {
+        self.0.frames.clone()
+    }
+
+    /// Its counters.
+    pub fn live(&self) -> &Live {
+        &self.0.live
+    }
+
+    /// Its counters, to be kept.
+    pub fn live_shared(&self) -> &Arc<Live> {
+        &self.0.live
+    }
+
+    /// Gives it another name; the registry sees to it that no other session has it.
+    pub(in crate::session) fn set_name(&self, name: Arc<str>) {
+        *self.0.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+
+    /// Writes, and answers when the terminal has taken the bytes, they were discarded, or a second
+    /// has passed. What comes with the answer keeps the lease alive where the order asks for it.
+    ///
+    /// # Errors
+    /// Why nothing was written.
+    pub async fn write(
+        &self,
+        permit: &Permit,
+        order: WriteOrder,
+        accepted: Accepted,
+    ) -> Result<(Written, Option<KeepAlive>), SessionError> {
+        let keep_alive = order.keep_alive;
+        let order = Box::new(order);
+        let ask = |reply| Command::Write { order, accepted, reply };
+        let written = self.ask(permit, ask).await?;
+        let kept = keep_alive.then(|| self.keep_alive(written.write));
+        Ok((written, kept))
+    }
+
+    /// Asks for the lease, waiting in line as long as the request says.
+    ///
+    /// # Errors
+    /// Why it was not granted.
+    pub async fn acquire(
+        &self,
+        permit: &Permit,
+        caller: Caller,
+        request: AcquireRequest,
+        key: Option<IdempotencyKey>,
+        accepted: Accepted,
+    ) -> Result<Grant, SessionError> {
+        let (seat, mut seated) = oneshot::channel();
+        let ask = |reply| {
+            Command::Acquire(Box::new(Acquire { caller, request, key, accepted, reply, seat }))
+        };
+        let mut granted = std::pin::pin!(self.ask(permit, ask));
+        // Whoever gives up while waiting must leave the line, so the place is held by a guard.
+        let mut leaving = None;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut granted => {
+                    if let Some(guard) = leaving {
+                        LeaveLine::stay(guard);
+                    }
+                    return answer;
+                }
+                seat = &mut seated, if leaving.is_none() && !seated.is_terminated() => {
+                    leaving = seat.ok().map(|waiter| LeaveLine::new(&self.0.urgent, waiter));
+                }
+            }
+        }
+    }
+
+    /// Prolongs a lease.
+    ///
+    /// # Errors
+    /// Why the caller has none.
+    pub async fn renew(
+        &self,
+        permit: &Permit,
+        caller: Caller,
+        request: RenewRequest,
+        key: Option<IdempotencyKey>,
+        accepted: Accepted,
+    ) -> Result<Grant, SessionError> {
+        let ask = |reply| Command::Renew(Box::new(Renew { caller, request, key, accepted, reply }));
+        self.ask(permit, ask).await
+    }
+
+    /// Gives a lease back.
+    ///
+    /// # Errors
+    /// Why the caller has none.
+    pub async fn release(
+        &self,
+        permit: &Permit,
+        caller: Caller,
+        request: ReleaseRequest,
+        key: Option<IdempotencyKey>,
+        accepted: Accepted,
+    ) -> Result<Released, SessionError> {
+        let ask =
+            |reply| Command::Release(Box::new(Release { caller, request, key, accepted, reply }));
+        self.ask(permit, ask).await
+    }
+
+    /// Changes the size; answers with the watermark of the first frame that has it.
+    ///
+    /// # Errors
+    /// Why the caller may not.
+    pub async fn resize(
+        &self,
+        permit: &Permit,
+        order: ResizeOrder,
+        accepted: Accepted,
+    ) -> Result<Watermark, SessionError> {
+        let ResizeOrder { caller, presented, take, size } = order;
+        let ask = |reply| {
+            let resize = Resize { caller, presented, take, size, accepted, reply };
+            Command::Resize(Box::new(resize))
+        };
+        self.ask(permit, ask).await
+    }
+
+    /// Does something to the session as a whole.
+    ///
+    /// # Errors
+    /// Why the caller may not, or what failed.
+    pub async fn manage(
+        &self,
+        permit: &Permit,
+        order: ManageOrder,
+        accepted: Accepted,
+    ) -> Result<(), SessionError> {
+        let ManageOrder { caller, act, fresh, over_any_lease } = order;
+        let ask = |reply| {
+            let manage = Manage { caller, act, fresh, over_any_lease, accepted, reply };
+            Command::Manage(Box::new(manage))
+        };
+        self.ask(permit, ask).await
+    }
+
+    /// Ends the lease in force, whoever holds it; says whether anybody did. It never stands in the
+    /// line of agents' commands.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] when the session is gone.
+    pub async fn preempt(&self, _permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.urgent.post(|entries| entries.preempts.push((by, reply)));
+        answer.await.map_err(|_| SessionError::Closed)
+    }
+
+    /// Tells the session what the write switches now leave open for it.
+    pub fn set_window(&self, window: WriteWindow) {
+        self.0.urgent.post(|entries| entries.window = Some(window));
+    }
+
+    /// Tells the session that a connection has ended.
+    pub fn connection_closed(&self, connection: ConnectionId) {
+        self.0.urgent.post(|entries| {
+            entries.closed.insert(connection);
+        });
+    }
+
+    /// Ends the session and everything that runs in it, as when the daemon ends.
+    pub(in crate::session) fn end(&self) {
+        self.0.urgent.post(|entries| entries.end = true);
+    }
+
+    fn keep_alive(&self, write: WriteId) -> KeepAlive {
+        KeepAlive { urgent: Arc::clone(&self.0.urgent), write }
+    }
+
+    async fn ask<T>(
+        &self,
+        _permit: &Permit,
+        command: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> Command,
+    ) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.commands.try_send(command(reply)).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => SessionError::Busy,
+            mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
+        })?;
+        answer.await.map_err(|_| SessionError::Closed)?
+    }
+}
+
+/// A change of size.
+#[derive(Clone, Debug)]
+pub struct ResizeOrder {
+    pub caller: Caller,
+    pub presented: Option<LeaseId>,
+    pub take: TakeRule,
+    pub size: Size,
+}
+
+/// Something done to a session as a whole.
+#[derive(Clone, Debug)]
+pub struct ManageOrder {
+    pub caller: Caller,
+    pub act: Act,
+    pub fresh: LeaseId,
+    pub over_any_lease: bool,
+}
+
+/// Keeps a lease from expiring while its holder waits for what a write brings about.
+#[derive(Debug)]
+#[must_use = "the lease is kept alive until this is dropped"]
+pub struct KeepAlive {
+    urgent: Arc<Urgent>,
+    write: WriteId,
+}
+
+impl Drop for KeepAlive {
+    fn drop(&mut self) {
+        let write = self.write;
+        self.urgent.post(|entries| {
+            entries.let_go.insert(write);
+        });
+    }
+}
+
+/// Takes a caller out of the line for the lease if it gives up.
+#[derive(Debug)]
+struct LeaveLine {
+    urgent: Arc<Urgent>,
+    waiter: Option<WaiterId>,
+}
+
+impl LeaveLine {
+    fn new(urgent: &Arc<Urgent>, waiter: WaiterId) -> Self {
+        Self { urgent: Arc::clone(urgent), waiter: Some(waiter) }
+    }
+
+    fn stay(mut self) {
+        self.waiter = None;
+    }
+}
+
+impl Drop for LeaveLine {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter {
+            self.urgent.post(|entries| {
+                entries.cancelled.insert(waiter);
+            });
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The few facts of a session that change too often for frames: counters and the lease's expiry.
+//!
+//! The session's task writes them, anybody reads them; none of them decides anything.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::core::moment::Moment;
+
+const NEVER: u64 = u64::MAX;
+
+/// Counters and times of one session.
+#[derive(Debug)]
+pub struct Live {
+    lease_expires_ms: AtomicU64,
+    observers: AtomicUsize,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+    writes_denied: AtomicU64,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            lease_expires_ms: AtomicU64::new(NEVER),
+            observers: AtomicUsize::new(0),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            writes_denied: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Live {
+    /// When the lease expires unless it is renewed; none while the session is free.
+    pub fn lease_expires_at(&self) -> Option<Moment> {
+        let millis = self.lease_expires_ms.load(Ordering::Relaxed);
+        (millis != NEVER).then(|| Moment::from_boot(Duration::from_millis(millis)))
+    }
+
+    /// Notes when the lease expires.
+    pub fn set_lease_expires_at(&self, at: Option<Moment>) {
+        let millis = at.map_or(NEVER, |at| at.since_boot().as_millis() as u64);
+        self.lease_expires_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// How many observers are fed deltas.
+    pub fn observers(&self) -> usize {
+        self.observers.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes the program has written.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were typed into the terminal.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_written.load(Ordering::Relaxed)
+    }
+
+    /// How many writes were refused.
+    pub fn writes_denied(&self) -> u64 {
+        self.writes_denied.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes of output.
+    pub fn add_read(&self, bytes: usize) {
+        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of input.
+    pub fn add_written(&self, bytes: usize) {
+        self.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a refused write.
+    pub fn add_denied(&self) {
+        self.writes_denied.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts one observer for as long as it is kept.
+#[derive(Debug)]
+pub struct Observing(std::sync::Arc<Live>);
+
+impl Observing {
+    /// Counts one more observer.
+    pub fn start(live: std::sync::Arc<Live>) -> Self {
+        live.observers.fetch_add(1, Ordering::Relaxed);
+        Self(live)
+    }
+}
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        self.0.observers.fetch_sub(1, Ordering::Relaxed);
+    }
+}

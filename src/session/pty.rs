@@ -1,0 +1,137 @@
+//! The seam between a session and its terminal: bytes out, bytes in, size, signals, evidence, end.
+//!
+//! Above it nobody sees a file descriptor; below it nobody knows what a screen or a lease is. It is
+//! a trait so that a process that outlives the daemon, a terminal of the daemon's own and a fake in
+//! memory can stand behind one session task.
+
+pub mod command;
+pub mod environment;
+pub mod fake;
+pub mod kill;
+pub mod own;
+pub mod processes;
+pub mod reaper;
+pub mod signal;
+pub mod spawn;
+pub mod watch;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+
+use crate::core::frame::{Exit, Size};
+use crate::session::pty::kill::KillError;
+use crate::session::pty::signal::Signal;
+
+/// How many bytes one [`Pty::read`] hands over at most, so that a busy terminal leaves the others
+/// their turn.
+pub const READ_MAX: usize = 256 * 1024;
+
+/// The kernel's number of a process or of a process group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub i32);
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// This many bytes were appended, at least one and at most [`READ_MAX`].
+    Bytes(usize),
+    /// The program ended and all it wrote was handed over.
+    End,
+}
+
+/// What the kernel knows about the terminal at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The process the session was started with.
+    pub leader: ProcessId,
+    /// The process group that may read the terminal; none once the leader has ended.
+    pub foreground: Option<ProcessId>,
+    /// Whether the kernel collects input into lines.
+    pub canonical: bool,
+    /// Whether the kernel shows what is typed.
+    pub echo: bool,
+}
+
+impl Evidence {
+    /// Whether the program the session was started with has the terminal to itself; for a shell
+    /// with job control, that it is at its prompt.
+    pub fn leader_in_front(&self) -> bool {
+        self.foreground == Some(self.leader)
+    }
+
+    /// Whether a line is asked for that must not be shown, such as a password.
+    pub fn secret_prompt(&self) -> bool {
+        self.canonical && !self.echo
+    }
+}
+
+/// A terminal with a program in it.
+///
+/// All operations take `&self`, so that one task may wait for several of them at once. Every
+/// future is cancel-safe: when it is dropped, nothing is lost and it may be asked for again. One
+/// task reads.
+pub trait Pty: Send + Sync + 'static {
+    /// Waits for output from the absolute `offset` on and appends it to `into`.
+    ///
+    /// Offsets count the bytes the program has written since its start. [`Output::End`] comes after
+    /// the program's exit, when all it wrote before was handed over, and again at each later call.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an offset that is no longer, or not yet, to be had; otherwise what the
+    /// kernel said.
+    fn read(
+        &self,
+        offset: u64,
+        into: &mut Vec<u8>,
+    ) -> impl Future<Output = io::Result<Output>> + Send;
+
+    /// Says that the output before `offset` will not be asked for again.
+    fn commit(&self, offset: u64);
+
+    /// Writes what the terminal takes at once and says how many bytes that was; 0 when it takes
+    /// nothing now.
+    ///
+    /// # Errors
+    /// `BrokenPipe` once the program has ended; otherwise what the kernel said.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Waits until [`Pty::try_write`] is worth another attempt.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Sets the size; the foreground group is told by SIGWINCH when it differs from before.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    fn resize(&self, size: Size) -> io::Result<()>;
+
+    /// Sends a signal to every process of the foreground group; may block for milliseconds.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such group any more.
+    fn signal(&self, signal: Signal) -> io::Result<()>;
+
+    /// Reads what the kernel knows about the terminal now.
+    ///
+    /// # Errors
+    /// What the kernel said, once the terminal is gone.
+    fn evidence(&self) -> io::Result<Evidence>;
+
+    /// Waits for the end of the program and says how it ended; the same answer every time.
+    fn exited(&self) -> impl Future<Output = Exit> + Send;
+
+    /// Ends the program and every process that came of it, within [`kill::LADDER_MAX`].
+    ///
+    /// # Errors
+    /// Who is left, when the kernel would not let somebody go.
+    fn kill(&self) -> impl Future<Output = Result<(), KillError>> + Send;
+}

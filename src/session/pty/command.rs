@@ -1,0 +1,187 @@
+//! What a session runs: from the words a client said to a program on disk.
+//!
+//! It starts nothing and looks only at the session's own environment, so that an unusable command
+//! is told to the client before anything exists.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, Uid, User, access};
+
+use crate::core::frame::Size;
+use crate::core::ids::SessionId;
+use crate::session::pty::environment::Environment;
+
+/// Where programs are looked for when the environment has no PATH.
+pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Shells to fall back to, best first.
+const KNOWN_SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
+
+/// What accounts that nobody logs in to have for a shell.
+const NO_SHELLS: [&str; 2] = ["false", "nologin"];
+
+/// What a client wants to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// The user's shell, interactive.
+    Shell,
+    /// A line for the user's shell, which ends with it.
+    Line(String),
+    /// A program, by name or path, and its arguments.
+    Program { name: String, args: Vec<String> },
+}
+
+impl Launch {
+    /// Reads `create_session`'s `command` and `args`: no command is the shell, a command without
+    /// arguments is a shell line, one with arguments (even none of them) is a program.
+    ///
+    /// # Errors
+    /// [`CommandError::NoCommand`] for arguments without a command.
+    pub fn new(command: Option<String>, args: Option<Vec<String>>) -> Result<Self, CommandError> {
+        match (command, args) {
+            (None, None) => Ok(Self::Shell),
+            (Some(line), None) => Ok(Self::Line(line)),
+            (Some(name), Some(args)) => Ok(Self::Program { name, args }),
+            (None, Some(_)) => Err(CommandError::NoCommand),
+        }
+    }
+}
+
+/// Says why nothing can be started as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    #[error("there are arguments but no command")]
+    NoCommand,
+    #[error("there is no program {name:?}, looked for in {searched}")]
+    NotFound { name: String, searched: String },
+    #[error("{path} is not a file that can be executed")]
+    NotExecutable { path: PathBuf },
+    #[error("{path} is not a directory that can be entered")]
+    BadDirectory { path: PathBuf },
+    #[error("an argument contains a NUL byte")]
+    NulByte,
+}
+
+/// All that is needed to start a session's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnSpec {
+    /// The session it belongs to; every process that comes of it carries this in its environment.
+    pub session: SessionId,
+    /// The program's absolute path.
+    pub program: PathBuf,
+    /// The name it is called by.
+    pub name: OsString,
+    /// What follows the name.
+    pub args: Vec<OsString>,
+    /// An absolute path.
+    pub cwd: PathBuf,
+    pub environment: Environment,
+    pub size: Size,
+}
+
+impl SpawnSpec {
+    /// Finds the program for `launch` as a process with this directory and environment would.
+    ///
+    /// # Errors
+    /// What about program, arguments or directory cannot be used.
+    pub fn resolve(
+        launch: Launch,
+        session: SessionId,
+        cwd: PathBuf,
+        environment: Environment,
+        size: Size,
+    ) -> Result<Self, CommandError> {
+        check_directory(&cwd)?;
+        let (program, name, args) = match launch {
+            Launch::Shell => {
+                let shell = user_shell(&environment);
+                let name = base_name(&shell);
+                (shell, name, Vec::new())
+            }
+            Launch::Line(line) => {
+                let shell = user_shell(&environment);
+                let name = base_name(&shell);
+                (shell, name, vec!["-c".to_owned(), line])
+            }
+            Launch::Program { name, args } => {
+                (find_program(&name, &cwd, &environment)?, OsString::from(name), args)
+            }
+        };
+        if args.iter().any(|arg| arg.contains('\0')) {
+            return Err(CommandError::NulByte);
+        }
+        let args = args.into_iter().map(OsString::from).collect();
+        Ok(Self { session, program, name, args, cwd, environment, size })
+    }
+}
+
+/// The shell of the user: `SHELL` of the environment when it can be used, else what the account
+/// says, else bash or sh.
+pub fn user_shell(environment: &Environment) -> PathBuf {
+    let from_environment = environment.get(OsStr::new("SHELL")).map(PathBuf::from);
+    let from_account = || User::from_uid(Uid::effective()).ok().flatten().map(|user| user.shell);
+    from_environment
+        .filter(|path| is_shell(path))
+        .or_else(|| from_account().filter(|path| is_shell(path)))
+        .or_else(|| KNOWN_SHELLS.iter().map(PathBuf::from).find(|path| is_executable(path)))
+        .unwrap_or_else(|| PathBuf::from("/bin/sh"))
+}
+
+fn is_shell(path: &Path) -> bool {
+    let refuses = NO_SHELLS.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+    path.is_absolute() && !refuses && is_executable(path)
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && access(path, AccessFlags::X_OK).is_ok()
+}
+
+fn base_name(path: &Path) -> OsString {
+    path.file_name().unwrap_or(path.as_os_str()).to_owned()
+}
+
+fn check_directory(path: &Path) -> Result<(), CommandError> {
+    let usable = path.is_absolute() && path.is_dir() && access(path, AccessFlags::X_OK).is_ok();
+    if usable { Ok(()) } else { Err(CommandError::BadDirectory { path: path.to_owned() }) }
+}
+
+/// Looks a program up as `execvp` does: a name with a slash is a path from `cwd`, any other is
+/// looked for in the directories of PATH, an empty one of which is `cwd`.
+fn find_program(
+    name: &str,
+    cwd: &Path,
+    environment: &Environment,
+) -> Result<PathBuf, CommandError> {
+    if name.contains('\0') {
+        return Err(CommandError::NulByte);
+    }
+    let path = environment.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), |path| path);
+    let directories: Vec<&OsStr> = if name.contains('/') {
+        vec![OsStr::new("")]
+    } else {
+        path.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes).collect()
+    };
+    let mut candidates = directories.iter().map(|directory| cwd.join(directory).join(name));
+    let not_found = || CommandError::NotFound {
+        name: name.to_owned(),
+        searched: if name.contains('/') { cwd.as_os_str() } else { path }.display().to_string(),
+    };
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    let mut refused = None;
+    for candidate in candidates.by_ref() {
+        if is_executable(&candidate) {
+            return Ok(candidate);
+        }
+        if refused.is_none() && candidate.exists() {
+            refused = Some(candidate);
+        }
+    }
+    Err(refused.map_or_else(not_found, |path| CommandError::NotExecutable { path }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! A terminal in memory, and the controller that plays the program in it.
+//!
+//! It knows no process and no clock, so that a session can be driven through every situation, such
+//! as a program that stops reading, on paused time.
+
+use std::io;
+
+use tokio::sync::watch;
+
+use crate::core::frame::{Exit, Size};
+use crate::session::pty::kill::KillError;
+use crate::session::pty::signal::Signal;
+use crate::session::pty::{Evidence, Output, ProcessId, Pty, READ_MAX};
+
+/// Makes a terminal in memory and the controller of what happens in it.
+///
+/// At first the program is a shell at its prompt: it leads the foreground group, the terminal is
+/// canonical with echo, and takes any number of bytes.
+pub fn pair() -> (FakePty, FakeTerminal) {
+    let state = watch::Sender::new(State::new());
+    (FakePty { state: state.clone() }, FakeTerminal { state })
+}
+
+#[derive(Debug)]
+struct State {
+    output: Vec<u8>,
+    ended: bool,
+    exit: Option<Exit>,
+    committed: u64,
+    written: Vec<u8>,
+    room: Option<usize>,
+    evidence: Evidence,
+    sizes: Vec<Size>,
+    signals: Vec<Signal>,
+    killed: bool,
+}
+
+impl State {
+    fn new() -> Self {
+        let leader = ProcessId(1_000);
+        Self {
+            output: Vec::new(),
+            ended: false,
+            exit: None,
+            committed: 0,
+            written: Vec::new(),
+            room: None,
+            evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
+            sizes: Vec::new(),
+            signals: Vec::new(),
+            killed: false,
+        }
+    }
+
+    fn exit(&mut self, exit: Exit) {
+        self.exit.get_or_insert(exit);
+        self.ended = true;
+    }
+}
+
+/// The session's end of a terminal in memory.
+#[derive(Debug)]
+pub struct FakePty {
+    state: watch::Sender<State>,
+}
+
+impl FakePty {
+    async fn wait_for(&self, mut condition: impl FnMut(&State) -> bool + Send) {
+        // The channel cannot close while `self` holds a sender.
+        let _ = self.state.subscribe().wait_for(|state| condition(state)).await;
+    }
+}
+
+impl Pty for FakePty {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+        let start = {
+            let state = self.state.borrow();
+            let from = usize::try_from(offset).ok().filter(|from| *from <= state.output.len());
+            from.filter(|_| offset >= state.committed).ok_or(io::ErrorKind::InvalidInput)?
+        };
+        self.wait_for(|state| state.output.len() > start || state.ended).await;
+        let state = self.state.borrow();
+        let fresh = &state.output[start..];
+        let taken = fresh.len().min(READ_MAX);
+        into.extend_from_slice(&fresh[..taken]);
+        Ok(if taken == 0 { Output::End } else { Output::Bytes(taken) })
+    }
+
+    fn commit(&self, offset: u64) {
+        self.state.send_modify(|state| state.committed = state.committed.max(offset));
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        if self.state.borrow().exit.is_some() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let mut taken = 0;
+        self.state.send_modify(|state| {
+            taken = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
+            state.room = state.room.map(|room| room - taken);
+            state.written.extend_from_slice(&bytes[..taken]);
+        });
+        Ok(taken)
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.wait_for(|state| state.room != Some(0) || state.exit.is_some()).await;
+        Ok(())
+    }
+
+    fn resize(&self, size: Size) -> io::Result<()> {
+        self.state.send_modify(|state| state.sizes.push(size));
+        Ok(())
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.state.send_modify(|state| state.signals.push(signal));
+        Ok(())
+    }
+
+    fn evidence(&self) -> io::Result<Evidence> {
+        Ok(self.state.borrow().evidence)
+    }
+
+    async fn exited(&self) -> Exit {
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|state| state.exit.is_some()).await;
+        ended.ok().and_then(|state| state.exit).unwrap_or(Exit::Unknown)
+    }
+
+    async fn kill(&self) -> Result<(), KillError> {
+        self.state.send_modify(|state| {
+            state.killed = true;
+            state.exit(Exit::Signal(Signal::Kill.number()));
+        });
+        Ok(())
+    }
+}
+
+/// The program's end of a terminal in memory: tests write output with it and look at what arrived.
+#[derive(Clone, Debug)]
+pub struct FakeTerminal {
+    state: watch::Sender<State>,
+}
+
+impl FakeTerminal {
+    /// Lets the program write these bytes.
+    pub fn push(&self, output: impl AsRef<[u8]>) {
+        self.state.send_modify(|state| state.output.extend_from_slice(output.as_ref()));
+    }
+
+    /// Lets the program exit; what it wrote before can still be read, then comes the end.
+    pub fn exit(&self, exit: Exit) {
+        self.state.send_modify(|state| state.exit(exit));
+    }
+
+    /// Lets the program exit while another one still keeps the terminal: the end of the output
+    /// stays out until [`FakeTerminal::end`].
+    pub fn exit_and_linger(&self, exit: Exit) {
+        self.state.send_modify(|state| {
+            state.exit.get_or_insert(exit);
+        });
+    }
+
+    /// Ends the output.
+    pub fn end(&self) {
+        self.state.send_modify(|state| state.ended = true);
+    }
+
+    /// Lets the terminal take this many more bytes of input and then nothing; `None` lifts the
+    /// limit.
+    pub fn limit_writes(&self, room: Option<usize>) {
+        self.state.send_modify(|state| state.room = room);
+    }
+
+    /// Says what the kernel shall answer from now on.
+    pub fn set_evidence(&self, evidence: Evidence) {
+        self.state.send_modify(|state| state.evidence = evidence);
+    }
+
+    /// What the kernel answers now.
+    pub fn evidence(&self) -> Evidence {
+        self.state.borrow().evidence
+    }
+
+    /// All bytes the program was sent so far.
+    pub fn written(&self) -> Vec<u8> {
+        self.state.borrow().written.clone()
+    }
+
+    /// The bytes the program was sent since this was last asked.
+    pub fn take_written(&self) -> Vec<u8> {
+        let mut taken = Vec::new();
+        self.state.send_modify(|state| taken = std::mem::take(&mut state.written));
+        taken
+    }
+
+    /// Waits until at least this many bytes were sent and not yet taken, and returns all of them.
+    pub async fn until_written(&self, count: usize) -> Vec<u8> {
+        let mut state = self.state.subscribe();
+        let arrived = state.wait_for(|state| state.written.len() >= count).await;
+        arrived.map(|state| state.written.clone()).unwrap_or_default()
+    }
+
+    /// The sizes that were set, in order.
+    pub fn sizes(&self) -> Vec<Size> {
+        self.state.borrow().sizes.clone()
+    }
+
+    /// The signals that were sent, in order.
+    pub fn signals(&self) -> Vec<Signal> {
+        self.state.borrow().signals.clone()
+    }
+
+    /// Up to where the output was committed.
+    pub fn committed(&self) -> u64 {
+        self.state.borrow().committed
+    }
+
+    /// Whether the session asked for the end of everything in the terminal.
+    pub fn killed(&self) -> bool {
+        self.state.borrow().killed
+    }
+}
+
+#[cfg(test)]
+mod tests;

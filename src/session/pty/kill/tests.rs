@@ -1,0 +1,120 @@
+//! Who belongs to a session, over tables made by hand.
+
+use super::*;
+
+const LEADER: ProcessId = ProcessId(100);
+
+fn tree() -> Tree {
+    let session = SessionId::from_random(uuid::Uuid::nil());
+    Tree { session, leader: LEADER, started: 50, foreground: Some(ProcessId(101)) }
+}
+
+/// A process younger than the leader, of no group or session that matters.
+fn process(pid: i32, parent: i32) -> Process {
+    Process {
+        pid: ProcessId(pid),
+        parent: ProcessId(parent),
+        group: ProcessId(pid),
+        session: ProcessId(1),
+        ended: false,
+        started: 60,
+    }
+}
+
+fn leader() -> Process {
+    Process { session: LEADER, started: 50, ..process(LEADER.0, 1) }
+}
+
+fn found(table: &[Process], marked: &[i32]) -> Vec<i32> {
+    let marked = |process: &Process| marked.contains(&process.pid.0);
+    let members = members(&table.to_vec(), &tree(), marked);
+    members.iter().map(|process| process.pid.0).collect()
+}
+
+#[test]
+fn the_session_of_the_leader_belongs_to_the_tree() {
+    let job = Process { session: LEADER, ..process(101, 100) };
+    let orphan = Process { session: LEADER, ..process(102, 1) };
+    assert_eq!(found(&[leader(), job, orphan, process(103, 1)], &[]), [100, 101, 102]);
+}
+
+#[test]
+fn descendants_belong_to_the_tree_though_they_left_the_session() {
+    assert_eq!(found(&[process(102, 101), process(101, 100), leader()], &[]), [102, 101, 100]);
+}
+
+#[test]
+fn a_marked_orphan_and_its_descendants_belong_to_the_tree() {
+    let table = [leader(), process(201, 1), process(202, 201), process(203, 1)];
+    assert_eq!(found(&table, &[201]), [100, 201, 202]);
+}
+
+#[test]
+fn the_tree_is_found_without_its_leader() {
+    let job = Process { session: LEADER, ..process(101, 1) };
+    assert_eq!(found(&[job, process(102, 101)], &[]), [101, 102]);
+}
+
+#[test]
+fn nobody_older_than_the_leader_belongs_to_the_tree() {
+    let older = Process { session: LEADER, started: 49, ..process(101, 100) };
+    assert_eq!(found(&[leader(), older], &[101]), [100]);
+}
+
+#[test]
+fn a_later_session_with_the_number_of_the_leader_is_not_the_tree() {
+    let usurper = Process { started: 70, ..leader() };
+    let its_job = Process { session: LEADER, started: 71, ..process(101, 100) };
+    assert_eq!(found(&[usurper, its_job], &[]), Vec::<i32>::new());
+}
+
+#[test]
+fn zombies_are_not_left() {
+    let zombie = Process { ended: true, ..leader() };
+    assert_eq!(found(&[zombie, process(101, 100)], &[]), [101]);
+}
+
+#[test]
+fn this_process_never_belongs_to_a_tree() {
+    let own = i32::try_from(std::process::id()).unwrap();
+    assert_eq!(found(&[leader(), process(own, 100)], &[own]), [100]);
+}
+
+#[test]
+fn the_hangup_is_for_the_leader_and_the_foreground_only() {
+    let foreground = Process { group: ProcessId(101), ..process(105, 100) };
+    let background = process(106, 100);
+    let told = |process: &Process| Stage::Hangup.concerns(process, &tree());
+    assert_eq!([leader(), foreground, background].map(|one| told(&one)), [true, true, false]);
+}
+
+#[test]
+fn the_later_stages_are_for_everybody() {
+    let background = process(106, 100);
+    assert!(Stage::Terminate.concerns(&background, &tree()));
+    assert!(Stage::Kill.concerns(&background, &tree()));
+}
+
+#[test]
+fn the_stopped_are_woken_to_hear_a_request() {
+    for stage in [Stage::Hangup, Stage::Terminate] {
+        assert_eq!(stage.signals().last(), Some(&Signal::Continue), "{stage:?}");
+    }
+}
+
+#[test]
+fn the_last_stage_leaves_no_choice() {
+    assert_eq!(Stage::Kill.signals(), [Signal::Kill]);
+}
+
+#[test]
+fn the_stages_take_no_longer_than_the_ladder_may() {
+    let total: Duration = Stage::ALL.into_iter().map(Stage::grace).sum();
+    assert!(total <= LADDER_MAX, "{total:?}");
+}
+
+#[test]
+fn survivors_are_named() {
+    let error = KillError::Survivors { left: vec![ProcessId(5), ProcessId(7)] };
+    assert_eq!(error.to_string(), "processes that do not end: 5, 7");
+}

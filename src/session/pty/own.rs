@@ -1,0 +1,262 @@
+//! A terminal of the daemon's own: the master end of a pseudo-terminal and the child in it.
+//!
+//! It keeps no output and so hands each byte over once. It does not outlive the daemon; it is what
+//! stands behind the seam where nothing else needs to.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::tcgetpgrp;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::core::frame::{Exit, Size};
+use crate::core::ids::SessionId;
+use crate::session::pty::command::SpawnSpec;
+use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::reaper::Child;
+use crate::session::pty::signal::Signal;
+use crate::session::pty::spawn::{self, Ends, SpawnError};
+use crate::session::pty::watch::watch;
+use crate::session::pty::{Evidence, Output, ProcessId, Pty, READ_MAX, processes};
+
+/// How long nothing must come after the exit before the output is over, when a process in the
+/// background keeps the terminal open.
+const DRAIN_QUIET: Duration = Duration::from_millis(50);
+
+/// How much is read after the exit at most, should such a process write without a pause; more than
+/// the kernel can have held at the exit.
+const DRAIN_MAX: usize = 1024 * 1024;
+
+/// How much room a single read of the kernel is given.
+const CHUNK: usize = 64 * 1024;
+
+/// A terminal this process holds the master of, with the child it started in it.
+#[derive(Debug)]
+pub struct OwnPty {
+    session: SessionId,
+    child: Child,
+    master: AsyncFd<OwnedFd>,
+    /// The other end, kept until the child has ended: a program that closes its streams and opens
+    /// the terminal again would otherwise look as if it had gone.
+    slave: Mutex<Option<OwnedFd>>,
+    reading: Mutex<Reading>,
+}
+
+/// How far the output was handed over.
+#[derive(Debug, Default)]
+struct Reading {
+    offset: u64,
+    since_exit: usize,
+    ended: bool,
+}
+
+/// What a look at the terminal found.
+enum Look {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+impl OwnPty {
+    /// Opens a terminal and starts the program in it.
+    ///
+    /// Must be called inside a runtime; blocks for the time of a fork and an exec.
+    ///
+    /// # Errors
+    /// Why it was not started; nothing is left behind then.
+    pub fn open(spec: &SpawnSpec) -> Result<Self, SpawnError> {
+        let Ends { master, slave } =
+            spawn::open_terminal(spec.size).map_err(SpawnError::Terminal)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let master = watch(master, interest).map_err(SpawnError::Terminal)?;
+        let child = spawn::start(spec, &slave)?;
+        Ok(Self {
+            session: spec.session,
+            child,
+            master,
+            slave: Mutex::new(Some(slave)),
+            reading: Mutex::new(Reading::default()),
+        })
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what there is now. With `quiet` finding nothing means that the output is over.
+    fn look(&self, into: &mut Vec<u8>, quiet: bool) -> io::Result<Look> {
+        let mut reading = self.reading();
+        let exited = self.child.known_exit().is_some();
+        let (taken, stopped) = take_all(self.master.as_fd(), into);
+        reading.offset += taken as u64;
+        if taken > 0 {
+            reading.since_exit += if exited { taken } else { 0 };
+            reading.ended = reading.since_exit > DRAIN_MAX;
+            return Ok(Look::Bytes(taken));
+        }
+        match stopped {
+            // The kernel's word for a terminal that nobody has open any more.
+            Some(Errno::EIO) | None => reading.ended = true,
+            Some(Errno::EAGAIN) => reading.ended = quiet,
+            Some(errno) => return Err(errno.into()),
+        }
+        Ok(if reading.ended { Look::End } else { Look::Nothing })
+    }
+
+    /// Waits for the exit, lets our copy of the other end go, and waits for the quiet after it.
+    async fn quiet_after_exit(&self) {
+        self.child.exited().await;
+        self.slave.lock().unwrap_or_else(PoisonError::into_inner).take();
+        tokio::time::sleep(DRAIN_QUIET).await;
+    }
+
+    fn foreground(&self) -> Option<ProcessId> {
+        let group = tcgetpgrp(&self.master).ok()?;
+        Some(ProcessId(group.as_raw())).filter(|group| group.0 > 0)
+    }
+}
+
+impl Pty for OwnPty {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+        {
+            let reading = self.reading();
+            if reading.offset != offset {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            if reading.ended {
+                return Ok(Output::End);
+            }
+        }
+        let quiet = self.quiet_after_exit();
+        tokio::pin!(quiet);
+        loop {
+            let found = tokio::select! {
+                ready = self.master.readable() => {
+                    let mut ready = ready?;
+                    let found = self.look(into, false)?;
+                    // A look goes on until there is no more, unless it took all it may.
+                    if !matches!(found, Look::Bytes(READ_MAX)) {
+                        ready.clear_ready();
+                    }
+                    found
+                }
+                () = &mut quiet => self.look(into, true)?,
+            };
+            match found {
+                Look::Bytes(count) => return Ok(Output::Bytes(count)),
+                Look::End => return Ok(Output::End),
+                Look::Nothing => {}
+            }
+        }
+    }
+
+    fn commit(&self, _offset: u64) {}
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let write = |master: &OwnedFd| nix::unistd::write(master, bytes).map_err(io::Error::from);
+        // The kernel would take input for a program that is gone, and keep it.
+        if self.child.known_exit().is_some() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        match write(self.master.get_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        // Again by way of the readiness, which only then learns that there was no room.
+        match self.master.try_io(Interest::WRITABLE, write) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            done => done,
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.master.writable().await.map(drop)
+    }
+
+    fn resize(&self, size: Size) -> io::Result<()> {
+        spawn::set_size(self.master.as_fd(), size)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
+        // The group's number is looked up among the processes of this terminal, so that it cannot
+        // mean a stranger's group that has the same number by now.
+        let table = processes::table()?;
+        let mut members = table
+            .iter()
+            .filter(|process| process.session == self.child.pid() && process.group == foreground)
+            .filter(|process| !process.ended)
+            .peekable();
+        members.peek().ok_or(io::ErrorKind::NotFound)?;
+        for process in members {
+            match process.open().and_then(|handle| handle.signal(signal.number())) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn evidence(&self) -> io::Result<Evidence> {
+        let modes = tcgetattr(&self.master)?.local_flags;
+        Ok(Evidence {
+            leader: self.child.pid(),
+            foreground: self.foreground(),
+            canonical: modes.contains(LocalFlags::ICANON),
+            echo: modes.contains(LocalFlags::ECHO),
+        })
+    }
+
+    async fn exited(&self) -> Exit {
+        self.child.exited().await
+    }
+
+    async fn kill(&self) -> Result<(), KillError> {
+        kill::end_tree(Tree {
+            session: self.session,
+            leader: self.child.pid(),
+            started: self.child.started(),
+            foreground: self.foreground(),
+        })
+        .await
+    }
+}
+
+/// Reads until there is no more or [`READ_MAX`] bytes were taken; says how many, and what stopped
+/// it. Stopped by nothing and without bytes it is the end.
+fn take_all(master: BorrowedFd<'_>, into: &mut Vec<u8>) -> (usize, Option<Errno>) {
+    let mut taken = 0;
+    while taken < READ_MAX {
+        match read_once(master, into, CHUNK.min(READ_MAX - taken)) {
+            Ok(0) => return (taken, None),
+            Ok(count) => taken += count,
+            Err(Errno::EINTR) => {}
+            Err(errno) => return (taken, Some(errno)),
+        }
+    }
+    (taken, None)
+}
+
+/// Appends what one read brings, without clearing the room for it first.
+#[allow(unsafe_code)]
+fn read_once(master: BorrowedFd<'_>, into: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
+    into.reserve(most);
+    let room = into.spare_capacity_mut();
+    // SAFETY: the kernel writes at most `most` bytes into room that was just reserved, and exactly
+    // those it counts become part of the vector.
+    unsafe {
+        let count = libc::read(master.as_raw_fd(), room.as_mut_ptr().cast(), most);
+        let count = Errno::result(count)?.cast_unsigned();
+        into.set_len(into.len() + count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The processes of the machine as `/proc` shows them, and signals that cannot hit the wrong one.
+//!
+//! It knows nothing of sessions. A number alone never names a process here: numbers are used
+//! again, so a process is its number together with when it started.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::errno::Errno;
+use nix::libc;
+
+use crate::session::pty::ProcessId;
+
+/// One process, as it was when the table was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: ProcessId,
+    pub parent: ProcessId,
+    pub group: ProcessId,
+    pub session: ProcessId,
+    /// Whether it has ended and only waits for its parent to ask how.
+    pub ended: bool,
+    /// When it started, in clock ticks since boot.
+    pub started: u64,
+}
+
+impl Process {
+    /// Looks one process up; none when there is no such number.
+    pub fn find(pid: ProcessId) -> Option<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&stat))
+    }
+
+    /// Reads a `stat` line. The program's name stands in brackets and may hold anything, so the
+    /// fields count from the last closing one.
+    fn parse(stat: &str) -> Option<Self> {
+        let (pid, _) = stat.split_once(' ')?;
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse().ok().map(ProcessId);
+        Some(Self {
+            pid: ProcessId(pid.parse().ok()?),
+            parent: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
+            ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether the environment it was started with holds this entry, such as `NAME=value`.
+    pub fn has_variable(&self, entry: &str) -> bool {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+    }
+
+    /// Opens a handle that stays with this very process.
+    ///
+    /// # Errors
+    /// `NotFound` when it is gone, also when its number is another's by now.
+    pub fn open(&self) -> io::Result<ProcessHandle> {
+        let handle = ProcessHandle::open(self.pid)?;
+        // The handle pins whoever has the number now; only the same start makes it the same one.
+        let same = Self::find(self.pid).is_some_and(|found| found.started == self.started);
+        if same { Ok(handle) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+}
+
+/// A descriptor of one process: readable once it has ended, and never another one's.
+#[derive(Debug)]
+pub struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// Opens whoever has this number now; for a child that was not yet waited for.
+    ///
+    /// # Errors
+    /// `NotFound` when nobody has it.
+    pub fn open(pid: ProcessId) -> io::Result<Self> {
+        let fd = pidfd_open(pid).map_err(not_found)?;
+        Ok(Self(fd))
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// `NotFound` when the process has ended.
+    pub fn signal(&self, number: i32) -> io::Result<()> {
+        pidfd_send_signal(self.0.as_fd(), number).map_err(not_found)
+    }
+}
+
+impl From<ProcessHandle> for OwnedFd {
+    fn from(handle: ProcessHandle) -> Self {
+        handle.0
+    }
+}
+
+/// All processes at one time.
+pub type Table = Vec<Process>;
+
+/// Reads a table that is at least as new as the call.
+///
+/// Blocks for some milliseconds. Calls at the same time share one reading, so that ending hundreds
+/// of sessions at once does not read `/proc` hundreds of times.
+///
+/// # Errors
+/// What the kernel said about `/proc`.
+pub fn table() -> io::Result<Arc<Table>> {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    static NEWEST: Mutex<(u64, Option<Arc<Table>>)> = Mutex::new((0, None));
+
+    let mine = ASKED.fetch_add(1, Ordering::SeqCst) + 1;
+    let mut newest = NEWEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let (answers, Some(table)) = &*newest
+        && *answers >= mine
+    {
+        return Ok(Arc::clone(table));
+    }
+    let answers = ASKED.load(Ordering::SeqCst);
+    let table = Arc::new(read_table()?);
+    *newest = (answers, Some(Arc::clone(&table)));
+    Ok(table)
+}
+
+fn read_table() -> io::Result<Table> {
+    let mut table = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        // Who ends while the table is read is left out.
+        table.extend(pid.and_then(|pid| Process::find(ProcessId(pid))));
+    }
+    Ok(table)
+}
+
+fn not_found(errno: Errno) -> io::Error {
+    if errno == Errno::ESRCH { io::ErrorKind::NotFound.into() } else { errno.into() }
+}
+
+#[allow(unsafe_code)]
+fn pidfd_open(pid: ProcessId) -> Result<OwnedFd, Errno> {
+    // SAFETY: the call takes two numbers and touches no memory of ours; a descriptor it returns is
+    // new, close-on-exec and nobody else's.
+    unsafe {
+        let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.0, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+#[allow(unsafe_code)]
+fn pidfd_send_signal(handle: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
+    let fd = handle.as_raw_fd();
+    // SAFETY: the descriptor is borrowed for the call, and a null `siginfo` is allowed.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd, number, std::ptr::null::<()>(), 0)
+    };
+    Errno::result(sent).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

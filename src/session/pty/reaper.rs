@@ -1,0 +1,209 @@
+//! Children and how they ended: those we started, and orphans that came to us.
+//!
+//! It knows nothing of terminals. Each child of ours is waited for by its own descriptor, so that
+//! nothing depends on a signal handler; orphans come because the daemon adopts whatever its
+//! terminals leave behind, and would stay zombies if nobody asked.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::unistd::getsid;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::core::frame::Exit;
+use crate::session::pty::ProcessId;
+use crate::session::pty::processes::{self, Process, ProcessHandle, Table};
+use crate::session::pty::watch::watch;
+
+/// The shortest time between two looks for orphans.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Held shared from a fork until the child is in [`CHILDREN`], and alone while an orphan is reaped:
+/// a child that ends at once must not be taken for an orphan.
+static SPAWNING: RwLock<()> = RwLock::new(());
+
+/// Our children that were not yet waited for.
+static CHILDREN: Mutex<BTreeSet<ProcessId>> = Mutex::new(BTreeSet::new());
+
+fn children() -> MutexGuard<'static, BTreeSet<ProcessId>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this is a child of ours that was not yet waited for.
+pub fn is_child(pid: ProcessId) -> bool {
+    children().contains(&pid)
+}
+
+/// A child of ours, from its start until it was waited for.
+#[derive(Debug)]
+pub struct Child {
+    pid: ProcessId,
+    started: u64,
+    ended: AsyncFd<OwnedFd>,
+    exit: Mutex<Option<Exit>>,
+}
+
+impl Child {
+    /// Starts a process by `spawn`, which returns its number, and watches it.
+    ///
+    /// Must be called inside a runtime. A child that cannot be watched is ended at once.
+    ///
+    /// # Errors
+    /// What `spawn` answered, or why the child cannot be watched.
+    pub fn start(spawn: impl FnOnce() -> io::Result<u32>) -> io::Result<Self> {
+        let _spawning = SPAWNING.read().unwrap_or_else(PoisonError::into_inner);
+        let pid = spawn()?;
+        let pid = ProcessId(i32::try_from(pid).map_err(io::Error::other)?);
+        match Self::watched(pid) {
+            Ok(child) => {
+                children().insert(pid);
+                Ok(child)
+            }
+            Err(error) => {
+                put_down(pid);
+                Err(error)
+            }
+        }
+    }
+
+    fn watched(pid: ProcessId) -> io::Result<Self> {
+        let ended = watch(ProcessHandle::open(pid)?, Interest::READABLE)?;
+        let process = Process::find(pid).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self { pid, started: process.started, ended, exit: Mutex::new(None) })
+    }
+
+    /// Its number; it may be another's once the child was waited for.
+    pub fn pid(&self) -> ProcessId {
+        self.pid
+    }
+
+    /// When it started, in clock ticks since boot.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Waits for its end and says how it ended; the same answer every time.
+    pub async fn exited(&self) -> Exit {
+        loop {
+            if let Some(exit) = self.known_exit() {
+                return exit;
+            }
+            match self.ended.readable().await {
+                Ok(mut ready) if self.ask_exit().is_none() => ready.clear_ready(),
+                Ok(_) => {}
+                Err(_) => return Exit::Unknown,
+            }
+        }
+    }
+
+    /// How it ended, once [`Child::exited`] has noticed.
+    pub fn known_exit(&self) -> Option<Exit> {
+        *self.exit()
+    }
+
+    fn exit(&self) -> MutexGuard<'_, Option<Exit>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask_exit(&self) -> Option<Exit> {
+        let mut exit = self.exit();
+        if exit.is_none() {
+            *exit = wait_now(self.pid);
+            if exit.is_some() {
+                children().remove(&self.pid);
+            }
+        }
+        *exit
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Who is still alive ends later as an orphan of ours.
+        if self.ask_exit().is_none() {
+            children().remove(&self.pid);
+        }
+    }
+}
+
+/// Makes this process the parent of all orphans below it.
+///
+/// # Errors
+/// What the kernel said.
+pub fn become_subreaper() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+/// Reaps orphans, those there are and then whenever a child of this process ends; runs until it
+/// is dropped.
+///
+/// # Errors
+/// Why SIGCHLD cannot be listened to.
+pub async fn reap_orphans() -> io::Result<()> {
+    let mut child_ended = signal(SignalKind::child())?;
+    loop {
+        let swept = tokio::task::spawn_blocking(|| processes::table().map(|table| sweep(&table)));
+        // What could not be looked at now is found at the next end of a child.
+        let _ = swept.await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        if child_ended.recv().await.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// Reaps the orphans of this table.
+///
+/// An orphan of a terminal never is in the session of this process. Children that other parts of
+/// it start must be, and are left to them.
+pub fn sweep(table: &Table) {
+    let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
+    let own_session = getsid(None).map(|session| ProcessId(session.as_raw()));
+    let left_to_us = |process: &&Process| {
+        process.ended && process.parent == own && Ok(process.session) != own_session
+    };
+    for orphan in table.iter().filter(left_to_us) {
+        let _alone = SPAWNING.write().unwrap_or_else(PoisonError::into_inner);
+        if !is_child(orphan.pid) {
+            wait_now(orphan.pid);
+        }
+    }
+}
+
+/// Ends a child that nobody would watch.
+fn put_down(pid: ProcessId) {
+    let pid = nix::unistd::Pid::from_raw(pid.0);
+    // It is our child and was not waited for, so the number is still its own.
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+    let _ = nix::sys::wait::waitpid(pid, None);
+}
+
+/// Asks how a child ended without waiting; none while it runs.
+#[allow(unsafe_code)]
+fn wait_now(pid: ProcessId) -> Option<Exit> {
+    let flags = libc::WEXITED | libc::WNOHANG;
+    // SAFETY: `siginfo` is plain data for which zero is valid, it outlives the call that fills it,
+    // and its fields are those of a child that ended, since nothing else was asked for.
+    let (asked, code, ended, status) = unsafe {
+        let mut siginfo: libc::siginfo_t = std::mem::zeroed();
+        let asked = libc::waitid(libc::P_PID, pid.0.cast_unsigned(), &raw mut siginfo, flags);
+        (Errno::result(asked), siginfo.si_code, siginfo.si_pid(), siginfo.si_status())
+    };
+    match asked {
+        Ok(_) if ended == 0 => None,
+        Ok(_) if code == libc::CLD_EXITED => Some(Exit::Code(status)),
+        Ok(_) => Some(Exit::Signal(status)),
+        Err(Errno::EINTR) => None,
+        Err(_) => Some(Exit::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests;

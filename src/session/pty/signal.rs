@@ -1,0 +1,138 @@
+//! The signals a client may send to the program in a terminal.
+//!
+//! They are named here so that nobody above the seam needs the kernel's numbers.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nix::libc;
+
+/// A signal that may be sent to the foreground group of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signal {
+    Hangup,
+    Interrupt,
+    Quit,
+    Kill,
+    User1,
+    User2,
+    Terminate,
+    Continue,
+    Stop,
+    TerminalStop,
+    WindowChange,
+}
+
+impl Signal {
+    /// Every signal there is to send.
+    pub const ALL: [Self; 11] = [
+        Self::Hangup,
+        Self::Interrupt,
+        Self::Quit,
+        Self::Kill,
+        Self::User1,
+        Self::User2,
+        Self::Terminate,
+        Self::Continue,
+        Self::Stop,
+        Self::TerminalStop,
+        Self::WindowChange,
+    ];
+
+    /// The name `kill -l` gives it, such as `TERM`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hangup => "HUP",
+            Self::Interrupt => "INT",
+            Self::Quit => "QUIT",
+            Self::Kill => "KILL",
+            Self::User1 => "USR1",
+            Self::User2 => "USR2",
+            Self::Terminate => "TERM",
+            Self::Continue => "CONT",
+            Self::Stop => "STOP",
+            Self::TerminalStop => "TSTP",
+            Self::WindowChange => "WINCH",
+        }
+    }
+
+    /// The kernel's number of it.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Hangup => libc::SIGHUP,
+            Self::Interrupt => libc::SIGINT,
+            Self::Quit => libc::SIGQUIT,
+            Self::Kill => libc::SIGKILL,
+            Self::User1 => libc::SIGUSR1,
+            Self::User2 => libc::SIGUSR2,
+            Self::Terminate => libc::SIGTERM,
+            Self::Continue => libc::SIGCONT,
+            Self::Stop => libc::SIGSTOP,
+            Self::TerminalStop => libc::SIGTSTP,
+            Self::WindowChange => libc::SIGWINCH,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Says that a text names no signal that may be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is no signal that can be sent; known are HUP INT QUIT KILL USR1 USR2 TERM CONT STOP \
+     TSTP WINCH"
+)]
+pub struct UnknownSignal {
+    pub name: String,
+}
+
+impl FromStr for Signal {
+    type Err = UnknownSignal;
+
+    /// Reads a name in either case, with or without `SIG` before it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let upper = text.to_ascii_uppercase();
+        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+        Self::ALL
+            .into_iter()
+            .find(|signal| signal.name() == name)
+            .ok_or_else(|| UnknownSignal { name: text.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_named_in_either_case_with_or_without_its_prefix() {
+        for text in ["TERM", "term", "SIGTERM", "sigterm"] {
+            assert_eq!(text.parse(), Ok(Signal::Terminate), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_signal_is_found_by_its_own_name() {
+        for signal in Signal::ALL {
+            assert_eq!(signal.name().parse(), Ok(signal));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_as_it_was_written() {
+        let refused = "sigfoo".parse::<Signal>();
+        assert_eq!(refused, Err(UnknownSignal { name: "sigfoo".to_owned() }));
+    }
+
+    #[test]
+    fn a_refusal_names_every_signal_there_is() {
+        let refusal = UnknownSignal { name: String::new() }.to_string();
+        for signal in Signal::ALL {
+            assert!(refusal.contains(signal.name()), "{signal}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The sessions of one daemon, and what each of them is created with.
+//!
+//! It finds sessions and never waits for one; a session that ended its task is forgotten here.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::core::frame::Size;
+use crate::core::ids::{LeaseId, SessionId, TenantId};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::policy::Permit;
+use crate::core::screen::ScreenLimits;
+use crate::session::actor::{Outlets, Rules};
+use crate::session::clock::Clock;
+use crate::session::create::{
+    CreateError, Creation, Started, check_name, fresh_id, name_of, resolve, start,
+};
+use crate::session::facts::{FACTS_MAX, Fact, What};
+use crate::session::handle::{Identity, Session};
+use crate::session::live::Live;
+
+/// What every session of a daemon is created with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub lease: LeaseLimits,
+    pub screen: ScreenLimits,
+    pub frame_interval: Duration,
+    pub keep_ended: Duration,
+    /// How many sessions a tenant may have.
+    pub sessions_max: usize,
+    /// The environment that sessions start from.
+    pub environment: BTreeMap<OsString, OsString>,
+    pub default_cwd: PathBuf,
+}
+
+/// A session that was just created, for whoever opens doors for it.
+#[derive(Debug)]
+pub struct Announcement {
+    pub session: Session,
+    /// Dropped when the doors are open.
+    pub opened: oneshot::Sender<()>,
+}
+
+/// The sessions of one daemon; clones are the same registry.
+#[derive(Clone, Debug)]
+pub struct Registry(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    clock: Clock,
+    sessions: DashMap<SessionId, Session>,
+    names: DashMap<(TenantId, Arc<str>), SessionId>,
+    leases: DashMap<LeaseId, SessionId>,
+    facts: mpsc::Sender<Fact>,
+    announcements: mpsc::Sender<Announcement>,
+    changes: watch::Sender<u64>,
+    tasks: TaskTracker,
+}
+
+/// What a registry tells the floors above.
+#[derive(Debug)]
+pub struct Listening {
+    pub facts: mpsc::Receiver<Fact>,
+    pub announcements: mpsc::Receiver<Announcement>,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
+        let (facts, facts_receiver) = mpsc::channel(FACTS_MAX);
+        let (announcements, announced) = mpsc::channel(64);
+        let shared = Shared {
+            settings,
+            clock,
+            sessions: DashMap::new(),
+            names: DashMap::new(),
+            leases: DashMap::new(),
+            facts,
+            announcements,
+            changes: watch::Sender::new(0),
+            tasks: TaskTracker::new(),
+        };
+        let listening = Listening { facts: facts_receiver, announcements: announced };
+        (Self(Arc::new(shared)), listening)
+    }
+
+    /// The daemon's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The session with this id.
+    pub fn get(&self, id: SessionId) -> Option<Session> {
+        self.0.sessions.get(&id).map(|session| session.clone())
+    }
+
+    /// Every session, in no order.
+    pub fn all(&self) -> Vec<Session> {
+        self.0.sessions.iter().map(|session| session.clone()).collect()
+    }
+
+    /// Counts up whenever a session comes, goes, ends or is renamed, or a lease has another holder.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// The session whose lease has, or had, this id.
+    pub fn of_lease(&self, lease: LeaseId) -> Option<Session> {
+        let id = *self.0.leases.get(&lease)?;
+        self.get(id)
+    }
+
+    /// Remembers which session a lease belongs to.
+    pub fn remember_lease(&self, lease: LeaseId, session: SessionId) {
+        /// So many ids of one session are kept; older ones are answered as unknown.
+        const LEASES_MAX: usize = 64;
+        self.0.leases.insert(lease, session);
+        let of_session: Vec<LeaseId> =
+            self.0.leases.iter().filter(|it| *it.value() == session).map(|it| *it.key()).collect();
+        if of_session.len() > LEASES_MAX
+            && let Some(oldest) = of_session.into_iter().find(|known| *known != lease)
+        {
+            self.0.leases.remove(&oldest);
+        }
+    }
+
+    /// Creates a session and waits until its doors are open.
+    ///
+    /// # Errors
+    /// Why there is none; nothing of it is left then.
+    pub async fn create(
+        &self,
+        _permit: &Permit,
+        creation: Creation,
+    ) -> Result<Session, CreateError> {
+        let tenant = &creation.tenant;
+        let owned = self.0.sessions.iter().filter(|session| session.tenant() == tenant).count();
+        if owned >= self.0.settings.sessions_max {
+            return Err(CreateError::TooMany(owned));
+        }
+        let id = fresh_id(|id| self.0.sessions.contains_key(&id));
+        let spec = resolve(self, id, &creation)?;
+        let name = match &creation.name {
+            Some(name) => self.take_name(tenant, name, id)?,
+            None => self.take_free_name(tenant, &name_of(&creation.launch, &spec), id),
+        };
+        let identity = Identity { id, tenant: tenant.clone() };
+        let started = start(self, identity, Arc::clone(&name), &creation, &spec);
+        let Started { session, task } = started.inspect_err(|_| {
+            self.0.names.remove(&(tenant.clone(), name));
+        })?;
+        self.adopt(session.clone(), task);
+        let (opened, open) = oneshot::channel();
+        let announcement = Announcement { session: session.clone(), opened };
+        if self.0.announcements.send(announcement).await.is_ok() {
+            // The sender is dropped, not used, once the doors are open.
+            let _ = open.await;
+        }
+        Ok(session)
+    }
+
+    /// Gives a session another name.
+    ///
+    /// # Errors
+    /// [`CreateError::BadName`] and [`CreateError::NameTaken`].
+    pub fn rename(
+        &self,
+        _permit: &Permit,
+        session: &Session,
+        name: &str,
+    ) -> Result<(), CreateError> {
+        let before = session.name();
+        if *before == *name {
+            return Ok(());
+        }
+        let name = self.take_name(session.tenant(), name, session.id())?;
+        session.set_name(name);
+        self.0.names.remove(&(session.tenant().clone(), before));
+        self.tell_listed(session);
+        Ok(())
+    }
+
+    /// Ends every session and waits until all their processes are gone.
+    pub async fn shut_down(&self) {
+        for session in self.all() {
+            session.end();
+        }
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {
+        &self.0.settings.environment
+    }
+
+    pub(in crate::session) fn default_cwd(&self) -> &Path {
+        &self.0.settings.default_cwd
+    }
+
+    /// The bounds of every session's lease.
+    pub fn lease_limits(&self) -> &LeaseLimits {
+        &self.0.settings.lease
+    }
+
+    pub(in crate::session) fn rules(&self, size: Size) -> Rules {
+        let Settings { screen, frame_interval, keep_ended, .. } = &self.0.settings;
+        Rules {
+            size,
+            screen: screen.clone(),
+            frame_interval: *frame_interval,
+            keep_ended: *keep_ended,
+        }
+    }
+
+    pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
+        let (facts, changes) = (self.0.facts.clone(), self.0.changes.clone());
+        Outlets { facts, changes, live }
+    }
+
+    fn adopt(&self, session: Session, task: tokio::task::JoinHandle<()>) {
+        self.0.sessions.insert(session.id(), session.clone());
+        self.tell_listed(&session);
+        let registry = self.clone();
+        self.0.tasks.spawn(async move {
+            if let Err(error) = task.await {
+                tracing::error!(session = %session.id(), %error, "the session's task failed");
+            }
+            registry.forget(&session);
+        });
+    }
+
+    fn forget(&self, session: &Session) {
+        self.0.sessions.remove(&session.id());
+        self.0.names.remove(&(session.tenant().clone(), session.name()));
+        self.0.leases.retain(|_, of| *of != session.id());
+        self.tell_listed(session);
+    }
+
+    fn tell_listed(&self, session: &Session) {
+        self.0.changes.send_modify(|count| *count += 1);
+        let (session, tenant) = (session.id(), session.tenant().clone());
+        // Whoever reads facts too slowly reads the lists instead.
+        let _ = self.0.facts.try_send(Fact { session, tenant, what: What::Listed });
+    }
+
+    fn take_name(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        id: SessionId,
+    ) -> Result<Arc<str>, CreateError> {
+        check_name(name)?;
+        let name: Arc<str> = Arc::from(name);
+        match self.0.names.entry((tenant.clone(), Arc::clone(&name))) {
+            Entry::Occupied(_) => Err(CreateError::NameTaken(name.to_string())),
+            Entry::Vacant(free) => {
+                free.insert(id);
+                Ok(name)
+            }
+        }
+    }
+
+    fn take_free_name(&self, tenant: &TenantId, base: &str, id: SessionId) -> Arc<str> {
+        let numbered = (2u64..).map(|number| format!("{base}-{number}"));
+        let mut names = std::iter::once(base.to_owned()).chain(numbered);
+        loop {
+            let name = names.next().unwrap_or_else(|| id.to_string());
+            if let Ok(name) = self.take_name(tenant, &name, id) {
+                return name;
+            }
+        }
+    }
+}

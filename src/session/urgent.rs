@@ -1,0 +1,55 @@
+//! What reaches a session's task without standing in the line of its commands.
+//!
+//! Each entry is a state rather than a message, so that the box is bounded by what exists (waiters,
+//! connections, writes in flight), nothing is ever refused, and posting needs no await: it can be
+//! done from a destructor.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::core::caller::PrincipalName;
+use crate::core::ids::ConnectionId;
+use crate::core::input::WriteWindow;
+use crate::core::input::request::WriteId;
+use crate::core::lease::request::WaiterId;
+
+/// The entries posted since the task last looked.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// The window that the switches now leave open for this session.
+    pub window: Option<WriteWindow>,
+    /// Connections that have ended.
+    pub closed: BTreeSet<ConnectionId>,
+    /// Waiters whose callers have gone.
+    pub cancelled: BTreeSet<WaiterId>,
+    /// Waiting writes that no longer keep their lease alive.
+    pub let_go: BTreeSet<WriteId>,
+    /// The daemon ends, and every session with it.
+    pub end: bool,
+    /// Operators who end the lease; bounded by the calls their connections may have in flight.
+    pub preempts: Vec<(PrincipalName, oneshot::Sender<bool>)>,
+}
+
+/// The box of one session.
+#[derive(Debug, Default)]
+pub struct Urgent {
+    entries: Mutex<Entries>,
+    posted: Notify,
+}
+
+impl Urgent {
+    /// Changes the entries and wakes the session's task.
+    pub fn post(&self, change: impl FnOnce(&mut Entries)) {
+        // A panic elsewhere cannot leave the sets half changed, so a poisoned lock is still good.
+        change(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner));
+        self.posted.notify_one();
+    }
+
+    /// Waits until something is posted and takes all of it; cancel-safe.
+    pub async fn take(&self) -> Entries {
+        self.posted.notified().await;
+        std::mem::take(&mut *self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading arguments: every complaint names the parameter and says what it must be.
+//!
+//! It knows no tool; bounds are given by whoever asks.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rmcp::model::JsonObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::surface::error::SurfaceError;
+
+/// Checks arguments against a tool's schema, so that every complaint names its parameter.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] for the first argument that has no parameter, or is not of its type,
+/// among its words or within its bounds.
+pub fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), SurfaceError> {
+    let Some(Value::Object(parameters)) = schema.get("properties") else { return Ok(()) };
+    for (name, value) in arguments {
+        let Some(parameter) = parameters.get(name) else {
+            let names: Vec<&str> = parameters.keys().map(String::as_str).collect();
+            let problem = format!("no such parameter; there are: {}", names.join(", "));
+            return Err(SurfaceError::argument(name, problem));
+        };
+        if let Some(problem) = misfit(parameter, value) {
+            return Err(SurfaceError::argument(name, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Says how a value does not fit its schema; a null means that the argument is left out.
+fn misfit(parameter: &Value, value: &Value) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    if let Some(kind) =
+        parameter.get("type").and_then(Value::as_str).filter(|kind| !is(kind, value))
+    {
+        return Some(format!("{value:.60} is not of type {kind}"));
+    }
+    if let Some(Value::Array(words)) = parameter.get("enum").filter(|words| !among(words, value)) {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        return Some(format!("{value:.60} is not one of {}", words.join(", ")));
+    }
+    let bound = |name: &str| parameter.get(name).and_then(Value::as_u64);
+    let least = bound("minimum").unwrap_or(0);
+    let most = bound("maximum").unwrap_or(u64::MAX);
+    let outside = value.as_number().is_some_and(|number| {
+        number.as_u64().is_none_or(|number| !(least..=most).contains(&number))
+    });
+    outside.then(|| match most {
+        u64::MAX => format!("{value} is not a whole number from {least} on"),
+        most => format!("{value} is not a whole number within {least} to {most}"),
+    })
+}
+
+fn is(kind: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => kind == "null",
+        Value::Bool(_) => kind == "boolean",
+        Value::Number(_) => kind == "integer" || kind == "number",
+        Value::String(_) => kind == "string",
+        Value::Array(_) => kind == "array",
+        Value::Object(_) => kind == "object",
+    }
+}
+
+fn among(words: &Value, value: &Value) -> bool {
+    words.as_array().is_some_and(|words| words.contains(value))
+}
+
+/// Reads the arguments of a call into a tool's parameters.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] with the name of the first parameter that does not fit.
+pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, SurfaceError> {
+    // Some clients send null for what they leave out.
+    let given = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
+        let path = error.path().to_string();
+        let problem = error.into_inner().to_string();
+        let (parameter, problem) = if path == "." { named_in(&problem) } else { (path, problem) };
+        SurfaceError::Argument { parameter, problem }
+    })
+}
+
+/// Finds the name in serde's complaints about fields that are missing or unknown.
+fn named_in(problem: &str) -> (String, String) {
+    let name = problem.split('`').nth(1).unwrap_or("arguments").to_owned();
+    (name, problem.to_owned())
+}
+
+/// Checks a number against its bounds.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] that says the bounds.
+pub fn within(name: &str, value: u64, bounds: RangeInclusive<u64>) -> Result<u64, SurfaceError> {
+    if bounds.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = (bounds.start(), bounds.end());
+    Err(SurfaceError::argument(name, format!("{value} is not within {least} to {most}")))
+}
+
+/// Checks a time in milliseconds against its bounds.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] that says the bounds.
+pub fn millis(
+    name: &str,
+    value: u64,
+    bounds: RangeInclusive<u64>,
+) -> Result<Duration, SurfaceError> {
+    within(name, value, bounds).map(Duration::from_millis)
+}
+
+/// Checks the length of a text in bytes.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] that says how long it may be.
+pub fn short(name: &str, text: &str, bytes_max: usize) -> Result<(), SurfaceError> {
+    if text.len() <= bytes_max {
+        return Ok(());
+    }
+    let problem = format!("{} bytes are more than the {bytes_max} allowed", text.len());
+    Err(SurfaceError::argument(name, problem))
+}

@@ -1,0 +1,167 @@
+//! One call on its way through a tool: who asks, what it may change, and the means to do it.
+//!
+//! It is made by the gateway, which settled the rights; a tool takes from it what it needs.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::core::ids::{LeaseId, SessionId};
+use crate::core::lease::request::{OnDisconnect, TakeRule};
+use crate::core::moment::Moment;
+use crate::core::policy::{Door, Permit, Standing};
+use crate::session::command::Accepted;
+use crate::session::handle::Session;
+use crate::session::registry::Registry;
+use crate::surface::error::SurfaceError;
+use crate::surface::switchboard::Switchboard;
+
+/// What the daemon's tools work with.
+#[derive(Debug)]
+pub struct Daemon {
+    pub sessions: Registry,
+    pub switchboard: Switchboard,
+    /// Whether a write takes a free lease by itself and keeps it.
+    pub lease_auto: bool,
+}
+
+impl Daemon {
+    /// The moment it is.
+    pub fn now(&self) -> Moment {
+        self.sessions.clock().now()
+    }
+}
+
+/// How far a long call has come, for clients that asked to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Milliseconds since the call began.
+    pub elapsed_ms: u64,
+    /// Milliseconds the call may take.
+    pub total_ms: u64,
+    pub message: String,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Call {
+    pub daemon: Arc<Daemon>,
+    pub standing: Standing,
+    /// Lets the connection's next call go on; dropped once this one has taken effect.
+    pub accepted: Accepted,
+    /// The session that the call changes, with the right to do so.
+    pub target: Option<Target>,
+    /// The right to create a session or to operate, where that is what the call asks.
+    pub permit: Option<Permit>,
+    /// Where progress is told, when the client gave a token for it.
+    pub progress: Option<mpsc::Sender<Progress>>,
+    /// The sessions that the caller's connection has a stake in.
+    pub touched: Touched,
+}
+
+/// The sessions that a connection has a stake in, to be told when it closes.
+pub type Touched = Arc<Mutex<BTreeSet<SessionId>>>;
+
+/// The session a call changes.
+#[derive(Debug)]
+pub struct Target {
+    pub session: Session,
+    pub permit: Permit,
+}
+
+impl Call {
+    /// The session named by a parameter, or the one the door is bound to.
+    ///
+    /// # Errors
+    /// [`SurfaceError::SessionNotFound`] when the caller sees none of that name, and
+    /// [`SurfaceError::Argument`] when none is named at all or a prefix fits several.
+    pub fn session(&self, given: Option<&str>) -> Result<Session, SurfaceError> {
+        find_session(&self.daemon.sessions, &self.standing, given)
+    }
+
+    /// Takes the session to change out of the call.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Internal`] when the tool declared no such right.
+    pub fn take_target(&mut self) -> Result<Target, SurfaceError> {
+        let missing = || SurfaceError::Internal("the tool has no session to change".to_owned());
+        self.target.take().ok_or_else(missing)
+    }
+
+    /// Takes the right to create or operate out of the call.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Internal`] when the tool declared no such right.
+    pub fn take_permit(&mut self) -> Result<Permit, SurfaceError> {
+        let missing = || SurfaceError::Internal("the tool has no permit".to_owned());
+        self.permit.take().ok_or_else(missing)
+    }
+}
+
+impl Call {
+    /// What becomes of a lease when this caller's connection closes: the command line is many short
+    /// connections and keeps it.
+    pub fn on_disconnect(&self) -> Option<OnDisconnect> {
+        (self.standing.door == Door::Operator).then_some(OnDisconnect::Keep)
+    }
+
+    /// What a write of this caller does about a lease it does not hold: the command line takes a
+    /// free one for the call, agents need to hold one unless the configuration says otherwise.
+    pub fn take_rule(&self) -> TakeRule {
+        let fresh = LeaseId(Uuid::new_v4());
+        if self.standing.door == Door::Operator {
+            TakeRule::ForThisCall(fresh)
+        } else if self.daemon.lease_auto {
+            TakeRule::AndKeep(fresh, self.daemon.sessions.lease_limits().ttl_default)
+        } else {
+            TakeRule::HeldOnly
+        }
+    }
+
+    /// Notes that the caller's connection has a stake in a session, which is told when it closes.
+    pub fn touched(&self, session: &Session) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(session.id());
+    }
+}
+
+/// Finds a session by id, unique prefix of an id, or name, among those the caller sees.
+///
+/// # Errors
+/// As [`Call::session`].
+pub fn find_session(
+    sessions: &Registry,
+    standing: &Standing,
+    given: Option<&str>,
+) -> Result<Session, SurfaceError> {
+    let bound = standing.bound_session();
+    let Some(given) = given.filter(|given| !given.is_empty()) else {
+        let id = bound.ok_or_else(|| {
+            SurfaceError::argument("session", "missing: give an id, a unique prefix or a name")
+        })?;
+        let gone = || SurfaceError::SessionNotFound(id.to_string());
+        return sessions.get(id).filter(|session| sees(standing, session)).ok_or_else(gone);
+    };
+    let mut by_prefix = Vec::new();
+    for session in sessions.all() {
+        if !sees(standing, &session) {
+            continue;
+        }
+        if *session.name() == *given || session.id().to_string() == given {
+            return Ok(session);
+        }
+        if session.id().to_string().starts_with(given) {
+            by_prefix.push(session);
+        }
+    }
+    if by_prefix.len() > 1 {
+        let problem = format!("`{given}` is the start of {} session ids", by_prefix.len());
+        return Err(SurfaceError::argument("session", problem));
+    }
+    by_prefix.pop().ok_or_else(|| SurfaceError::SessionNotFound(given.to_owned()))
+}
+
+fn sees(standing: &Standing, session: &Session) -> bool {
+    standing.sees(session.id(), session.tenant())
+}

@@ -1,0 +1,16 @@
+//! The daemon's own tools: explaining its answers, and what operators do.
+
+pub mod preempt_lease;
+pub mod set_write;
+pub mod why;
+
+use crate::surface::tool::Entry;
+
+/// Every tool of this family, in the order of the contract.
+pub fn entries() -> Vec<Entry> {
+    vec![
+        Entry::of::<why::Why>(),
+        Entry::of::<preempt_lease::PreemptLease>(),
+        Entry::of::<set_write::SetWrite>(),
+    ]
+}

@@ -1,0 +1,129 @@
+//! `set_write`: the write switches, for operators.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::core::ids::TenantId;
+use crate::core::input::WriteWindow;
+use crate::core::moment::Moment;
+use crate::core::policy::switches::Scope;
+use crate::surface::argument::millis;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// The longest time a switch may be on for, in milliseconds: thirty days.
+const FOR_MS_MAX: u64 = 30 * 24 * 3_600_000;
+
+/// The tool.
+#[derive(Debug)]
+pub struct SetWrite;
+
+/// Where a switch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    On,
+    Off,
+    Status,
+}
+
+/// The parameters of `set_write`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    state: State,
+    /// Only for this session
+    session: Option<String>,
+    /// Only for this tenant, such as uid:1000
+    tenant: Option<String>,
+    /// Switch off again after so long
+    for_ms: Option<u64>,
+}
+
+/// The result of `set_write`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Switched {
+    /// Every switch that is on.
+    pub on: Vec<SwitchWire>,
+}
+
+/// One switch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SwitchWire {
+    /// `everything`, a tenant or a session id.
+    pub scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closes_in_ms: Option<u64>,
+}
+
+impl Tool for SetWrite {
+    const NAME: &'static str = "set_write";
+    const TITLE: &'static str = "Switch writing";
+    const DESCRIPTION: &'static str = "Switches writing on or off, for everything, a tenant or a \
+        session. Off without a scope clears every switch and ends every lease.";
+    const ACCESS: Access = Access::Operate;
+    const DESTRUCTIVE: bool = true;
+    const IDEMPOTENT: bool = true;
+
+    type Parameters = Parameters;
+    type Result = Switched;
+
+    async fn call(
+        mut call: Call,
+        parameters: Parameters,
+    ) -> Result<Answer<Switched>, SurfaceError> {
+        let _permit = call.take_permit()?;
+        let scope = parameters.scope(&call)?;
+        let now = call.daemon.now();
+        let window = match (parameters.state, parameters.for_ms) {
+            (State::Status, _) => None,
+            (State::Off, _) => Some(WriteWindow::Closed),
+            (State::On, None) => Some(WriteWindow::Open),
+            (State::On, Some(left)) => {
+                Some(WriteWindow::Until(now + millis("for_ms", left, 1..=FOR_MS_MAX)?))
+            }
+        };
+        if let Some(window) = window {
+            call.daemon.switchboard.set(&call.daemon.sessions, scope, window);
+        }
+        let open = call.daemon.switchboard.open(now);
+        let on: Vec<SwitchWire> = open.into_iter().map(|open| SwitchWire::of(open, now)).collect();
+        Ok(Answer { text: text_of(&on), result: Switched { on } })
+    }
+}
+
+impl Parameters {
+    fn scope(&self, call: &Call) -> Result<Scope, SurfaceError> {
+        match (&self.session, &self.tenant) {
+            (None, None) => Ok(Scope::Everything),
+            (Some(session), None) => Ok(Scope::Session(call.session(Some(session))?.id())),
+            (None, Some(tenant)) => Ok(Scope::Tenant(TenantId::from(tenant.as_str()))),
+            (Some(_), Some(_)) => {
+                Err(SurfaceError::argument("tenant", "give either `session` or `tenant`"))
+            }
+        }
+    }
+}
+
+impl SwitchWire {
+    fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
+        let scope = match scope {
+            Scope::Everything => "everything".to_owned(),
+            Scope::Tenant(tenant) => tenant.to_string(),
+            Scope::Session(session) => session.to_string(),
+        };
+        let closes_in_ms = window.closes_at().map(|at| now.until(at).as_millis() as u64);
+        Self { scope, closes_in_ms }
+    }
+}
+
+fn text_of(on: &[SwitchWire]) -> String {
+    if on.is_empty() {
+        return "writing is off everywhere".to_owned();
+    }
+    let line = |switch: &SwitchWire| match switch.closes_in_ms {
+        Some(left) => format!("writing is on for {} for {left} ms", switch.scope),
+        None => format!("writing is on for {}", switch.scope),
+    };
+    on.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,49 @@
+//! Why a tool did not do what it was asked.
+//!
+//! It carries the facts; codes and advice are added where errors meet the wire.
+
+use crate::core::policy::Denial;
+use crate::core::wait::pattern::PatternError;
+use crate::session::create::CreateError;
+use crate::session::error::SessionError;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SurfaceError {
+    /// An argument is missing, ill-typed, out of its bounds or unknown.
+    #[error("{parameter}: {problem}")]
+    Argument { parameter: String, problem: String },
+    /// No session that the caller may see is named like this.
+    #[error("no session `{0}`")]
+    SessionNotFound(String),
+    /// The caller has no right to it.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// The session refused or failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The session could not be created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// No lease that this daemon remembers has this id.
+    #[error("no lease of this daemon has this id")]
+    LeaseUnknown,
+    /// A limit is reached; the word says of what.
+    #[error("the limit of {0} is reached")]
+    Quota(&'static str),
+    /// Something that should not fail did.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl SurfaceError {
+    /// A complaint about one parameter.
+    pub fn argument(parameter: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Argument { parameter: parameter.into(), problem: problem.into() }
+    }
+
+    /// A complaint about a pattern, which the parameter `parameter` held.
+    pub fn pattern(parameter: &str, error: &PatternError) -> Self {
+        Self::argument(parameter, error.to_string())
+    }
+}

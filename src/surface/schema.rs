@@ -1,0 +1,120 @@
+//! Schemas of parameters and results, trimmed to what clients need.
+//!
+//! Every client pays for each byte of `tools/list`, and JavaScript validators reject the number
+//! formats that the generator adds, so both are taken out here, once for all tools.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The schema of a tool's parameters.
+pub fn of_parameters<T: JsonSchema>() -> JsonObject {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12());
+    schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    schema
+}
+
+/// The schema of a tool's result.
+pub fn of_result<T: JsonSchema>() -> JsonObject {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.contract = schemars::generate::Contract::Serialize;
+    without_descriptions(generate::<T>(settings))
+}
+
+/// Results explain themselves where they are read; a schema of them only fixes their shape.
+fn without_descriptions(schema: JsonObject) -> JsonObject {
+    let clean = |value: Value| match value {
+        Value::Object(object) => Value::Object(without_descriptions(object)),
+        Value::Array(items) => Value::Array(items),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
+    };
+    let kept = schema.into_iter().filter(|(key, value)| key != "description" || !value.is_string());
+    kept.map(|(key, value)| (key, clean(value))).collect()
+}
+
+fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    match trimmed(schema.to_value()) {
+        Value::Object(object) => object,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            JsonObject::new()
+        }
+    }
+}
+
+/// Takes out what no client needs: titles, formats, `null` as an alternative, trivial minimums.
+fn trimmed(schema: Value) -> Value {
+    match schema {
+        Value::Object(object) => Value::Object(trimmed_object(object)),
+        Value::Array(items) => Value::Array(items.into_iter().map(trimmed).collect()),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
+    }
+}
+
+fn trimmed_object(mut object: JsonObject) -> JsonObject {
+    merge_only_alternative(&mut object);
+    let mut kept = JsonObject::new();
+    for (key, value) in object {
+        let redundant = match key.as_str() {
+            "title" | "format" => value.is_string(),
+            "minimum" => value == Value::from(0),
+            "maximum" => value == Value::from(u16::MAX) || value == Value::from(u8::MAX),
+            "default" => value.is_null(),
+            _ => false,
+        };
+        if redundant {
+            continue;
+        }
+        let value = match key.as_str() {
+            "properties" => trimmed_members(value),
+            "type" => without_null(value),
+            "enum" => without_null_member(value),
+            _ => trimmed(value),
+        };
+        kept.insert(key, value);
+    }
+    kept
+}
+
+/// Writes "this or null" as "this".
+fn merge_only_alternative(object: &mut JsonObject) {
+    let Some(Value::Array(alternatives)) = object.get("anyOf") else { return };
+    let null = serde_json::json!({"type": "null"});
+    let mut others = alternatives.iter().filter(|schema| **schema != null);
+    if let (Some(Value::Object(only)), None) = (others.next(), others.next()) {
+        let only = only.clone();
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// The members of `properties` are named by us and may be called `title`; only their values are
+/// schemas.
+fn trimmed_members(properties: Value) -> Value {
+    match properties {
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, trimmed(value))).collect())
+        }
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => other,
+    }
+}
+
+fn without_null(kind: Value) -> Value {
+    let Value::Array(kinds) = kind else { return kind };
+    let mut kinds: Vec<Value> = kinds.into_iter().filter(|kind| kind != "null").collect();
+    if kinds.len() == 1 { kinds.remove(0) } else { Value::Array(kinds) }
+}
+
+fn without_null_member(values: Value) -> Value {
+    let Value::Array(values) = values else { return values };
+    Value::Array(values.into_iter().filter(|value| !value.is_null()).collect())
+}

@@ -1,0 +1,117 @@
+//! Shapes on the wire that several tools and resources share, made by hand from core values.
+//!
+//! Core types are not serializable; the words and units that clients see are fixed here.
+
+pub mod delta;
+pub mod lease;
+pub mod line;
+pub mod session;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::core::frame::{Cursor, CursorShape, Exit, ScreenMode};
+use crate::core::lease::view::LeaseView;
+use crate::core::moment::Moment;
+
+/// A lease, as everybody may see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeaseShape {
+    pub held: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offered_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+    pub waiters: usize,
+}
+
+impl LeaseShape {
+    /// The lease as a frame tells it; the expiry, which frames do not hold, is left out.
+    pub fn of(view: &LeaseView) -> Self {
+        let holding = view.holding.as_ref();
+        Self {
+            held: holding.is_some(),
+            by: holding.map(|holding| holding.by.to_string()),
+            kind: holding.map(|holding| holding.kind.as_str()),
+            epoch: holding.map(|holding| holding.epoch.0),
+            reason: holding.and_then(|holding| holding.reason.as_deref().map(str::to_owned)),
+            offered_to: holding.and_then(|it| it.offered_to.as_ref().map(ToString::to_string)),
+            expires_in_ms: None,
+            waiters: view.waiters,
+        }
+    }
+
+    /// The lease with the time it has left.
+    #[must_use]
+    pub fn expiring(mut self, at: Option<Moment>, now: Moment) -> Self {
+        if self.held {
+            self.expires_in_ms = at.map(|at| now.until(at).as_millis() as u64);
+        }
+        self
+    }
+}
+
+/// How a program ended; neither code nor signal when the kernel did not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExitShape {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+impl From<Exit> for ExitShape {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self { code: Some(code), signal: None },
+            Exit::Signal(signal) => Self { code: None, signal: Some(signal) },
+            Exit::Unknown => Self { code: None, signal: None },
+        }
+    }
+}
+
+impl std::fmt::Display for ExitShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "exited with code {code}"),
+            (None, Some(signal)) => write!(f, "ended by signal {signal}"),
+            (None, None) => f.write_str("ended, nobody knows how"),
+        }
+    }
+}
+
+/// The cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CursorWire {
+    pub row: u64,
+    pub col: u16,
+    pub visible: bool,
+    pub shape: &'static str,
+}
+
+impl From<Cursor> for CursorWire {
+    fn from(cursor: Cursor) -> Self {
+        let shape = match cursor.shape {
+            CursorShape::Block => "block",
+            CursorShape::Underline => "underline",
+            CursorShape::Beam => "beam",
+        };
+        Self { row: cursor.row.0, col: cursor.col, visible: cursor.visible, shape }
+    }
+}
+
+/// The word for a screen mode.
+pub fn mode_word(mode: ScreenMode) -> &'static str {
+    match mode {
+        ScreenMode::Normal => "normal",
+        ScreenMode::Alternate => "alt",
+    }
+}

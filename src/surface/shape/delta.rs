@@ -1,0 +1,104 @@
+//! Deltas on the wire, the same for tools, resources and what observers are pushed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::core::frame::delta::{Delta, Update};
+use crate::surface::shape::line::{Format, LineWire, RunWire};
+use crate::surface::shape::{CursorWire, ExitShape, LeaseShape, mode_word};
+
+/// One part that changed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum UpdateWire {
+    Row {
+        row: u64,
+        text: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        runs: Option<Vec<RunWire>>,
+    },
+    Cursor(CursorWire),
+    Size {
+        cols: u16,
+        rows: u16,
+    },
+    Title {
+        title: String,
+    },
+    Mode {
+        mode: &'static str,
+    },
+    Lease {
+        lease: LeaseShape,
+    },
+    Exit {
+        status: ExitShape,
+    },
+    Bell {
+        count: u64,
+    },
+}
+
+impl From<&Update> for UpdateWire {
+    fn from(update: &Update) -> Self {
+        match update {
+            Update::Row { row, line } => {
+                let line = LineWire::of(*row, line, Format::Styled);
+                Self::Row { row: line.row, text: line.text, runs: line.runs }
+            }
+            Update::Cursor(cursor) => Self::Cursor((*cursor).into()),
+            Update::Size(size) => Self::Size { cols: size.cols, rows: size.rows },
+            Update::Title(title) => Self::Title { title: title.to_string() },
+            Update::Mode(mode) => Self::Mode { mode: mode_word(*mode) },
+            Update::Lease(lease) => Self::Lease { lease: LeaseShape::of(lease) },
+            Update::Exit(exit) => Self::Exit { status: (*exit).into() },
+            Update::Bell(count) => Self::Bell { count: *count },
+        }
+    }
+}
+
+impl UpdateWire {
+    /// The number and the text, when it is a row that changed.
+    pub fn row(&self) -> Option<(u64, &str)> {
+        match self {
+            Self::Row { row, text, .. } => Some((*row, text)),
+            Self::Cursor(_)
+            | Self::Size { .. }
+            | Self::Title { .. }
+            | Self::Mode { .. }
+            | Self::Lease { .. }
+            | Self::Exit { .. }
+            | Self::Bell { .. } => None,
+        }
+    }
+}
+
+/// What changed after `from`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DeltaWire {
+    pub from: u64,
+    pub watermark: u64,
+    pub base_row: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reset: bool,
+    pub updates: Vec<UpdateWire>,
+}
+
+impl From<&Delta> for DeltaWire {
+    fn from(delta: &Delta) -> Self {
+        Self {
+            from: delta.from.0,
+            watermark: delta.watermark.0,
+            base_row: delta.base_row.0,
+            reset: delta.reset,
+            updates: delta.updates.iter().map(UpdateWire::from).collect(),
+        }
+    }
+}
+
+impl DeltaWire {
+    /// The updates that are no rows.
+    pub fn without_rows(self) -> Vec<UpdateWire> {
+        self.updates.into_iter().filter(|update| update.row().is_none()).collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! A session as lists show it.
+//!
+//! Made from the session's newest frame and counters, without asking its task.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::core::moment::Moment;
+use crate::session::handle::Session;
+use crate::surface::shape::line::shown;
+use crate::surface::shape::{ExitShape, LeaseShape};
+
+/// How many characters of the last line a list shows.
+const LAST_LINE_CHARACTERS: usize = 120;
+
+/// One session of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SessionWire {
+    pub id: String,
+    pub name: String,
+    pub title: String,
+    pub command: String,
+    pub pid: i32,
+    pub cwd: String,
+    pub rows: u16,
+    pub cols: u16,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitShape>,
+    pub idle_ms: u64,
+    pub last_line: String,
+    pub watermark: u64,
+    pub lease: LeaseShape,
+    pub observers: usize,
+    pub history_rows: usize,
+    pub write_allowed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+impl SessionWire {
+    /// The session as it is now.
+    pub fn of(session: &Session, write_allowed: bool, now: Moment) -> Self {
+        let frame = session.frame();
+        let about = session.about();
+        let size = frame.size.value;
+        let lease = LeaseShape::of(&frame.lease.value);
+        let last = frame.lines.iter().rev().find(|line| !line.value.text.is_empty());
+        let last_line = last.map(|line| shown(&line.value)).unwrap_or_default();
+        Self {
+            id: session.id().to_string(),
+            name: session.name().to_string(),
+            title: frame.title.value.to_string(),
+            command: about.command.clone(),
+            pid: about.pid,
+            cwd: about.cwd.display().to_string(),
+            rows: size.rows,
+            cols: size.cols,
+            state: if frame.exit.value.is_some() { "exited" } else { "running" },
+            exit: frame.exit.value.map(ExitShape::from),
+            idle_ms: now.since(frame.screen_changed_at).as_millis() as u64,
+            last_line: last_line.chars().take(LAST_LINE_CHARACTERS).collect(),
+            watermark: frame.watermark.0,
+            lease: lease.expiring(session.live().lease_expires_at(), now),
+            observers: session.live().observers(),
+            history_rows: frame.history.len(),
+            write_allowed,
+            tags: about.tags.clone(),
+        }
+    }
+
+    /// One line that tells a model what it needs to choose a session.
+    pub fn summary(&self) -> String {
+        let state = self.exit.map_or_else(|| "running".to_owned(), |exit| exit.to_string());
+        let lease = match &self.lease.by {
+            Some(by) => format!("held by {by}, {} waiting", self.lease.waiters),
+            None => "free".to_owned(),
+        };
+        format!(
+            "{} {:?} {} ({}x{}, {state}, idle {} ms) lease: {lease}; last line: {}",
+            self.id, self.name, self.command, self.cols, self.rows, self.idle_ms, self.last_line
+        )
+    }
+}

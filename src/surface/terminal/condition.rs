@@ -1,0 +1,67 @@
+//! The conditions of `wait_for` and of `until`: what a caller waits for, read from its arguments.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::core::wait::Conditions;
+use crate::core::wait::pattern::Pattern;
+use crate::surface::argument::millis;
+use crate::surface::error::SurfaceError;
+
+/// What to wait for; the first that comes true ends the wait.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Wanted {
+    /// Text that must appear
+    pub pattern: Option<String>,
+    /// Read the patterns as regular expressions
+    #[serde(default)]
+    pub regex: bool,
+    /// Text that ends the wait as `stopped`
+    pub stop_pattern: Option<String>,
+    /// Anything on the screen changes
+    #[serde(default)]
+    pub change: bool,
+    /// The screen stands still for so long
+    pub idle_ms: Option<u64>,
+    /// The program ends
+    #[serde(default)]
+    pub exit: bool,
+}
+
+impl Wanted {
+    /// The conditions as the core judges them.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when a pattern cannot be read, a time is out of bounds or nothing
+    /// is waited for at all.
+    pub fn conditions(&self) -> Result<Conditions, SurfaceError> {
+        let pattern = |name: &str, text: &Option<String>| {
+            let compile = |text: &String| {
+                let read = if self.regex { Pattern::regex(text) } else { Pattern::literal(text) };
+                read.map_err(|error| SurfaceError::pattern(name, &error))
+            };
+            text.as_ref().map(compile).transpose()
+        };
+        let idle = |wanted: u64| millis("idle_ms", wanted, 1..=600_000);
+        let idle: Option<Duration> = self.idle_ms.map(idle).transpose()?;
+        let conditions = Conditions {
+            pattern: pattern("pattern", &self.pattern)?,
+            stop_pattern: pattern("stop_pattern", &self.stop_pattern)?,
+            change: self.change,
+            idle,
+            exit: self.exit,
+        };
+        if self.is_empty() {
+            let problem = "give at least one of pattern, stop_pattern, change, idle_ms, exit";
+            return Err(SurfaceError::argument("pattern", problem));
+        }
+        Ok(conditions)
+    }
+
+    fn is_empty(&self) -> bool {
+        let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
+        !patterns && !self.change && self.idle_ms.is_none() && !self.exit
+    }
+}

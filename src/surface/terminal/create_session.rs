@@ -1,0 +1,153 @@
+//! `create_session`: starts a program in a terminal of its own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::core::frame::Size;
+use crate::core::lease::request::AcquireRequest;
+use crate::session::create::{Creation, TAGS_MAX};
+use crate::session::pty::command::Launch;
+use crate::session::pty::environment::ClientEnvironment;
+use crate::surface::argument::short;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::lease::GrantWire;
+use crate::surface::shape::session::SessionWire;
+use crate::surface::terminal::acquire_lease::fresh_lease;
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// The tool.
+#[derive(Debug)]
+pub struct CreateSession;
+
+/// The parameters of `create_session`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Letters, digits, `.` `_` `-`
+    name: Option<String>,
+    /// A shell line, or with `args` a program; without it, your shell
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Locale, PATH and SSH_AUTH_SOCK of the caller, under `env`
+    #[serde(default)]
+    env_client: BTreeMap<String, String>,
+    /// 2 to 1000 (default 40)
+    rows: Option<u64>,
+    /// 2 to 1000 (default 120)
+    cols: Option<u64>,
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Whether you hold its first lease (default true)
+    lease: Option<bool>,
+}
+
+/// The result of `create_session`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Created {
+    pub session: SessionWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<GrantWire>,
+}
+
+impl Tool for CreateSession {
+    const NAME: &'static str = "create_session";
+    const TITLE: &'static str = "Create a session";
+    const DESCRIPTION: &'static str = "Starts your shell or a program in a new terminal and gives \
+        you its first lease.";
+    const ACCESS: Access = Access::Create;
+
+    type Parameters = Parameters;
+    type Result = Created;
+
+    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Created>, SurfaceError> {
+        let permit = call.take_permit()?;
+        let wants_lease = parameters.lease.unwrap_or(true);
+        let creation = parameters.creation(&call)?;
+        let sessions = &call.daemon.sessions;
+        let session = sessions.create(&permit, creation).await?;
+        let lease = if wants_lease {
+            let request = AcquireRequest {
+                fresh: fresh_lease(),
+                presented: None,
+                ttl: None,
+                on_disconnect: call.on_disconnect(),
+                reason: None,
+                wait_until: None,
+            };
+            call.touched(&session);
+            let caller = call.standing.caller.clone();
+            let grant = session.acquire(&permit, caller, request, None, call.accepted).await?;
+            sessions.remember_lease(grant.lease, session.id());
+            Some(GrantWire::of(&session, &grant, sessions.clock()))
+        } else {
+            None
+        };
+        let session = SessionWire::of(&session, true, sessions.clock().now());
+        let held = lease.as_ref().map_or_else(
+            || "nobody holds its lease".to_owned(),
+            |lease| format!("you hold lease {}", lease.lease_id),
+        );
+        let text =
+            format!("created {} {:?} ({}); {held}", session.id, session.name, session.command);
+        Ok(Answer { result: Created { session, lease }, text })
+    }
+}
+
+impl Parameters {
+    fn creation(self, call: &Call) -> Result<Creation, SurfaceError> {
+        let rows = self.rows.unwrap_or(40);
+        let cols = self.cols.unwrap_or(120);
+        if self.tags.len() > TAGS_MAX {
+            return Err(SurfaceError::argument("tags", format!("more than {TAGS_MAX}")));
+        }
+        for tag in &self.tags {
+            short("tags", tag, 64)?;
+        }
+        let os = |vars: BTreeMap<String, String>| {
+            vars.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)))
+        };
+        if self.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
+            return Err(SurfaceError::argument("cwd", "must be an absolute path"));
+        }
+        let tenant = call.standing.caller.tenant.clone();
+        Ok(Creation {
+            name: self.name,
+            launch: Launch::new(self.command, self.args)
+                .map_err(crate::session::create::CreateError::from)?,
+            cwd: self.cwd,
+            client: ClientEnvironment::of(os(self.env_client)),
+            env: self.env,
+            size: size(rows, cols)?,
+            tags: self.tags,
+            window: call.daemon.switchboard.window_of(&tenant, None),
+            tenant,
+        })
+    }
+}
+
+/// Reads the size of a terminal.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] that says which sizes there are.
+pub fn size(rows: u64, cols: u64) -> Result<Size, SurfaceError> {
+    let side = |side: u64| u16::try_from(side).unwrap_or(u16::MAX);
+    Size::checked(side(rows), side(cols)).ok_or_else(|| {
+        let side = Size::SIDE_MIN..=Size::SIDE_MAX;
+        let name =
+            if side.contains(&u16::try_from(rows).unwrap_or(u16::MAX)) { "cols" } else { "rows" };
+        let problem = format!(
+            "{rows} rows of {cols} columns; a terminal has {} to {} of each and at most {} cells",
+            Size::SIDE_MIN,
+            Size::SIDE_MAX,
+            Size::CELLS_MAX
+        );
+        SurfaceError::argument(name, problem)
+    })
+}

@@ -1,0 +1,102 @@
+//! `manage_session`: ends, renames, signals a session or clears its history.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::core::policy::Door;
+use crate::session::command::Act;
+use crate::session::handle::ManageOrder;
+use crate::session::pty::signal::Signal;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::acquire_lease::fresh_lease;
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// The tool.
+#[derive(Debug)]
+pub struct ManageSession;
+
+/// What to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Kill,
+    Rename,
+    Signal,
+    ClearHistory,
+}
+
+/// The parameters of `manage_session`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Id, unique prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    action: Action,
+    /// For rename
+    new_name: Option<String>,
+    /// For signal: INT, TERM, HUP, ...
+    signal: Option<String>,
+}
+
+/// The result of `manage_session`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Managed {
+    pub session: String,
+    pub name: String,
+    pub done: &'static str,
+}
+
+impl Tool for ManageSession {
+    const NAME: &'static str = "manage_session";
+    const TITLE: &'static str = "Manage a session";
+    const DESCRIPTION: &'static str = "kill ends the whole process tree (and removes a session that \
+        has ended), signal goes to the foreground program, rename, clear_history. Not while somebody \
+        else holds the lease.";
+    const ACCESS: Access = Access::WriteSession;
+    const DESTRUCTIVE: bool = true;
+
+    type Parameters = Parameters;
+    type Result = Managed;
+
+    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Managed>, SurfaceError> {
+        let target = call.take_target()?;
+        let (act, done) = parameters.act()?;
+        let order = ManageOrder {
+            caller: call.standing.caller.clone(),
+            act,
+            fresh: fresh_lease(),
+            over_any_lease: call.standing.door == Door::Operator,
+        };
+        target.session.manage(&target.permit, order, call.accepted).await?;
+        if let (Action::Rename, Some(name)) = (parameters.action, &parameters.new_name) {
+            call.daemon.sessions.rename(&target.permit, &target.session, name)?;
+        }
+        let session = target.session.id().to_string();
+        let name = target.session.name().to_string();
+        let text = format!("session {session} {name:?}: {done}");
+        Ok(Answer { result: Managed { session, name, done }, text })
+    }
+}
+
+impl Parameters {
+    fn act(&self) -> Result<(Act, &'static str), SurfaceError> {
+        match self.action {
+            Action::Kill => Ok((Act::Kill, "killed")),
+            Action::ClearHistory => Ok((Act::ClearHistory, "history cleared")),
+            Action::Rename if self.new_name.is_none() => {
+                Err(SurfaceError::argument("new_name", "missing"))
+            }
+            Action::Rename => Ok((Act::Check, "renamed")),
+            Action::Signal => {
+                let name = self.signal.as_deref();
+                let name = name.ok_or_else(|| SurfaceError::argument("signal", "missing"))?;
+                let signal: Signal =
+                    name.parse().map_err(|error: crate::session::pty::signal::UnknownSignal| {
+                        SurfaceError::argument("signal", error.to_string())
+                    })?;
+                Ok((Act::Signal(signal), "signalled"))
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `resize`: changes the size of a terminal.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::session::handle::ResizeOrder;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::create_session::size;
+use crate::surface::terminal::writing::lease_id;
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// The tool.
+#[derive(Debug)]
+pub struct Resize;
+
+/// The parameters of `resize`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Id, unique prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    cols: u64,
+    rows: u64,
+    /// Your lease; without it, the one this connection holds
+    lease_id: Option<String>,
+}
+
+/// The result of `resize`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Resized {
+    pub session: String,
+    pub cols: u16,
+    pub rows: u16,
+    pub watermark: u64,
+}
+
+impl Tool for Resize {
+    const NAME: &'static str = "resize";
+    const TITLE: &'static str = "Resize the terminal";
+    const DESCRIPTION: &'static str = "Changes rows and columns under your lease; row numbers start \
+        anew above the old ones.";
+    const ACCESS: Access = Access::WriteSession;
+    const IDEMPOTENT: bool = true;
+
+    type Parameters = Parameters;
+    type Result = Resized;
+
+    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Resized>, SurfaceError> {
+        let target = call.take_target()?;
+        let size = size(parameters.rows, parameters.cols)?;
+        let order = ResizeOrder {
+            caller: call.standing.caller.clone(),
+            presented: parameters.lease_id.as_deref().map(lease_id).transpose()?,
+            take: call.take_rule(),
+            size,
+        };
+        let watermark = target.session.resize(&target.permit, order, call.accepted).await?;
+        let session = target.session.id().to_string();
+        let text = format!("{} rows of {} columns, watermark {watermark}", size.rows, size.cols);
+        let result = Resized { session, cols: size.cols, rows: size.rows, watermark: watermark.0 };
+        Ok(Answer { result, text })
+    }
+}

@@ -1,0 +1,172 @@
+//! Waiting on the frames of one session until a condition holds.
+//!
+//! Nothing polls: the wait sleeps until the session publishes a frame or its own deadline comes.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::core::frame::Frame;
+use crate::core::ids::{Epoch, Watermark};
+use crate::core::moment::Moment;
+use crate::core::wait::{Conditions, Hit, Outcome, Wait};
+use crate::session::clock::Clock;
+use crate::session::handle::Session;
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::ExitShape;
+use crate::surface::shape::line::shown;
+
+/// How many of the last rows a wait answers with.
+const LAST_ROWS: usize = 10;
+
+/// How a wait ended.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Waited {
+    /// `matched`, `stopped`, `changed`, `idle`, `exited`, `timeout` or `lease_lost`.
+    pub outcome: &'static str,
+    pub session: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitShape>,
+    pub last_rows: Vec<String>,
+    pub watermark: u64,
+    /// Rows that were trimmed before the wait could look at them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missed_rows: u64,
+    pub elapsed_ms: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What ends a wait besides its conditions.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub since: Option<Watermark>,
+    pub started: Moment,
+    pub timeout: Duration,
+    /// The holding whose end ends the wait.
+    pub epoch: Option<Epoch>,
+}
+
+enum End {
+    Met(Outcome),
+    Timeout,
+    LeaseLost,
+    Gone,
+}
+
+/// Waits until a condition holds, the time is over or the lease is lost; cancel-safe.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] when there is no condition at all.
+pub async fn wait(
+    session: &Session,
+    clock: &Clock,
+    conditions: Conditions,
+    bounds: Bounds,
+) -> Result<Waited, SurfaceError> {
+    let mut frames = session.frames();
+    let first = frames.borrow_and_update().clone();
+    let mut wait = Wait::new(conditions, bounds.since, &first, bounds.started)
+        .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
+    let timeout = bounds.started + bounds.timeout;
+    let mut frame = first;
+    let end = loop {
+        let now = clock.now();
+        if let Some(outcome) = wait.on_frame(&frame, now).or_else(|| wait.on_time(now)) {
+            break End::Met(outcome);
+        }
+        if bounds.epoch.is_some_and(|epoch| !still_held(&frame, epoch)) {
+            break End::LeaseLost;
+        }
+        if now >= timeout {
+            break End::Timeout;
+        }
+        let deadline = wait.deadline().map_or(timeout, |at| at.min(timeout));
+        tokio::select! {
+            changed = frames.changed() => {
+                if changed.is_err() {
+                    break End::Gone;
+                }
+                frame = frames.borrow_and_update().clone();
+            }
+            () = clock.sleep_until(deadline) => {}
+        }
+    };
+    Ok(Waited::of(session, &frame, end, &wait, clock.now().since(bounds.started)))
+}
+
+fn still_held(frame: &Frame, epoch: Epoch) -> bool {
+    frame.lease.value.holding.as_ref().is_some_and(|holding| holding.epoch == epoch)
+}
+
+impl Waited {
+    fn of(session: &Session, frame: &Frame, end: End, wait: &Wait, elapsed: Duration) -> Self {
+        let mut waited = Self {
+            outcome: "timeout",
+            session: session.id().to_string(),
+            pattern: None,
+            row: None,
+            text: None,
+            exit: frame.exit.value.map(ExitShape::from),
+            last_rows: last_rows(frame),
+            watermark: frame.watermark.0,
+            missed_rows: wait.missed_rows(),
+            elapsed_ms: elapsed.as_millis() as u64,
+        };
+        match end {
+            End::Met(Outcome::Matched(hit)) => waited.found("matched", "pattern", hit),
+            End::Met(Outcome::Stopped(hit)) => waited.found("stopped", "stop_pattern", hit),
+            End::Met(Outcome::Changed) => waited.outcome = "changed",
+            End::Met(Outcome::Idle) => waited.outcome = "idle",
+            End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
+            End::LeaseLost => waited.outcome = "lease_lost",
+            End::Timeout => {}
+        }
+        waited
+    }
+
+    fn found(&mut self, outcome: &'static str, pattern: &'static str, hit: Hit) {
+        self.outcome = outcome;
+        self.pattern = Some(pattern);
+        self.row = Some(hit.row.0);
+        self.text = Some(hit.text);
+    }
+
+    /// The outcome for a model: what ended the wait, then the last rows.
+    pub fn summary(&self) -> String {
+        let at = match (&self.text, self.row) {
+            (Some(text), Some(row)) => format!(" at row {row}: {text}"),
+            (_, _) => String::new(),
+        };
+        let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
+        let missed = match self.missed_rows {
+            0 => String::new(),
+            count => format!(" ({count} rows went by unseen)"),
+        };
+        format!(
+            "{}{at}{exit}{missed} after {} ms, watermark {}\n{}",
+            self.outcome,
+            self.elapsed_ms,
+            self.watermark,
+            self.last_rows.join("\n")
+        )
+    }
+}
+
+/// The last rows that show anything, oldest first.
+fn last_rows(frame: &Frame) -> Vec<String> {
+    let end = frame.lines.iter().rposition(|line| !line.value.text.is_empty());
+    let end = end.map_or(0, |index| index + 1);
+    let start = end.saturating_sub(LAST_ROWS);
+    frame.lines[start..end].iter().map(|line| shown(&line.value)).collect()
+}

@@ -1,0 +1,228 @@
+//! What all writing tools share: their options, the write itself, and waiting for what comes of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::core::frame::delta::View;
+use crate::core::ids::{LeaseId, Watermark};
+use crate::core::input::request::IdempotencyKey;
+use crate::session::command::{Content, Expectation, WriteOrder, Written};
+use crate::surface::argument::millis;
+use crate::surface::call::{Call, Target};
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::delta::DeltaWire;
+use crate::surface::terminal::condition::Wanted;
+use crate::surface::terminal::waiting::{Bounds, Waited, wait};
+use crate::surface::tool::Answer;
+
+/// How long a write with `until` waits when nobody says.
+const WAIT_MS_DEFAULT: u64 = 5_000;
+
+/// The options that every writing tool takes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct WriteOptions {
+    /// Your lease; without it, the one this connection holds
+    pub lease_id: Option<String>,
+    /// Refuse unless the screen is as it was at this watermark
+    pub expect_watermark: Option<u64>,
+    /// Refuse unless the screen shows this text
+    pub expect_text: Option<String>,
+    /// Sent again with the same key, the call has no second effect
+    pub idempotency_key: Option<String>,
+    /// Say what would happen, send nothing
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Then wait so long at most
+    #[schemars(range(max = 600_000))]
+    pub wait_ms: Option<u64>,
+    /// What to wait for after writing (default: the screen stands still for 200 ms)
+    pub until: Option<Wanted>,
+}
+
+/// The lease a write was made under.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LeaseLeft {
+    pub lease_id: String,
+    pub expires_in_ms: u64,
+}
+
+/// The result of every write.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WriteResult {
+    pub session: String,
+    pub written: usize,
+    pub queued_bytes: usize,
+    pub discarded: usize,
+    pub watermark: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseLeft>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Waited>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<DeltaWire>,
+}
+
+/// Reads a lease id.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] when it is none.
+pub fn lease_id(text: &str) -> Result<LeaseId, SurfaceError> {
+    let problem = |_| SurfaceError::argument("lease_id", "not a lease id; they are UUIDs");
+    Uuid::parse_str(text).map(LeaseId).map_err(problem)
+}
+
+/// Reads an idempotency key; the fingerprint tells different calls with the same key apart.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] when it is empty or too long.
+pub fn idempotency_key(
+    text: Option<&str>,
+    fingerprint: u64,
+) -> Result<Option<IdempotencyKey>, SurfaceError> {
+    let problem = || {
+        let problem = format!("must have 1 to {} bytes", IdempotencyKey::LEN_MAX);
+        SurfaceError::argument("idempotency_key", problem)
+    };
+    text.map(|text| IdempotencyKey::new(text, fingerprint).ok_or_else(problem)).transpose()
+}
+
+/// Tells calls with the same key apart by what they ask for.
+pub fn fingerprint(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Writes to the session of the call and waits as the options say.
+///
+/// # Errors
+/// Whatever is wrong with the options, before anything is sent; then what the session said.
+pub async fn write(
+    mut call: Call,
+    content: Content,
+    options: WriteOptions,
+) -> Result<Answer<WriteResult>, SurfaceError> {
+    let waiting = Waiting::of(&options)?;
+    let target = call.take_target()?;
+    call.touched(&target.session);
+    let clock = call.daemon.sessions.clock().clone();
+    let order = order(&call, content, &options, waiting.is_some())?;
+    let started = clock.now();
+    let dry_run = options.dry_run;
+    let (written, held) = target.session.write(&target.permit, order, call.accepted).await?;
+    let mut result = WriteResult::of(&target, &written, dry_run, &clock);
+    if let Some(waiting) = waiting.filter(|_| !dry_run) {
+        let since = Some(written.before);
+        let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
+        let waited = wait(&target.session, &clock, waiting.conditions, bounds).await?;
+        // The lease was kept alive up to here.
+        drop(held);
+        result.watermark = waited.watermark;
+        result.wait = Some(waited);
+        result.changed = Some(changes(&target, written.before));
+    }
+    Ok(Answer { text: result.summary(), result })
+}
+
+struct Waiting {
+    conditions: crate::core::wait::Conditions,
+    timeout: std::time::Duration,
+}
+
+impl Waiting {
+    fn of(options: &WriteOptions) -> Result<Option<Self>, SurfaceError> {
+        let conditions = match (&options.until, options.wait_ms) {
+            (None, None | Some(0)) => return Ok(None),
+            (Some(wanted), _) => wanted.conditions()?,
+            (None, Some(_)) => Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions()?,
+        };
+        let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
+        Ok(Some(Self { conditions, timeout }))
+    }
+}
+
+fn order(
+    call: &Call,
+    content: Content,
+    options: &WriteOptions,
+    keep_alive: bool,
+) -> Result<WriteOrder, SurfaceError> {
+    let key = idempotency_key(options.idempotency_key.as_deref(), fingerprint(&content))?;
+    Ok(WriteOrder {
+        caller: call.standing.caller.clone(),
+        content,
+        presented: options.lease_id.as_deref().map(lease_id).transpose()?,
+        take: call.take_rule(),
+        expect: Expectation {
+            watermark: options.expect_watermark.map(Watermark),
+            text: options.expect_text.clone(),
+        },
+        key,
+        dry_run: options.dry_run,
+        keep_alive,
+    })
+}
+
+fn changes(target: &Target, since: Watermark) -> DeltaWire {
+    let frame = target.session.frame();
+    DeltaWire::from(&frame.delta_since(Some(since), &View::default(), None))
+}
+
+impl WriteResult {
+    fn of(
+        target: &Target,
+        written: &Written,
+        dry_run: bool,
+        clock: &crate::session::clock::Clock,
+    ) -> Self {
+        let now = clock.now();
+        let left = |grant: &crate::core::lease::request::Grant| LeaseLeft {
+            lease_id: grant.lease.to_string(),
+            expires_in_ms: now.until(grant.expires_at).as_millis() as u64,
+        };
+        Self {
+            session: target.session.id().to_string(),
+            written: written.outcome.written,
+            queued_bytes: written.outcome.queued,
+            discarded: written.outcome.discarded,
+            watermark: written.watermark.0,
+            lease: written.lease.as_ref().map(left),
+            warning: written.warning.clone(),
+            dry_run,
+            wait: None,
+            changed: None,
+        }
+    }
+
+    fn summary(&self) -> String {
+        let mut text = match (self.dry_run, self.queued_bytes, self.discarded) {
+            (true, _, _) => "this would be sent; nothing was".to_owned(),
+            (false, 0, 0) => format!("sent {} bytes", self.written),
+            (false, queued, discarded) => format!(
+                "sent {} bytes; {queued} wait because the program does not read, {discarded} were \
+                 discarded",
+                self.written
+            ),
+        };
+        text.push_str(&format!(", watermark {}", self.watermark));
+        if let Some(warning) = &self.warning {
+            text.push_str(&format!("\nwarning: {warning}"));
+        }
+        if let (Some(waited), Some(changed)) = (&self.wait, &self.changed) {
+            text.push_str(&format!("\n{} after {} ms", waited.outcome, waited.elapsed_ms));
+            for update in &changed.updates {
+                if let Some((row, row_text)) = update.row() {
+                    text.push_str(&format!("\n{row}: {row_text}"));
+                }
+            }
+        }
+        text
+    }
+}

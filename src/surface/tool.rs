@@ -1,0 +1,144 @@
+//! What a tool is: a name, a description, the right it needs, its parameters, its result and what
+//! it does.
+//!
+//! A tool is a type that implements [`Tool`]; [`Entry`] is the same with its types erased, so that
+//! a list can hold all of them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::surface::argument;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::schema;
+
+/// The right a tool needs, and how the session it is about is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It changes nothing; anybody who sees the session may call it.
+    Read,
+    /// It changes the session named by the parameter `session`.
+    WriteSession,
+    /// It changes the session whose lease is named by the parameter `lease_id`.
+    WriteLease,
+    /// It creates a session.
+    Create,
+    /// It is for operators, on their own socket only.
+    Operate,
+}
+
+impl Access {
+    /// Whether the tool is listed only where writing is allowed.
+    pub fn writes(self) -> bool {
+        match self {
+            Self::WriteSession | Self::WriteLease | Self::Create => true,
+            Self::Read | Self::Operate => false,
+        }
+    }
+}
+
+/// What a tool answers: the structured result and the compact form a model reads.
+#[derive(Clone, Debug)]
+pub struct Answer<T = Value> {
+    pub result: T,
+    pub text: String,
+}
+
+/// One tool.
+pub trait Tool {
+    /// At most 24 characters of `[a-z_]`.
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    /// What a model needs to know to call it well, short: every client pays for it.
+    const DESCRIPTION: &'static str;
+    const ACCESS: Access;
+    /// Whether it can end or destroy something.
+    const DESTRUCTIVE: bool = false;
+    /// Whether calling it again with the same arguments changes nothing more.
+    const IDEMPOTENT: bool = false;
+
+    type Parameters: DeserializeOwned + JsonSchema + Send;
+    type Result: Serialize + JsonSchema;
+
+    /// Does it.
+    fn call(
+        call: Call,
+        parameters: Self::Parameters,
+    ) -> impl Future<Output = Result<Answer<Self::Result>, SurfaceError>> + Send;
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Answer, SurfaceError>> + Send>>;
+
+/// A tool with its types erased.
+#[derive(Clone)]
+pub struct Entry {
+    pub name: &'static str,
+    pub access: Access,
+    description: rmcp::model::Tool,
+    run: fn(Call, JsonObject) -> Running,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).field("access", &self.access).finish()
+    }
+}
+
+impl Entry {
+    /// The entry of one tool.
+    pub fn of<T: Tool>() -> Self {
+        Self { name: T::NAME, access: T::ACCESS, description: describe::<T>(), run: run::<T> }
+    }
+
+    /// The tool as clients are told of it.
+    pub fn description(&self) -> &rmcp::model::Tool {
+        &self.description
+    }
+
+    /// Reads the arguments and calls the tool.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when the arguments do not fit, and whatever the tool fails with.
+    pub async fn run(&self, call: Call, arguments: JsonObject) -> Result<Answer, SurfaceError> {
+        argument::check(&self.description.input_schema, &arguments)?;
+        (self.run)(call, arguments).await
+    }
+}
+
+fn describe<T: Tool>() -> rmcp::model::Tool {
+    let mut tool = rmcp::model::Tool::new(
+        T::NAME,
+        T::DESCRIPTION,
+        Arc::new(schema::of_parameters::<T::Parameters>()),
+    );
+    tool.title = Some(T::TITLE.to_owned());
+    tool.output_schema = Some(Arc::new(schema::of_result::<T::Result>()));
+    let mut hints = ToolAnnotations::default();
+    hints.open_world_hint = Some(false);
+    if T::ACCESS == Access::Read {
+        hints.read_only_hint = Some(true);
+    } else {
+        hints.read_only_hint = Some(false);
+        hints.destructive_hint = Some(T::DESTRUCTIVE);
+        hints.idempotent_hint = Some(T::IDEMPOTENT);
+    }
+    tool.annotations = Some(hints);
+    tool
+}
+
+fn run<T: Tool>(call: Call, arguments: JsonObject) -> Running {
+    Box::pin(async move {
+        let parameters = argument::read::<T::Parameters>(arguments)?;
+        let answer = T::call(call, parameters).await?;
+        let result = serde_json::to_value(answer.result)
+            .map_err(|error| SurfaceError::Internal(error.to_string()))?;
+        Ok(Answer { result, text: answer.text })
+    })
+}

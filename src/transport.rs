@@ -1,0 +1,11 @@
+//! Transports: how bytes get in and out, and who is at the other end.
+//!
+//! All of them serve the same handler; a door decides who may come in and as whom.
+
+pub mod client;
+pub mod connection;
+pub mod daemon;
+pub mod door;
+pub mod framing;
+pub mod limits;
+pub mod unix;

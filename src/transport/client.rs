@@ -1,0 +1,221 @@
+//! The command line's end of a connection to a daemon: calls with answers, and deltas in order.
+//!
+//! It must not know commands or how answers are shown. It speaks the protocol itself, because the
+//! library's client runs every notification in a task of its own and so would shuffle deltas.
+
+mod wire;
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{CallToolResult, ReadResourceResult};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::mcp::long::OBSERVE_METHOD;
+use crate::transport::client::wire::{Pending, Wire};
+
+/// Deltas that may wait for whoever observes; beyond that nothing more is read from the daemon.
+const DELTAS_MAX: usize = 64;
+
+/// How long a daemon may take to greet.
+const GREETING_MAX: Duration = Duration::from_secs(5);
+
+/// Says why there is no connection to a daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is no socket: no daemon was started, or it ended in good order.
+    #[error("no daemon is running")]
+    Absent,
+    /// There is a socket, but nobody listens.
+    #[error("the daemon's socket is stale")]
+    Refused,
+    /// The socket cannot be reached for another reason.
+    #[error("cannot reach the daemon: {0}")]
+    Io(#[source] io::Error),
+    /// Whoever listens did not greet in time, or not as a daemon does.
+    #[error("the daemon does not greet")]
+    NoGreeting,
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound {
+            Self::Absent
+        } else if error.kind() == io::ErrorKind::ConnectionRefused {
+            Self::Refused
+        } else {
+            Self::Io(error)
+        }
+    }
+}
+
+/// Says why a request has no result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ClientError {
+    /// The daemon has gone.
+    #[error("the daemon has gone")]
+    Closed,
+    /// The request is longer than a daemon takes.
+    #[error("the request is too large: {bytes} bytes")]
+    TooLarge { bytes: usize },
+    /// The daemon answered with an error of the protocol.
+    #[error("{message}")]
+    Refused { code: i64, message: String, data: Option<Value> },
+    /// The answer has not the form it should have.
+    #[error("the daemon's answer is malformed")]
+    Malformed,
+}
+
+/// A connection to a daemon, closed when dropped.
+#[derive(Debug)]
+pub struct Client {
+    wire: Arc<Wire>,
+    driver: JoinHandle<()>,
+}
+
+impl Client {
+    /// Connects to the daemon whose socket is at `path`, and greets it.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no daemon to talk to.
+    pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ConnectError> {
+        let (reader, writer) = UnixStream::connect(path).await?.into_split();
+        Self::over(reader, writer).await
+    }
+
+    /// Greets the daemon at the other end of two streams.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::NoGreeting`] when it does not answer as a daemon does.
+    pub async fn over<R, W>(reader: R, writer: W) -> Result<Self, ConnectError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + 'static,
+    {
+        let wire = Arc::new(Wire::default());
+        let driver = tokio::spawn(wire::drive(wire.clone(), reader, writer));
+        let client = Self { wire, driver };
+        match timeout(GREETING_MAX, client.greet()).await {
+            Ok(Ok(())) => Ok(client),
+            Ok(Err(_)) | Err(_) => Err(ConnectError::NoGreeting),
+        }
+    }
+
+    async fn greet(&self) -> Result<(), ClientError> {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
+        });
+        self.request("initialize", params).await?;
+        self.wire.notify("notifications/initialized", &json!({}))
+    }
+
+    /// Calls a tool. That the call failed is a result as well: see its `is_error`.
+    ///
+    /// Giving up the call cancels it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tool or no daemon any more.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<CallToolResult, ClientError> {
+        let params = json!({"name": name, "arguments": arguments});
+        read(self.request("tools/call", params).await?)
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such resource or no daemon any more.
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ClientError> {
+        read(self.request("resources/read", json!({"uri": uri})).await?)
+    }
+
+    /// Sends any request and waits for its result. Giving up waiting cancels it.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon answered, or that it has gone.
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
+        self.wire.request(method, &params, None)?.reply().await
+    }
+
+    /// Observes a session; `params` are those of `termgate/observe`.
+    ///
+    /// # Errors
+    ///
+    /// That the daemon has gone; what it thinks of the parameters comes with the first
+    /// [`Observation::next`].
+    pub fn observe(&self, params: &Value) -> Result<Observation, ClientError> {
+        self.open(OBSERVE_METHOD, params)
+    }
+
+    /// Sends a request that stays open, and whose notifications name it as `observe`.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Client::observe`].
+    pub fn open(&self, method: &str, params: &Value) -> Result<Observation, ClientError> {
+        let (sender, deltas) = mpsc::channel(DELTAS_MAX);
+        let pending = self.wire.request(method, params, Some(sender))?;
+        Ok(Observation { deltas, pending })
+    }
+
+    /// Completes when the daemon has gone.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.wire.ended.clone().cancelled_owned()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// The deltas of one open request, in the order they were sent; cancels it when dropped.
+///
+/// Someone who observes must keep taking deltas: while too many wait, answers to other requests of
+/// the same connection wait behind them.
+#[derive(Debug)]
+pub struct Observation {
+    deltas: mpsc::Receiver<Value>,
+    pending: Pending,
+}
+
+impl Observation {
+    /// Waits for the next delta; `None` when the daemon ended the observation.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon answered instead, or that it has gone.
+    pub async fn next(&mut self) -> Result<Option<Value>, ClientError> {
+        if let Some(delta) = self.deltas.recv().await {
+            return Ok(Some(delta));
+        }
+        self.pending.reply().await.map(|_| None)
+    }
+}
+
+fn read<T: DeserializeOwned>(result: Value) -> Result<T, ClientError> {
+    serde_json::from_value(result).map_err(|_| ClientError::Malformed)
+}
+
+#[cfg(test)]
+mod tests;

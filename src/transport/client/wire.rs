@@ -1,0 +1,220 @@
+//! The requests a client waits for, and the one task that writes them and reads what comes back.
+//!
+//! It must not know what a request means: results and deltas are JSON here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::ErrorCode;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::outbox::Outbox;
+use crate::transport::client::ClientError;
+use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::to_line;
+use crate::transport::limits::{LINE_MAX, Limits};
+
+/// Longest line taken from a daemon: a full frame is longer than what a daemon takes itself.
+const ANSWER_MAX: usize = 16 * 1024 * 1024;
+
+/// A daemon may be silent for as long as it likes.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What is shared between a client, its observations and the task that drives them.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    outbox: Outbox,
+    waiting: Mutex<Waiting>,
+    /// Cancelled when the daemon has gone.
+    pub(super) ended: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    last_id: i64,
+    waiters: HashMap<i64, Waiter>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    reply: oneshot::Sender<Result<Value, ClientError>>,
+    deltas: Option<mpsc::Sender<Value>>,
+}
+
+impl Wire {
+    /// Sends a request; its notifications, if it has any, go to `deltas`.
+    pub(super) fn request(
+        self: &Arc<Self>,
+        method: &str,
+        params: &Value,
+        deltas: Option<mpsc::Sender<Value>>,
+    ) -> Result<Pending, ClientError> {
+        let (sender, reply) = oneshot::channel();
+        let id = self.lock().enter(Waiter { reply: sender, deltas })?;
+        let pending = Pending { wire: self.clone(), id, reply: Some(reply) };
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        if let Err(error) = self.send(&request) {
+            self.lock().waiters.remove(&id);
+            return Err(error);
+        }
+        Ok(pending)
+    }
+
+    pub(super) fn notify(&self, method: &str, params: &Value) -> Result<(), ClientError> {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    fn send(&self, message: &Value) -> Result<(), ClientError> {
+        let line = to_line(message).map_err(|_| ClientError::Malformed)?;
+        // A daemon could not even say whose message it was.
+        if line.len() > LINE_MAX {
+            return Err(ClientError::TooLarge { bytes: line.len() });
+        }
+        self.outbox.reply(None, line).map_err(|_| ClientError::Closed)
+    }
+
+    async fn take_in(&self, message: Value) {
+        match (message.get("method"), message.get("id")) {
+            (Some(method), Some(id)) => self.answer(method, id),
+            (Some(_), None) => self.pass_on(message).await,
+            (None, Some(id)) => {
+                let waiter = id.as_i64().and_then(|id| self.lock().waiters.remove(&id));
+                if let Some(waiter) = waiter {
+                    // Whoever asked may have given up in this moment.
+                    let _ = waiter.reply.send(reply_of(message));
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Passes a notification on to the observation it names.
+    async fn pass_on(&self, mut notification: Value) {
+        let observe = notification.pointer("/params/observe").and_then(Value::as_i64);
+        let deltas = observe.and_then(|id| self.lock().waiters.get(&id)?.deltas.clone());
+        if let Some(deltas) = deltas {
+            // Whoever observed may have given up in this moment.
+            let _ = deltas.send(notification["params"].take()).await;
+        }
+    }
+
+    /// Answers a request of the daemon's: older protocols let it ask whether anybody is there.
+    fn answer(&self, method: &Value, id: &Value) {
+        let mut answer = json!({"jsonrpc": "2.0", "id": id});
+        if method == "ping" {
+            answer["result"] = json!({});
+        } else {
+            let code = ErrorCode::METHOD_NOT_FOUND.0;
+            answer["error"] = json!({"code": code, "message": method});
+        }
+        // A daemon that has gone waits for no answer.
+        let _ = self.send(&answer);
+    }
+
+    fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.ended = true;
+        waiting.waiters.clear();
+        drop(waiting);
+        self.outbox.abandon();
+        self.ended.cancel();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn enter(&mut self, waiter: Waiter) -> Result<i64, ClientError> {
+        if self.ended {
+            return Err(ClientError::Closed);
+        }
+        self.last_id += 1;
+        self.waiters.insert(self.last_id, waiter);
+        Ok(self.last_id)
+    }
+}
+
+fn reply_of(mut message: Value) -> Result<Value, ClientError> {
+    if let Some(result) = message.get_mut("result") {
+        return Ok(result.take());
+    }
+    let error = message.get_mut("error").ok_or(ClientError::Malformed)?;
+    Err(ClientError::Refused {
+        code: error["code"].as_i64().ok_or(ClientError::Malformed)?,
+        message: error["message"].as_str().unwrap_or_default().to_owned(),
+        data: error.get_mut("data").map(Value::take),
+    })
+}
+
+/// A request that is waited for; cancelled when dropped before its answer came.
+#[derive(Debug)]
+pub(super) struct Pending {
+    wire: Arc<Wire>,
+    id: i64,
+    reply: Option<oneshot::Receiver<Result<Value, ClientError>>>,
+}
+
+impl Pending {
+    /// Waits for the answer, which comes once.
+    pub(super) async fn reply(&mut self) -> Result<Value, ClientError> {
+        let Some(reply) = &mut self.reply else { return Err(ClientError::Closed) };
+        let answer = reply.await.unwrap_or(Err(ClientError::Closed));
+        self.reply = None;
+        answer
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.wire.lock().waiters.remove(&self.id).is_some() {
+            // A daemon that has gone has nothing to cancel.
+            let _ = self.wire.notify("notifications/cancelled", &json!({"requestId": self.id}));
+        }
+    }
+}
+
+/// Writes and reads until either direction ends, and then tells everybody who waits.
+pub(super) async fn drive<R, W>(wire: Arc<Wire>, reader: R, writer: W)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite,
+{
+    let ended = Ended(wire);
+    let limits = Limits {
+        line_max: ANSWER_MAX,
+        first_message: FOREVER,
+        inside_message: FOREVER,
+        parsing: Arc::new(Semaphore::new(2 * ANSWER_MAX / 1024)),
+        ..Limits::default()
+    };
+    let mut lines = Lines::new(reader, &limits);
+    let reading = async {
+        while let Input::Line(line) = lines.next().await {
+            if let Ok(message) = serde_json::from_slice(line.bytes()) {
+                ended.0.take_in(message).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        written = ended.0.outbox.write_to(writer) => {
+            tracing::debug!(ok = written.is_ok(), "the daemon takes nothing more");
+        }
+    }
+}
+
+/// Tells everybody who waits that nothing more will come, in whatever way the driving ends.
+struct Ended(Arc<Wire>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

@@ -1,0 +1,272 @@
+//! The daemon: everything put together, from the first lock to the last socket removed.
+//!
+//! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::config::paths::RuntimePaths;
+use crate::core::frame::history::HistoryLimits;
+use crate::core::input::WriteWindow;
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::policy::Door;
+use crate::core::policy::switches::{Scope, Switches};
+use crate::core::screen::ScreenLimits;
+use crate::gateway::Gateway;
+use crate::mcp::delta_cache::DeltaCache;
+use crate::mcp::holders::Holders;
+use crate::mcp::listen::SubscriptionQuota;
+use crate::mcp::server::Shared;
+use crate::session::clock::Clock;
+use crate::session::facts::{Fact, What};
+use crate::session::handle::Session;
+use crate::session::pty::reaper::{become_subreaper, reap_orphans};
+use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
+use crate::surface::call::Daemon;
+use crate::surface::switchboard::Switchboard;
+use crate::transport::door::Doors;
+use crate::transport::limits::Limits;
+use crate::transport::unix::directory::{DirectoryError, prepare};
+use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
+use crate::transport::unix::listener::{BindError, Listener};
+use crate::transport::unix::lock::{DaemonLock, LockError};
+use crate::transport::unix::quota::ConnectionQuota;
+
+/// How long clients may take to hang up when the daemon ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a daemon is started with.
+#[derive(Debug)]
+pub struct Settings {
+    pub config: Config,
+    pub paths: RuntimePaths,
+    /// The daemon's own environment, from which sessions get theirs.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Where sessions start when nobody says.
+    pub default_cwd: PathBuf,
+}
+
+/// What a daemon that is ready tells its operator.
+#[derive(Clone, Debug)]
+pub struct Banner {
+    pub version: &'static str,
+    pub allow_write: bool,
+    pub gateway: PathBuf,
+    pub operator: PathBuf,
+    pub sessions: PathBuf,
+}
+
+/// Why a daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("the system refused: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs a daemon until it is told to stop, and calls `ready` once clients can come.
+///
+/// # Errors
+/// Why it cannot start.
+pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
+    let Settings { config, paths, environment, default_cwd } = settings;
+    prepare(&paths)?;
+    let lock = Arc::new(DaemonLock::take(&paths.lock())?);
+    let limit = raise_descriptor_limit()?;
+    tracing::debug!(?limit, "descriptors");
+    become_subreaper()?;
+
+    let clock = Clock::boot()?;
+    let sessions = session_settings(&config, environment, default_cwd);
+    let (registry, listening) = Registry::new(sessions, clock.clone());
+    let mut switches = Switches::default();
+    if config.allow_write {
+        switches.set(Scope::Everything, WriteWindow::Open);
+    }
+    let daemon = Arc::new(Daemon {
+        sessions: registry.clone(),
+        switchboard: Switchboard::new(switches),
+        lease_auto: config.lease.auto,
+    });
+    let stop = CancellationToken::new();
+    let shared = Arc::new(Shared {
+        gateway: Gateway::new(Arc::clone(&daemon)),
+        deltas: DeltaCache::default(),
+        subscriptions: SubscriptionQuota::new(config.subscriptions_max),
+        holders: Holders::default(),
+        stop: stop.clone(),
+    });
+    let doors = Doors {
+        shared: Arc::clone(&shared),
+        limits: Limits::default(),
+        quota: Arc::new(ConnectionQuota::new(own_uid())),
+        numbers: Arc::new(AtomicU64::new(1)),
+        tasks: TaskTracker::new(),
+        closing: CancellationToken::new(),
+    };
+    let gateway = Listener::bind(paths.gateway(), &lock)?;
+    let operator = Listener::bind(&paths.operator(), &lock)?.always_open();
+    let banner = Banner {
+        version: env!("CARGO_PKG_VERSION"),
+        allow_write: config.allow_write,
+        gateway: paths.gateway().to_owned(),
+        operator: paths.operator(),
+        sessions: paths.sessions(),
+    };
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(doors.clone().keep_open(gateway, Door::Gateway, std::future::pending()));
+    tasks.spawn(doors.clone().keep_open(operator, Door::Operator, std::future::pending()));
+    let Listening { facts, announcements } = listening;
+    tasks.spawn(open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock)));
+    tasks.spawn(tell_holders(facts, Arc::clone(&shared)));
+    tasks.spawn(close_switches(Arc::clone(&daemon), clock));
+    tasks.spawn(async {
+        if let Err(error) = reap_orphans().await {
+            tracing::warn!(%error, "orphans are not reaped");
+        }
+    });
+    ready(&banner);
+    until_stopped(&stop).await?;
+
+    tracing::info!("stopping");
+    registry.shut_down().await;
+    doors.closing.cancel();
+    doors.tasks.close();
+    let _ = tokio::time::timeout(FAREWELL, doors.tasks.wait()).await;
+    // Dropping the listeners removes their sockets.
+    tasks.shutdown().await;
+    drop(lock);
+    Ok(())
+}
+
+fn session_settings(
+    config: &Config,
+    environment: BTreeMap<OsString, OsString>,
+    default_cwd: PathBuf,
+) -> SessionSettings {
+    SessionSettings {
+        lease: LeaseLimits {
+            ttl_default: config.lease.ttl,
+            max_hold: config.lease.max_hold,
+            grace_default: config.lease.grace,
+            ..LeaseLimits::default()
+        },
+        screen: ScreenLimits {
+            history: HistoryLimits {
+                rows_max: config.history.rows,
+                bytes_max: config.history.bytes,
+            },
+        },
+        frame_interval: config.frame_interval,
+        keep_ended: config.keep_ended,
+        sessions_max: config.sessions_max,
+        environment,
+        default_cwd,
+    }
+}
+
+async fn until_stopped(stop: &CancellationToken) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = stop.cancelled() => {}
+    }
+    Ok(())
+}
+
+/// Opens the two doors of every session that is created.
+async fn open_session_doors(
+    mut announcements: mpsc::Receiver<Announcement>,
+    doors: Doors,
+    paths: RuntimePaths,
+    lock: Arc<DaemonLock>,
+) {
+    // Dropping the set closes the doors.
+    let mut open = JoinSet::new();
+    while let Some(Announcement { session, opened }) = announcements.recv().await {
+        while open.try_join_next().is_some() {}
+        let id = session.id();
+        let pair = [
+            (paths.session(id), Door::Session(id)),
+            (paths.session_read_only(id), Door::Observer(id)),
+        ];
+        for (path, door) in pair {
+            match Listener::bind(&path, &lock) {
+                Ok(listener) => {
+                    let closed = gone(session.clone());
+                    open.spawn(doors.clone().keep_open(listener, door, closed));
+                }
+                Err(error) => tracing::warn!(session = %id, %error, "a session has no socket"),
+            }
+        }
+        drop(opened);
+    }
+}
+
+/// Waits until a session is forgotten.
+async fn gone(session: Session) {
+    let mut frames = session.frames();
+    drop(session);
+    while frames.changed().await.is_ok() {
+        frames.mark_unchanged();
+    }
+}
+
+/// Tells those who lost a lease, and clears up after sessions that are gone.
+async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
+    while let Some(fact) = facts.recv().await {
+        match fact.what {
+            What::Lease(event) => shared.holders.tell(fact.session, &event),
+            What::Listed => {
+                let daemon = shared.gateway.daemon();
+                if daemon.sessions.get(fact.session).is_none() {
+                    shared.deltas.forget(fact.session);
+                    daemon.switchboard.forget(fact.session);
+                }
+            }
+            What::Exited => {}
+        }
+    }
+}
+
+/// Closes the write switches whose time has come, also when the times change meanwhile.
+async fn close_switches(daemon: Arc<Daemon>, clock: Clock) {
+    let mut changes = daemon.switchboard.changes();
+    loop {
+        let deadline = daemon.switchboard.deadline();
+        let due = async {
+            match deadline {
+                Some(deadline) => clock.sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => daemon.switchboard.on_time(&daemon.sessions, clock.now()),
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}

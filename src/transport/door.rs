@@ -1,0 +1,108 @@
+//! Doors: a listening socket, and the standing it gives to whoever comes in through it.
+//!
+//! Here connections get their principal; what it may do is decided elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
+use crate::core::policy::{Door, Reach, Standing};
+use crate::mcp::connection::Connection;
+use crate::mcp::server::{Server, Shared};
+use crate::transport::connection::{link, serve};
+use crate::transport::limits::Limits;
+use crate::transport::unix::listener::Listener;
+use crate::transport::unix::peer::Peer;
+use crate::transport::unix::quota::ConnectionQuota;
+
+/// What all doors of a daemon share.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    pub shared: Arc<Shared>,
+    pub limits: Limits,
+    pub quota: Arc<ConnectionQuota>,
+    pub numbers: Arc<AtomicU64>,
+    /// Every connection's task, so that the daemon can wait for them.
+    pub tasks: TaskTracker,
+    /// Cancelled when the daemon ends.
+    pub closing: CancellationToken,
+}
+
+impl Doors {
+    /// Lets clients in until the daemon ends or `closed` does.
+    pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
+        let mut closed = std::pin::pin!(closed);
+        loop {
+            tokio::select! {
+                () = self.closing.cancelled() => return,
+                () = &mut closed => return,
+                (stream, peer) = listener.accept() => self.let_in(stream, &peer, door),
+            }
+        }
+    }
+
+    fn let_in(&self, stream: UnixStream, peer: &Peer, door: Door) {
+        let managed = peer.lives_inside();
+        if managed && door == Door::Operator {
+            tracing::warn!(
+                pid = peer.pid,
+                "a program inside a session came to the operators' door"
+            );
+            return;
+        }
+        let Some(ticket) = self.quota.enter(peer.uid) else {
+            tracing::warn!(uid = peer.uid, "too many connections of one user");
+            return;
+        };
+        let link = match link::unix(stream) {
+            Ok(link) => link,
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be watched");
+                return;
+            }
+        };
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let standing = standing(peer, door, managed, number);
+        let connection = Arc::new(Connection::new(ConnectionId(number)));
+        let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
+        let touched = server.touched();
+        let (limits, closing, shared) =
+            (self.limits.clone(), self.closing.clone(), Arc::clone(&self.shared));
+        self.tasks.spawn(async move {
+            let serving = serve(server, link, connection, &limits);
+            // A daemon that ends hangs up on whoever is still there.
+            closing.run_until_cancelled(serving).await;
+            let sessions = &shared.gateway.daemon().sessions;
+            let touched = std::mem::take(
+                &mut *touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            );
+            for session in touched.into_iter().filter_map(|id| sessions.get(id)) {
+                session.connection_closed(ConnectionId(number));
+            }
+            drop(ticket);
+        });
+    }
+}
+
+fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
+    let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
+    let caller = Caller {
+        principal: PrincipalId(number),
+        connection: ConnectionId(number),
+        tenant: TenantId::of_uid(peer.uid),
+        kind,
+        label: Arc::from(kind.as_str()),
+    };
+    let reach = match door {
+        // What a program inside a session claims to live in cannot be trusted, so it sees nothing.
+        _ if managed => Reach::Nothing,
+        Door::Session(session) | Door::Observer(session) => Reach::Session(session),
+        Door::Gateway | Door::Operator => Reach::Tenant,
+    };
+    Standing { caller, door, reach, managed }
+}

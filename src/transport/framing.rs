@@ -1,0 +1,138 @@
+//! Messages as lines of JSON: what a line must be before it is looked at, and the answer if not.
+//!
+//! It must not know requests in flight or sessions. Whatever bytes a stranger sends, the answer is
+//! a JSON-RPC error of bounded cost, and the connection lives on.
+
+pub mod lines;
+mod scan;
+
+use bytes::Bytes;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// Says why a message is not handled.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// The line is longer than a line may be.
+    #[error("message too large")]
+    TooLarge,
+    /// The message has too many parts or is nested too deeply.
+    #[error("message too complex")]
+    TooComplex(Option<RequestId>),
+    /// The line is not JSON.
+    #[error("parse error")]
+    NotJson,
+    /// The line is JSON, but no message.
+    #[error("invalid request")]
+    NotAMessage(Option<RequestId>),
+    /// A method of the protocol came with parameters it does not have.
+    #[error("invalid params for {method}")]
+    BadParams { id: RequestId, method: String },
+    /// Another request with the same id is in flight.
+    #[error("request id {0} is in flight already")]
+    IdInUse(RequestId),
+}
+
+impl Refusal {
+    /// The JSON-RPC error line that tells the client.
+    pub fn to_line(&self) -> Bytes {
+        let (code, id) = match self {
+            Self::NotJson => (ErrorCode::PARSE_ERROR, None),
+            Self::TooLarge => (ErrorCode::INVALID_REQUEST, None),
+            Self::TooComplex(id) | Self::NotAMessage(id) => {
+                (ErrorCode::INVALID_REQUEST, id.as_ref())
+            }
+            Self::IdInUse(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
+            Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
+        };
+        error_line(id, ErrorData::new(code, self.to_string(), None))
+    }
+}
+
+/// The line of an error; unlike the library's own form it names the id when there is none, too.
+pub fn error_line(id: Option<&RequestId>, error: ErrorData) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        jsonrpc: &'a str,
+        id: Option<&'a RequestId>,
+        error: ErrorData,
+    }
+    to_line(&Message { jsonrpc: "2.0", id, error })
+        .expect("an error has nothing that JSON cannot say")
+}
+
+/// Writes a message as one line, its end included.
+///
+/// # Errors
+///
+/// When the message holds what JSON cannot say, such as a map with keys that are not strings.
+pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line.into())
+}
+
+/// Reads a message from a line.
+///
+/// # Errors
+///
+/// What to answer when the line is no message or an excessive one.
+pub fn parse<M: DeserializeOwned>(line: &[u8]) -> Result<M, Refusal> {
+    if scan::is_excessive(line) {
+        return Err(Refusal::TooComplex(find_id(line).unwrap_or_default()));
+    }
+    serde_json::from_slice(line).map_err(|error| match find_id(line) {
+        Ok(id) if error.is_data() => Refusal::NotAMessage(id),
+        Ok(_) | Err(_) => Refusal::NotJson,
+    })
+}
+
+/// Finds the id in a line of JSON without building anything of the rest.
+fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
+    #[derive(Deserialize)]
+    struct Envelope {
+        #[serde(default)]
+        id: Id,
+    }
+    match serde_json::from_slice::<Envelope>(line) {
+        Ok(envelope) => Ok(envelope.id.0),
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Default)]
+struct Id(Option<RequestId>);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an integer or a string")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
+        Ok(Id(Some(RequestId::Number(number))))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
+        let unexpected = |_| E::invalid_value(Unexpected::Unsigned(number), &self);
+        i64::try_from(number).map(|number| Id(Some(RequestId::Number(number)))).map_err(unexpected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
+        Ok(Id(Some(RequestId::String(text.into()))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

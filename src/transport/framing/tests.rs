@@ -1,0 +1,124 @@
+//! Lines and messages of every form, good and bad, each with what it is answered.
+//!
+//! It must not know connections: what is tested is bytes in, messages and refusals out.
+
+use rmcp::model::ClientJsonRpcMessage;
+use serde_json::Value;
+use tokio::io::{AsyncWriteExt, DuplexStream};
+use tokio::time::{Duration, timeout};
+
+use super::lines::{Input, Lines};
+use super::*;
+use crate::transport::limits::{LINE_FREE, Limits};
+
+fn refused(line: &str) -> Value {
+    let refusal = parse::<ClientJsonRpcMessage>(line.as_bytes()).unwrap_err();
+    serde_json::from_slice(&refusal.to_line()).unwrap()
+}
+
+fn reading(limits: &Limits) -> (DuplexStream, Lines<DuplexStream>) {
+    let (near, far) = tokio::io::duplex(4 << 20);
+    (near, Lines::new(far, limits))
+}
+
+async fn text(lines: &mut Lines<DuplexStream>) -> String {
+    let Input::Line(line) = lines.next().await else { panic!("no line") };
+    String::from_utf8(line.bytes().to_vec()).unwrap()
+}
+
+#[test]
+fn the_id_of_a_refused_message_is_found_wherever_it_stands() {
+    let cases = [
+        (r#"{"method":1,"id":5}"#, serde_json::json!(5)),
+        (r#"{"id":"a","method":[{"id":1}]}"#, serde_json::json!("a")),
+        (r#"{"id":-3}"#, serde_json::json!(-3)),
+        (r#"{"id":[1]}"#, Value::Null),
+        (r#"{"id":18446744073709551615}"#, Value::Null),
+        (r#"{"id":null}"#, Value::Null),
+        ("7", Value::Null),
+    ];
+    for (line, id) in cases {
+        let answer = refused(line);
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&serde_json::json!(-32600), &id));
+    }
+}
+
+#[test]
+fn what_is_not_json_is_a_parse_error() {
+    for line in ["", "{", "nonsense", r#"{"id":1}{"id":2}"#, r#"{"id":1,}"#, "\u{feff}{}"] {
+        assert_eq!(refused(line)["error"]["code"], -32700, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn lines_may_end_with_a_carriage_return_and_empty_ones_are_skipped() {
+    let (mut near, mut lines) = reading(&Limits::default());
+    near.write_all(b"one\r\n\n\r\ntwo\nthree").await.unwrap();
+    drop(near);
+    assert_eq!(text(&mut lines).await, "one");
+    assert_eq!(text(&mut lines).await, "two");
+    assert_eq!(text(&mut lines).await, "three");
+    assert!(matches!(lines.next().await, Input::End));
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_up_in_the_middle_of_a_line_loses_none_of_it() {
+    let (mut near, mut lines) = reading(&Limits::default());
+    let whole = "x".repeat(300_000);
+    for part in whole.as_bytes().chunks(70_000) {
+        near.write_all(part).await.unwrap();
+        assert!(timeout(Duration::from_millis(1), lines.next()).await.is_err());
+    }
+    near.write_all(b"\n").await.unwrap();
+    assert_eq!(text(&mut lines).await, whole);
+}
+
+#[tokio::test]
+async fn a_line_may_be_as_long_as_allowed_and_no_longer() {
+    let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
+    near.write_all(b"12345678\n123456789\nnext\n").await.unwrap();
+    assert_eq!(text(&mut lines).await, "12345678");
+    assert!(matches!(lines.next().await, Input::TooLong));
+    assert_eq!(text(&mut lines).await, "next");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_without_end_is_answered_once_and_ends_the_reading_in_time() {
+    let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
+    lines.greeted();
+    near.write_all(&[b'x'; 100]).await.unwrap();
+    assert!(matches!(lines.next().await, Input::TooLong));
+    near.write_all(&[b'x'; 100]).await.unwrap();
+    assert!(matches!(lines.next().await, Input::End));
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_lines_of_all_connections_share_their_memory() {
+    let limits = Limits::default();
+    let (mut near, mut lines) = reading(&limits);
+    let (mut other_near, mut other_lines) = reading(&limits);
+    let all = limits.parsing.available_permits();
+    let taken = limits.parsing.acquire_many(all as u32 - 256).await.unwrap();
+    let long = "x".repeat(300_000);
+    near.write_all(format!("{long}\n").as_bytes()).await.unwrap();
+    let Input::Line(held) = lines.next().await else { panic!("no line") };
+    other_near.write_all(format!("{long}\nshort\n").as_bytes()).await.unwrap();
+    let second = timeout(Duration::from_secs(1), other_lines.next()).await;
+    assert!(second.is_err(), "there is no memory for a second long line");
+    drop(held);
+    assert_eq!(text(&mut other_lines).await, long);
+    assert_eq!(text(&mut other_lines).await, "short");
+    drop(taken);
+    assert_eq!(limits.parsing.available_permits(), all);
+}
+
+#[tokio::test]
+async fn short_lines_need_no_shared_memory() {
+    let limits = Limits::default();
+    limits.parsing.close();
+    limits.parsing.forget_permits(usize::MAX >> 4);
+    let (mut near, mut lines) = reading(&limits);
+    let short = "x".repeat(LINE_FREE / 4);
+    near.write_all(format!("{short}\n").as_bytes()).await.unwrap();
+    assert_eq!(text(&mut lines).await, short);
+}

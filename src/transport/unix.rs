@@ -1,0 +1,14 @@
+//! Local sockets: where they may stand, who may put them there, and who is at the other end.
+//!
+//! It knows nothing of MCP or rights: it hands streams and facts about peers to whoever decides.
+//! Everything here trusts the kernel and the file system's owners and modes, never a name.
+
+#[cfg(test)]
+mod alone;
+pub mod directory;
+pub mod limits;
+pub mod listener;
+pub mod lock;
+pub mod peer;
+pub mod quota;
+mod reserve;

@@ -1,0 +1,237 @@
+//! A socket that listens at a path, from its first moment for us alone.
+//!
+//! It knows nothing of who may do what: it hands on streams and who is at their other end. A path
+//! is replaced in one step and only under the daemon's lock, so that a client finds the old daemon
+//! or the new one, and never nothing.
+
+use std::fs;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net;
+use std::path::{Path, PathBuf};
+use std::task::Poll;
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
+use nix::sys::stat::{Mode, fchmod};
+use tokio::net::{UnixListener, UnixStream};
+use tracing::warn;
+
+use crate::session::pty::ProcessId;
+use crate::transport::unix::lock::DaemonLock;
+use crate::transport::unix::peer::Peer;
+use crate::transport::unix::reserve;
+
+/// Time to let others give descriptors back before the next connection is taken.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Says why there is no listener at a path.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("{path} is there already and is not a socket; remove it or choose another path")]
+    NotASocket { path: PathBuf },
+    #[error("somebody else listens at {path}; choose another path")]
+    InUse { path: PathBuf },
+    #[error("cannot listen at {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// What becomes of a client when the process has no descriptor left for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WhenFull {
+    TurnAway,
+    LetIn,
+}
+
+/// A listening socket with mode 0600; removed from its path when it is dropped, if it is still the
+/// one that stands there.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and number of the file at the path.
+    file: (u64, u64),
+    when_full: WhenFull,
+    // The path may be removed only under the lock, so the lock stays until then.
+    _lock: DaemonLock,
+}
+
+impl Listener {
+    /// Listens at a path and replaces a socket that was left there; call it within a runtime.
+    ///
+    /// A path outside the lock's directory is replaced only when nobody answers there.
+    ///
+    /// # Errors
+    /// What stands in the way, or what the kernel said.
+    pub fn bind(path: &Path, lock: &DaemonLock) -> Result<Self, BindError> {
+        let failed = |source| BindError::Io { path: path.to_owned(), source };
+        check_replaceable(path)?;
+        if !lock.covers(path) && net::UnixStream::connect(path).is_ok() {
+            return Err(BindError::InUse { path: path.to_owned() });
+        }
+        let temporary = temporary_name(path);
+        check_replaceable(&temporary)?;
+        remove(&temporary).map_err(failed)?;
+        let listener = listen_at(&temporary).map_err(failed)?;
+        let file = identity(&temporary).map_err(failed)?;
+        fs::rename(&temporary, path).map_err(|source| {
+            // What failed is told; a name left behind is replaced by the next attempt.
+            let _ = remove(&temporary);
+            failed(source)
+        })?;
+        reserve::fill();
+        let when_full = WhenFull::TurnAway;
+        Ok(Self { listener, path: path.to_owned(), file, when_full, _lock: lock.clone() })
+    }
+
+    /// Lets clients in also when the process has no descriptor left but those it holds back.
+    #[must_use]
+    pub fn always_open(mut self) -> Self {
+        self.when_full = WhenFull::LetIn;
+        self
+    }
+
+    /// The path it listens at.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it still stands at its path, so that clients can find it.
+    pub fn is_in_place(&self) -> bool {
+        identity(&self.path).is_ok_and(|there| there == self.file)
+    }
+
+    /// Waits for the next client.
+    ///
+    /// Cancel-safe. A failure to accept is no end: it is told to the log, and after a while tried
+    /// again.
+    pub async fn accept(&self) -> (UnixStream, Peer) {
+        loop {
+            // Whoever was let in when there was no descriptor left was served with these.
+            reserve::fill();
+            let accepted = match self.listener.accept().await {
+                Ok((stream, _)) => introduce(stream),
+                Err(error) => self.recover(error).await,
+            };
+            if let Some(accepted) = accepted {
+                return accepted;
+            }
+        }
+    }
+
+    async fn recover(&self, error: io::Error) -> Option<(UnixStream, Peer)> {
+        match error.raw_os_error() {
+            Some(libc::ECONNABORTED | libc::EINTR) => return None,
+            Some(libc::EMFILE | libc::ENFILE) => {
+                if let Some(accepted) = self.accept_when_full().await {
+                    return Some(accepted);
+                }
+                warn!(path = %self.path.display(), %error, "no descriptor left for a client");
+            }
+            _ => warn!(path = %self.path.display(), %error, "cannot accept a client"),
+        }
+        tokio::time::sleep(BACK_OFF).await;
+        None
+    }
+
+    /// Takes the next client with the descriptors held back, and lets it in or turns it away.
+    async fn accept_when_full(&self) -> Option<(UnixStream, Peer)> {
+        reserve::release();
+        let next = poll_fn(|context| Poll::Ready(self.listener.poll_accept(context))).await;
+        match (next, self.when_full) {
+            (Poll::Ready(Ok((stream, _))), WhenFull::LetIn) => introduce(stream),
+            (turned_away, WhenFull::LetIn | WhenFull::TurnAway) => {
+                drop(turned_away);
+                reserve::fill();
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.is_in_place() {
+            // It stays behind at worst, and the next daemon replaces it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the sockets that an earlier daemon left in a directory and says how many there were.
+///
+/// To be called before the first of our own is put there.
+///
+/// # Errors
+/// `InvalidInput` for a directory that the lock says nothing about; otherwise what the kernel said.
+pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
+    if !lock.covers(directory) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut removed = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_socket() {
+            remove(&entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+fn introduce(stream: UnixStream) -> Option<(UnixStream, Peer)> {
+    let daemon = ProcessId(std::process::id().cast_signed());
+    match Peer::of(&stream, daemon) {
+        Ok(peer) => Some((stream, peer)),
+        Err(error) => {
+            warn!(%error, "turned a client away that the kernel does not know");
+            None
+        }
+    }
+}
+
+/// A name beside `path` that nobody else uses and that is no longer, if `path` ends in `.sock`.
+fn temporary_name(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{stem}.new"))
+}
+
+fn check_replaceable(path: &Path) -> Result<(), BindError> {
+    match path.symlink_metadata() {
+        Ok(there) if there.file_type().is_socket() => Ok(()),
+        Ok(_) => Err(BindError::NotASocket { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(BindError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn listen_at(path: &Path) -> io::Result<UnixListener> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    // The file that `bind` makes takes its mode from the socket, so there is no moment in which
+    // others could connect, and the process's umask need not change.
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::MAXCONN)?;
+    UnixListener::from_std(net::UnixListener::from(socket))
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = path.symlink_metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests;

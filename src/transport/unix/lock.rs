@@ -1,0 +1,114 @@
+//! The lock that makes one process the daemon of a directory.
+//!
+//! It knows nothing of sockets. The lock is the kernel's and ends with the process, however that
+//! ends, so it can be neither forgotten nor left behind; the file itself says nothing.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use nix::libc;
+
+/// How often the file may be replaced under our hands before we give up.
+const ATTEMPTS_MAX: usize = 8;
+
+/// Says why the lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process has it; the number is what that one wrote, and only good for telling.
+    #[error("another daemon is running{}", with_pid(*pid))]
+    Held { pid: Option<i32> },
+    #[error("cannot lock {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+fn with_pid(pid: Option<i32>) -> String {
+    pid.map(|pid| format!(" as process {pid}")).unwrap_or_default()
+}
+
+/// The right to replace what lies in the lock's directory; held until the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct DaemonLock {
+    _held: Arc<Held>,
+    directory: PathBuf,
+}
+
+impl DaemonLock {
+    /// Takes the lock, without waiting, and writes our process number into the file.
+    ///
+    /// # Errors
+    /// Who has it, or why the file cannot be locked.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        let failed = |source| LockError::Io { path: path.to_owned(), source };
+        for _ in 0..ATTEMPTS_MAX {
+            let mut file = open(path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held { pid: written_pid(&mut file) });
+                }
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+            // Between opening and locking, the file may have been removed and made anew; then
+            // another process can hold the lock that counts.
+            if is_at(&file, path) {
+                write_pid(&mut file).map_err(failed)?;
+                let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+                return Ok(Self { _held: Arc::new(Held(file)), directory });
+            }
+        }
+        Err(failed(io::ErrorKind::ResourceBusy.into()))
+    }
+
+    /// Whether the lock decides about this path: whether it lies in the lock's directory or below.
+    pub fn covers(&self, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        path.starts_with(&self.directory) && !climbs
+    }
+}
+
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A child between its fork and its exec shares the open file; closing ours alone would
+        // leave the lock with it. If this fails, that child's exec ends the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(ours), Ok(there)) = (file.metadata(), path.symlink_metadata()) else {
+        return false;
+    };
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+fn written_pid(file: &mut File) -> Option<i32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.rewind()?;
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests;

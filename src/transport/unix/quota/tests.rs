@@ -1,0 +1,51 @@
+//! The quota at its edges.
+
+use super::*;
+
+const OWN: u32 = 1_000;
+const OTHER: u32 = 1_001;
+
+fn fill(quota: &ConnectionQuota, uid: u32, count: usize) -> Vec<Ticket> {
+    let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(uid)).collect();
+    assert_eq!(tickets.len(), count);
+    tickets
+}
+
+#[test]
+fn the_own_user_has_2048_connections_and_no_more() {
+    let quota = ConnectionQuota::new(OWN);
+    let _tickets = fill(&quota, OWN, 2_048);
+    assert!(quota.enter(OWN).is_none());
+}
+
+#[test]
+fn another_user_has_64_and_takes_nothing_from_the_own_one() {
+    let quota = ConnectionQuota::new(OWN);
+    let _tickets = fill(&quota, OTHER, 64);
+    assert!(quota.enter(OTHER).is_none());
+    let _own = fill(&quota, OWN, 2_048);
+}
+
+#[test]
+fn a_connection_that_ends_makes_room_for_one() {
+    let quota = ConnectionQuota::new(OWN);
+    let mut tickets = fill(&quota, OTHER, 64);
+    tickets.pop();
+    let again = quota.enter(OTHER);
+    assert!(again.is_some());
+    assert!(quota.enter(OTHER).is_none());
+}
+
+#[test]
+fn strangers_are_limited_in_number_and_never_keep_the_own_user_out() {
+    let quota = ConnectionQuota::new(OWN);
+    let first = 2_000;
+    let mut tickets: Vec<Ticket> =
+        (0..64).map_while(|number| quota.enter(first + number)).collect();
+    assert_eq!(tickets.len(), 64);
+    assert!(quota.enter(first + 64).is_none());
+    assert!(quota.enter(first).is_some(), "who is in the table may open another one");
+    assert!(quota.enter(OWN).is_some());
+    tickets.pop();
+    assert!(quota.enter(first + 64).is_some(), "who left is forgotten");
+}

@@ -1,0 +1,13 @@
+//! What `docs/ARCHITECTURE.md` says, as tests: who may name whom, where foreign crates live, how
+//! files are made and what is depended upon.
+//!
+//! Each rule is a function from sources to complaints, so that each is also shown to complain.
+
+mod architecture {
+    mod dependencies;
+    mod floors;
+    mod homes;
+    mod licence;
+    mod shape;
+    mod source;
+}

@@ -1,0 +1,137 @@
+//! Homes: each foreign crate is named in its home and nowhere else, and so is `unsafe`.
+//!
+//! A home is the beginning of a path below `src/`; an empty one is everywhere.
+
+use super::dependencies::direct_dependencies;
+use super::source::{Complaint, Source, all, assert_none};
+
+/// Everywhere but in the core.
+const SHELL: &[&str] =
+    &["config", "session", "surface", "gateway", "mcp", "transport", "cli", "main"];
+
+/// Everything of ours that speaks the protocol or a shape of it.
+const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
+
+/// The homes of each crate, by the name it has in code.
+const HOMES: [(&str, &[&str]); 23] = [
+    ("alacritty_terminal", &["core/screen"]),
+    ("anyhow", &["cli", "main"]),
+    ("base64", &["surface"]),
+    ("bytes", &["session", "mcp", "transport"]),
+    ("clap", &["cli", "main"]),
+    ("dashmap", &["session/registry"]),
+    // The system, named where a descriptor is owned; starting the daemon detaches it.
+    ("nix", NIX),
+    ("libc", NIX),
+    ("regex", &["core/wait"]),
+    // Tools take their arguments as its JSON object, and the gateway hands that on.
+    ("rmcp", &["surface", "gateway", "mcp", "transport"]),
+    ("schemars", &["surface"]),
+    ("serde", &["config", "surface", "mcp", "transport", "cli"]),
+    ("serde_json", WIRE),
+    ("serde_path_to_error", &["surface"]),
+    ("thiserror", &[""]),
+    ("tokio", SHELL),
+    ("tokio_util", &["session", "mcp", "transport", "cli"]),
+    ("toml", &["config"]),
+    ("tracing", SHELL),
+    ("tracing_subscriber", &["cli"]),
+    ("unicode_width", &["core"]),
+    ("uuid", &[""]),
+    ("termgate", &["main"]),
+];
+
+const NIX: &[&str] = &[
+    "session/pty",
+    "session/clock",
+    "session/ring",
+    "session/evidence",
+    "holder",
+    "transport/unix",
+    "transport/connection/link",
+    "cli/attach",
+    "cli/serve",
+    "cli/start",
+];
+
+/// Where the system is spoken to in ways that the compiler cannot check.
+const UNSAFE: &[&str] = &["session/pty", "session/clock"];
+
+/// Whether the file is one of these or below it: `session/pty` is `session/pty.rs` and all of
+/// `session/pty/`.
+fn lives_in(file: &str, homes: &[&str]) -> bool {
+    homes.iter().any(|home| {
+        let rest = file.strip_prefix(home);
+        home.is_empty() || rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    })
+}
+
+fn complaints(sources: &[Source]) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for source in sources {
+        for name in source.names().iter().filter(|name| name.segments.len() > 1) {
+            let crate_name = &name.segments[0];
+            let home = HOMES.iter().find(|(known, _)| known == crate_name);
+            if let Some((_, homes)) = home.filter(|(_, homes)| !lives_in(&source.file, homes)) {
+                let problem = format!("names `{crate_name}`, whose home is {}", homes.join(", "));
+                complaints.push(source.complaint(name.line, problem));
+            }
+        }
+        let unsafe_code = source.tokens.iter().find(|token| token.text == "unsafe");
+        if let Some(token) = unsafe_code.filter(|_| !lives_in(&source.file, UNSAFE)) {
+            let problem = format!("unsafe code, whose home is {}", UNSAFE.join(", "));
+            complaints.push(source.complaint(token.line, problem));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn every_foreign_crate_is_named_in_its_home_only() {
+    assert_none(&complaints(&all()));
+}
+
+#[test]
+fn every_direct_dependency_has_a_home() {
+    let homeless: Vec<String> = direct_dependencies()
+        .into_iter()
+        .filter(|dependency| !dependency.dev)
+        .map(|dependency| dependency.name.replace('-', "_"))
+        .filter(|name| !HOMES.iter().any(|(known, _)| known == name))
+        .collect();
+    assert!(homeless.is_empty(), "without a home in tests/architecture/homes.rs: {homeless:?}");
+}
+
+/// The problems of one file with this text.
+fn problems(file: &str, text: &str) -> Vec<String> {
+    let complaints = complaints(&[Source::parse(file, text)]);
+    complaints.into_iter().map(|complaint| complaint.to_string()).collect()
+}
+
+#[test]
+fn a_crate_away_from_home_is_reported() {
+    let found = problems("mcp/server.rs", "//! A.\nuse dashmap::DashMap;\nfn a() {}");
+    assert_eq!(found, ["src/mcp/server.rs:2: names `dashmap`, whose home is session/registry"]);
+    let found = problems("core/ids.rs", "#[derive(serde::Serialize)]\nstruct Id;");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("src/core/ids.rs:1: names `serde`"), "{found:?}");
+}
+
+#[test]
+fn a_crate_at_home_is_fine() {
+    assert!(problems("session/registry.rs", "use dashmap::DashMap;").is_empty());
+    assert!(problems("session/pty/own.rs", "use nix::libc; fn a() { libc::fork() }").is_empty());
+}
+
+#[test]
+fn a_file_that_only_begins_like_a_home_is_reported() {
+    assert_eq!(problems("session/registry_two.rs", "use dashmap::DashMap;").len(), 1);
+}
+
+#[test]
+fn unsafe_code_away_from_home_is_reported() {
+    let text = "fn a() {\n    unsafe { b() }\n}";
+    let expected = "src/cli/attach.rs:2: unsafe code, whose home is session/pty, session/clock";
+    assert_eq!(problems("cli/attach.rs", text), [expected]);
+    assert!(problems("session/pty/spawn.rs", text).is_empty());
+}
