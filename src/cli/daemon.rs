@@ -93,7 +93,7 @@ impl Answer {
     /// The answer with the tool's own text for people.
     pub fn report_as_told(mut self) -> Report {
         let text = std::mem::take(&mut self.text);
-        self.report(text)
+        self.report(text.trim_end())
     }
 
     /// A text of the result, by the path to it; empty when there is none.

@@ -32,7 +32,7 @@ pub fn rough(millis: u64) -> String {
     if millis < 1_000 {
         return format!("{millis}ms");
     }
-    match (millis / 500).div_ceil(2) {
+    match millis.saturating_add(500) / 1_000 {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3_600 => format!("{}m", seconds / 60),
         seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),

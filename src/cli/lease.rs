@@ -221,7 +221,7 @@ mod tests {
         let session = json!({
             "id": "0123456789ab", "name": "build",
             "lease": {
-                "held": true, "by": "claude#p3", "kind": "agent", "expires_in_ms": 29_500,
+                "held": true, "by": "claude#p3", "kind": "agent", "expires_in_ms": 29_400,
                 "waiters": 1, "reason": "deploy",
             },
         });

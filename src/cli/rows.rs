@@ -4,25 +4,31 @@
 
 use serde_json::Value;
 
-/// The rows among `lines` or the updates of a delta, one a line.
-pub fn numbered(rows: &Value) -> String {
-    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-    let lines = rows.iter().filter_map(|row| {
-        let (number, text) = (row["row"].as_u64()?, row["text"].as_str()?);
-        Some(format!("{number}: {text}").trim_end().to_owned())
-    });
-    lines.collect::<Vec<_>>().join("\n")
+/// The rows among `lines`, one a line.
+pub fn numbered(lines: &Value) -> String {
+    told(&rows(lines))
 }
 
-/// The rows of a delta, one a line; of a whole screen, not the empty rows at its end.
+/// The rows among the updates of a delta, one a line; of a whole screen, not the empty ones at its
+/// end.
 pub fn of_delta(delta: &Value) -> String {
-    let rows = numbered(&delta["updates"]);
-    if delta["reset"] != true {
-        return rows;
-    }
-    let shown = rows.lines().collect::<Vec<_>>();
-    let end = shown.iter().rposition(|row| !row.ends_with(':')).map_or(0, |last| last + 1);
-    shown[..end].join("\n")
+    let rows = rows(&delta["updates"]);
+    let end = if delta["reset"] == true {
+        rows.iter().rposition(|(_, text)| !text.is_empty()).map_or(0, |last| last + 1)
+    } else {
+        rows.len()
+    };
+    told(&rows[..end])
+}
+
+fn rows(members: &Value) -> Vec<(u64, &str)> {
+    let members = members.as_array().map(Vec::as_slice).unwrap_or_default();
+    members.iter().filter_map(|row| Some((row["row"].as_u64()?, row["text"].as_str()?))).collect()
+}
+
+fn told(rows: &[(u64, &str)]) -> String {
+    let lines = rows.iter().map(|(row, text)| format!("{row}: {text}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -40,5 +46,16 @@ mod tests {
         ]);
         assert_eq!(numbered(&updates), "7: make: done\n9:");
         assert_eq!(numbered(&Value::Null), "");
+    }
+
+    #[test]
+    fn empty_rows_at_the_end_of_a_whole_screen_are_not_told() {
+        let rows = json!([
+            {"type": "row", "row": 0, "text": ""},
+            {"type": "row", "row": 1, "text": "Password:"},
+            {"type": "row", "row": 2, "text": ""},
+        ]);
+        assert_eq!(of_delta(&json!({"reset": true, "updates": rows})), "0:\n1: Password:");
+        assert_eq!(of_delta(&json!({"updates": rows})), "0:\n1: Password:\n2:");
     }
 }

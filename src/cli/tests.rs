@@ -76,7 +76,7 @@ fn json_is_wanted_wherever_the_flag_stands_but_not_behind_the_dashes() {
 #[test]
 fn a_mistake_in_the_words_ends_with_two_and_help_with_zero() {
     for (line, number) in [("termgate nosuch", 2), ("termgate --help", 0), ("termgate ls -h", 0)] {
-        let error = parse(line).err().expect("these are no commands");
+        let error = parse(line).expect_err("these are no commands");
         assert_eq!(exit_of(&error).number(), number, "{line}");
     }
 }

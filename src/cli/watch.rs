@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::rows::numbered;
+use crate::cli::rows::of_delta;
 
 /// Print the rows of a session as they change, until its program ends
 ///
@@ -53,7 +53,7 @@ impl Watch {
         let daemon = context.daemon().await?;
         let mut deltas = daemon.client().observe(&self.parameters())?;
         while let Some(delta) = deltas.next().await? {
-            context.output.item(&delta, &numbered(&delta["updates"]))?;
+            context.output.item(&delta, &of_delta(&delta))?;
             if ends(&delta) {
                 break;
             }

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::cli::daemon::Answer;
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::output::Report;
-use crate::cli::rows::numbered;
+use crate::cli::rows::of_delta;
 
 /// The end of a command that typed: what changed since, when it waited, and what went wrong.
 pub fn report(answer: Answer) -> Report {
-    let text = numbered(&answer.data["changed"]["updates"]);
+    let text = of_delta(&answer.data["changed"]);
     let notes = notes(&answer.data);
     let exit = exit(&answer.data);
     let report = answer.report(text);

@@ -17,15 +17,28 @@ use crate::surface::error::SurfaceError;
 /// [`SurfaceError::Argument`] for the first argument that has no parameter, or is not of its type,
 /// among its words or within its bounds.
 pub fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), SurfaceError> {
+    check_members(schema, arguments, "")
+}
+
+/// Checks the members of an object; `prefix` is the path to it, such as `until.`.
+fn check_members(
+    schema: &JsonObject,
+    members: &JsonObject,
+    prefix: &str,
+) -> Result<(), SurfaceError> {
     let Some(Value::Object(parameters)) = schema.get("properties") else { return Ok(()) };
-    for (name, value) in arguments {
+    for (name, value) in members {
+        let path = format!("{prefix}{name}");
         let Some(parameter) = parameters.get(name) else {
             let names: Vec<&str> = parameters.keys().map(String::as_str).collect();
             let problem = format!("no such parameter; there are: {}", names.join(", "));
-            return Err(SurfaceError::argument(name, problem));
+            return Err(SurfaceError::argument(path, problem));
         };
         if let Some(problem) = misfit(parameter, value) {
-            return Err(SurfaceError::argument(name, problem));
+            return Err(SurfaceError::argument(path, problem));
+        }
+        if let (Value::Object(parameter), Value::Object(inner)) = (parameter, value) {
+            check_members(parameter, inner, &format!("{path}."))?;
         }
     }
     Ok(())

@@ -15,22 +15,31 @@ pub fn of_parameters<T: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// The schema of a tool's result.
+/// The schema of a tool's result: its members, each with its type and nothing of what lies deeper.
+///
+/// The same deep shapes stand in the results of many tools, and a client would pay for each of them.
 pub fn of_result<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.contract = schemars::generate::Contract::Serialize;
-    without_descriptions(generate::<T>(settings))
+    let mut schema = generate::<T>(settings);
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        for member in members.values_mut() {
+            *member = shallow(member);
+        }
+    }
+    schema
 }
 
-/// Results explain themselves where they are read; a schema of them only fixes their shape.
-fn without_descriptions(schema: JsonObject) -> JsonObject {
-    let clean = |value: Value| match value {
-        Value::Object(object) => Value::Object(without_descriptions(object)),
-        Value::Array(items) => Value::Array(items),
-        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
-    };
-    let kept = schema.into_iter().filter(|(key, value)| key != "description" || !value.is_string());
-    kept.map(|(key, value)| (key, clean(value))).collect()
+/// A schema of the same type that says nothing of members; of items it says their type.
+fn shallow(schema: &Value) -> Value {
+    let mut kept = JsonObject::new();
+    if let Some(kind) = schema.get("type") {
+        kept.insert("type".to_owned(), kind.clone());
+    }
+    if let Some(items) = schema.get("items") {
+        kept.insert("items".to_owned(), shallow(items));
+    }
+    Value::Object(kept)
 }
 
 fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
@@ -38,7 +47,11 @@ fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
     match trimmed(schema.to_value()) {
-        Value::Object(object) => object,
+        Value::Object(mut object) => {
+            // It describes the type to readers of the code; the tool has its own description.
+            object.remove("description");
+            object
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             JsonObject::new()
         }

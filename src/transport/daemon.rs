@@ -33,6 +33,7 @@ use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
 use crate::session::handle::Session;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
+use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::Daemon;
 use crate::surface::switchboard::Switchboard;
@@ -40,7 +41,7 @@ use crate::transport::door::Doors;
 use crate::transport::limits::Limits;
 use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
-use crate::transport::unix::listener::{BindError, Listener};
+use crate::transport::unix::listener::{BindError, Listener, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 
@@ -91,6 +92,10 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let lock = Arc::new(DaemonLock::take(&paths.lock())?);
     let limit = raise_descriptor_limit()?;
     tracing::debug!(?limit, "descriptors");
+    // Sessions start with the limit that we were started with; some programs walk all of it.
+    give_children_descriptors(limit.before);
+    let stale = remove_stale(&paths.sessions(), &lock)?;
+    tracing::debug!(stale, "sockets of an earlier daemon removed");
     become_subreaper()?;
 
     let clock = Clock::boot()?;

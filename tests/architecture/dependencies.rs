@@ -18,22 +18,22 @@ const DUPLICATES: [(&str, &str); 3] = [
 
 /// A crate that the manifest names.
 #[derive(Debug)]
-pub struct Dependency {
-    pub name: String,
-    pub requirement: String,
-    pub dev: bool,
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    pub(crate) requirement: String,
+    pub(crate) dev: bool,
 }
 
 /// A crate that the build uses, however it came in.
 #[derive(Debug, PartialEq)]
-pub struct Package {
-    pub name: String,
-    pub version: String,
-    pub licence: String,
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) licence: String,
 }
 
 /// What the manifest names, each crate once.
-pub fn direct_dependencies() -> Vec<Dependency> {
+pub(crate) fn direct_dependencies() -> Vec<Dependency> {
     let metadata = cargo(&["metadata", "--format-version=1", "--locked", "--no-deps"]);
     let metadata: Value = serde_json::from_str(&metadata).expect("cargo writes JSON");
     let mut dependencies = BTreeMap::new();
@@ -53,7 +53,7 @@ pub fn direct_dependencies() -> Vec<Dependency> {
 }
 
 /// Every foreign crate that is built on this machine, also for tests.
-pub fn packages() -> Vec<Package> {
+pub(crate) fn packages() -> Vec<Package> {
     let arguments =
         ["tree", "--locked", "--prefix=none", "--edges=normal,build,dev", "--format={p}|{l}"];
     let tree = cargo(&arguments);

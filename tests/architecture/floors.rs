@@ -2,7 +2,7 @@
 //!
 //! The table is the design; changing it is a design change.
 
-use super::source::{Complaint, Source, all, assert_none};
+use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// Each module with its floor. On one floor, modules do not name each other.
 const FLOORS: [(&str, u8); 15] = [

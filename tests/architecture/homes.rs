@@ -2,8 +2,8 @@
 //!
 //! A home is the beginning of a path below `src/`; an empty one is everywhere.
 
-use super::dependencies::direct_dependencies;
-use super::source::{Complaint, Source, all, assert_none};
+use crate::architecture::dependencies::direct_dependencies;
+use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// Everywhere but in the core.
 const SHELL: &[&str] =

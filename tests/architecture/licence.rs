@@ -1,6 +1,6 @@
 //! Licences: which of them may be linked into the binary, and how their expressions are read.
 
-use super::dependencies::packages;
+use crate::architecture::dependencies::packages;
 
 /// Licences that ask for no more than a notice, or for changes to their own files.
 const ALLOWED: [&str; 15] = [

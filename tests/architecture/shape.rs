@@ -2,7 +2,7 @@
 //!
 //! The length of functions is clippy's to check.
 
-use super::source::{Complaint, Source, all, assert_none};
+use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// How many lines a file may have besides its tests.
 const LINES_MAX: usize = 400;

@@ -10,38 +10,38 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// One file below `src/`.
 #[derive(Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// Its path below `src/`, such as `core/lease.rs`.
-    pub file: String,
-    pub text: String,
+    pub(crate) file: String,
+    pub(crate) text: String,
     /// Whether all of it is compiled for tests only.
-    pub test: bool,
-    pub tokens: Vec<Token>,
+    pub(crate) test: bool,
+    pub(crate) tokens: Vec<Token>,
 }
 
 /// One token, with groups taken apart into their brackets and what is between them.
 #[derive(Debug, Clone)]
-pub struct Token {
-    pub text: String,
-    pub line: usize,
+pub(crate) struct Token {
+    pub(crate) text: String,
+    pub(crate) line: usize,
     /// Whether it is part of an item that is compiled for tests only.
-    pub test: bool,
+    pub(crate) test: bool,
 }
 
 /// A path with all its segments, as in `use` trees taken apart; a glob ends in `*`.
 #[derive(Debug)]
-pub struct Named {
-    pub segments: Vec<String>,
-    pub line: usize,
-    pub test: bool,
+pub(crate) struct Named {
+    pub(crate) segments: Vec<String>,
+    pub(crate) line: usize,
+    pub(crate) test: bool,
 }
 
 /// What breaks a rule, and where.
 #[derive(Debug)]
-pub struct Complaint {
-    pub file: String,
-    pub line: usize,
-    pub problem: String,
+pub(crate) struct Complaint {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) problem: String,
 }
 
 impl fmt::Display for Complaint {
@@ -51,13 +51,13 @@ impl fmt::Display for Complaint {
 }
 
 /// Fails with every complaint, one a line.
-pub fn assert_none(complaints: &[Complaint]) {
+pub(crate) fn assert_none(complaints: &[Complaint]) {
     let list: Vec<String> = complaints.iter().map(Complaint::to_string).collect();
     assert!(list.is_empty(), "\n{}\n", list.join("\n"));
 }
 
 /// Every file below `src/`, with those marked that are compiled for tests only.
-pub fn all() -> Vec<Source> {
+pub(crate) fn all() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut sources = Vec::new();
     collect(&root, &root, &mut sources);
@@ -92,7 +92,7 @@ fn mark_tests(sources: &mut [Source]) {
 
 impl Source {
     /// Reads a file's text.
-    pub fn parse(file: &str, text: &str) -> Self {
+    pub(crate) fn parse(file: &str, text: &str) -> Self {
         let stream: TokenStream =
             text.parse().unwrap_or_else(|error| panic!("src/{file}: not Rust: {error}"));
         let mut tokens = Vec::new();
@@ -101,18 +101,18 @@ impl Source {
     }
 
     /// The module at the top that the file belongs to.
-    pub fn top(&self) -> &str {
+    pub(crate) fn top(&self) -> &str {
         let first = self.file.split('/').next().unwrap_or_default();
         first.strip_suffix(".rs").unwrap_or(first)
     }
 
     /// A complaint about this file.
-    pub fn complaint(&self, line: usize, problem: impl Into<String>) -> Complaint {
+    pub(crate) fn complaint(&self, line: usize, problem: impl Into<String>) -> Complaint {
         Complaint { file: self.file.clone(), line, problem: problem.into() }
     }
 
     /// Every path that the file names, also by parts of a `use` tree.
-    pub fn names(&self) -> Vec<Named> {
+    pub(crate) fn names(&self) -> Vec<Named> {
         let mut names = Vec::new();
         let mut at = 0;
         while at < self.tokens.len() {

@@ -73,6 +73,7 @@ async def text_is_typed_and_read(ada, session, checks) -> None:
         session=session,
         text="echo sum=$((6*7))",
         enter=True,
+        paste="never",
         wait_ms=20_000,
         until={"pattern": "sum=42"},
     )

@@ -87,9 +87,10 @@ impl Desk {
             reason: None,
             wait_until: (!wait.is_zero()).then(|| self.clock.now() + wait),
         };
-        let granted =
-            self.session.acquire(&permit(), caller.clone(), request, None, Accepted::nothing());
-        granted.await.map(|grant| grant.lease)
+        self.session
+            .acquire(&permit(), caller.clone(), request, None, Accepted::nothing())
+            .await
+            .map(|grant| grant.lease)
     }
 
     async fn write(
@@ -291,7 +292,8 @@ async fn those_who_wait_are_served_in_order_and_within_the_time_to_live() {
 async fn a_cancelled_waiter_leaves_the_line() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
-    let waiting = desk.acquire_within(&agent(2), Duration::from_secs(60));
+    let impatient = agent(2);
+    let waiting = desk.acquire_within(&impatient, Duration::from_secs(60));
     let given_up = tokio::time::timeout(Duration::from_millis(10), waiting).await;
     assert!(given_up.is_err());
     let start = desk.clock.now();
@@ -414,8 +416,10 @@ async fn an_ended_session_stays_readable_and_takes_no_more_input() {
     let refused = desk.write(typing(&agent(1), "x")).await.expect_err("ended");
     assert!(matches!(refused, SessionError::Exited(Exit::Code(3))), "{refused:?}");
     let released = ReleaseRequest::default();
-    let gone = desk.session.release(&permit(), agent(1), released, None, Accepted::nothing());
-    gone.await.expect("no error for its former holder");
+    desk.session
+        .release(&permit(), agent(1), released, None, Accepted::nothing())
+        .await
+        .expect("no error for its former holder");
     drop(frames);
     desk.task.await.expect("it is forgotten after an hour");
 }

@@ -9,11 +9,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::pty::{Winsize, grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::stat::Mode;
 use nix::sys::termios::{InputFlags, SetArg, tcgetattr, tcsetattr};
@@ -25,6 +27,15 @@ use crate::session::pty::reaper::Child;
 
 /// How many signals the kernel has.
 const SIGNALS: i32 = 64;
+
+/// How many descriptors a program may open at first; what this process may when nobody said.
+static DESCRIPTORS: OnceLock<u64> = OnceLock::new();
+
+/// Sets how many descriptors the programs of sessions may open at first, once for this process.
+pub fn give_children_descriptors(soft: u64) {
+    // Another daemon of this process said it before, and started with the same limit.
+    let _ = DESCRIPTORS.set(soft);
+}
 
 /// Says why a session's program was not started; nothing of it is left behind.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +112,10 @@ fn prepare_in_child(command: &mut Command) {
 #[allow(unsafe_code)]
 fn become_leader() -> io::Result<()> {
     nix::unistd::setsid()?;
+    if let Some(soft) = DESCRIPTORS.get() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        setrlimit(Resource::RLIMIT_NOFILE, (*soft).min(hard), hard)?;
+    }
     let default = [0u64; 4];
     // SAFETY: the calls take numbers, null where it is allowed, and a kernel `sigaction` of zeros,
     // which means the default disposition and is no longer than `default`. Signals that have no

@@ -48,7 +48,11 @@ pub struct KeyItem {
 
 /// Keys, as one string of names or as a list.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "must be a string of key names, or a list of objects with `name` or `char` and \
+                 `modifiers` of ctrl, alt, shift"
+)]
 pub enum Keys {
     Names(String),
     List(Vec<KeyItem>),
