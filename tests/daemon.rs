@@ -3,13 +3,10 @@
 //! Nothing of the daemon is replaced and nothing inside it is looked at; every test has one of its
 //! own.
 
-#[path = "daemon/harness.rs"]
-mod harness;
-#[path = "daemon/leases.rs"]
-mod leases;
-#[path = "daemon/limits.rs"]
-mod limits;
-#[path = "daemon/order.rs"]
-mod order;
-#[path = "daemon/write_switch.rs"]
-mod write_switch;
+mod daemon {
+    mod harness;
+    mod leases;
+    mod limits;
+    mod order;
+    mod write_switch;
+}

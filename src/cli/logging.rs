@@ -48,7 +48,7 @@ fn directives(wanted: Option<&str>, verbosity: u8) -> String {
     if wanted.contains(PROTOCOL_CRATE) {
         return wanted.to_owned();
     }
-    format!("{wanted},{PROTOCOL_CRATE}=warn")
+    format!("{wanted},{PROTOCOL_CRATE}=error")
 }
 
 #[cfg(test)]
@@ -57,14 +57,14 @@ mod tests {
 
     #[test]
     fn each_v_tells_more_and_the_protocol_stays_quiet() {
-        assert_eq!(directives(None, 0), "info,rmcp=warn");
-        assert_eq!(directives(None, 1), "debug,rmcp=warn");
-        assert_eq!(directives(Some(""), 5), "trace,rmcp=warn");
+        assert_eq!(directives(None, 0), "info,rmcp=error");
+        assert_eq!(directives(None, 1), "debug,rmcp=error");
+        assert_eq!(directives(Some(""), 5), "trace,rmcp=error");
     }
 
     #[test]
     fn the_variable_wins_and_may_name_the_protocol() {
-        assert_eq!(directives(Some("termgate=trace"), 1), "termgate=trace,rmcp=warn");
+        assert_eq!(directives(Some("termgate=trace"), 1), "termgate=trace,rmcp=error");
         assert_eq!(directives(Some("info,rmcp=debug"), 0), "info,rmcp=debug");
     }
 }

@@ -14,10 +14,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::config::paths::RuntimePaths;
+use crate::mcp::long::STOP_METHOD;
 use crate::transport::client::ClientError;
 
-/// The request that ends a daemon.
-const STOP_METHOD: &str = "termgate/stop";
 /// How long a daemon may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// How often is looked whether it has.

@@ -16,6 +16,9 @@ pub const OBSERVE_METHOD: &str = "termgate/observe";
 /// The request that carries a person's terminal.
 pub const ATTACH_METHOD: &str = "termgate/attach";
 
+/// The request that ends the daemon, on the operators' door alone.
+pub const STOP_METHOD: &str = "termgate/stop";
+
 /// Tools that wait whatever their arguments say.
 const WAITING_TOOLS: [&str; 3] = ["wait_for", "run", "run_workflow"];
 
@@ -61,9 +64,14 @@ impl Span {
     }
 }
 
+/// Whether a tool waits whatever its arguments say.
+pub fn always_waits(tool: &str) -> bool {
+    WAITING_TOOLS.contains(&tool)
+}
+
 fn waits(call: &CallToolRequestParams) -> bool {
     let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
-    WAITING_TOOLS.contains(&call.name.as_ref())
+    always_waits(&call.name)
         || call.name.contains(MOUNT_SEPARATOR)
         || given("wait_ms").is_some_and(|wait| wait.as_f64() != Some(0.0) && !wait.is_null())
         || given("until").is_some_and(|until| !until.is_null())

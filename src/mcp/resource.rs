@@ -2,10 +2,13 @@
 //!
 //! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
+use crate::core::frame::line::Line;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::Standing;
 use crate::session::handle::Session;
@@ -222,16 +225,8 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     let size = frame.size.value;
     let view = View { top: query.top, rows: query.rows, ..View::default() };
     let delta = frame.delta_since(query.since.map(Watermark), &view, None);
-    let lines: Vec<LineWire> = delta
-        .updates
-        .iter()
-        .filter_map(|update| match update {
-            crate::core::frame::delta::Update::Row { row, line } => {
-                Some(LineWire::of(*row, line, query.format))
-            }
-            _ => None,
-        })
-        .collect();
+    let wire = |(row, line): (_, &Arc<Line>)| LineWire::of(row, line, query.format);
+    let lines: Vec<LineWire> = delta.rows().map(wire).collect();
     let top = query.top.min(size.rows);
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
     let mut grid = json!({

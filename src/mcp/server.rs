@@ -2,44 +2,41 @@
 //!
 //! Each is a few lines: who asks, what the gateway says, the protocol's shape for it.
 
+mod calling;
+mod observing;
+
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    CompletionInfo, ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation,
-    JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Reference, Resource as ListedResource, ResourceContents, ResourceTemplate, ServerCapabilities,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    CustomRequest, CustomResult, ErrorCode, Implementation, JsonObject,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
+    Resource as ListedResource, ResourceContents, ResourceTemplate, ServerCapabilities,
     ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use serde_json::json;
 
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
-use crate::gateway::{Gateway, Request};
+use crate::gateway::Gateway;
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::DeltaCache;
-use crate::mcp::envelope::{Envelope, KEY};
 use crate::mcp::error::WireError;
 use crate::mcp::holders::Holders;
 use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
-use crate::mcp::long::OBSERVE_METHOD;
+use crate::mcp::long::{OBSERVE_METHOD, STOP_METHOD};
 use crate::mcp::news::Wire;
-use crate::mcp::observe::{EXTENSION, Observation, Parameters};
+use crate::mcp::observe::EXTENSION;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{LISTS, Resource, TEMPLATES, seen, uri_of};
 use crate::mcp::turn::TurnSlot;
-use crate::session::command::Accepted;
-use crate::surface::call::{Progress, Touched};
+use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer};
 
-/// The request that ends the daemon, on the operators' door alone.
-const STOP_METHOD: &str = "termgate/stop";
 /// How much room a reading tool's answer is given in the outbox before it is made, in bytes.
 const READ_ROOM: usize = 32 * 1024;
 
@@ -104,125 +101,6 @@ impl Server {
 
     fn is_modern(context: &RequestContext<RoleServer>) -> bool {
         context.meta.protocol_version().is_some()
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-        standing: Standing,
-    ) -> Result<Option<Result<Answer, SurfaceError>>, ErrorData> {
-        let Some(entry) = self.shared.gateway.entry(&request.name, &standing) else {
-            let message = format!("no tool is named `{}`", request.name);
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = &turn {
-            turn.wait().await;
-        }
-        let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
-        let reads = entry.access == Access::Read;
-        let (progress, telling) = self.progress(context);
-        let request = Request {
-            standing,
-            arguments: request.arguments.unwrap_or_default(),
-            accepted,
-            progress,
-            touched: Arc::clone(&self.touched),
-        };
-        let call = async {
-            let answer = self.shared.gateway.call(entry, request).await;
-            if reads {
-                let room = self.connection.outbox.room(READ_ROOM).await;
-                self.connection.outbox.attach(&context.id, room);
-            }
-            answer
-        };
-        tokio::select! {
-            biased;
-            () = context.ct.cancelled() => Ok(None),
-            () = self.connection.gone.cancelled() => Ok(None),
-            answer = call => Ok(Some(answer)),
-            never = telling => match never {},
-        }
-    }
-
-    /// Where a call tells its progress, and what carries it to the client.
-    fn progress(
-        &self,
-        context: &RequestContext<RoleServer>,
-    ) -> (Option<mpsc::Sender<Progress>>, impl Future<Output = std::convert::Infallible>) {
-        let token = context.meta.get_progress_token();
-        let (sender, mut receiver) = mpsc::channel::<Progress>(1);
-        let peer = context.peer.clone();
-        let wanted = token.is_some();
-        let telling = async move {
-            while let (Some(token), Some(told)) = (token.clone(), receiver.recv().await) {
-                let mut params =
-                    rmcp::model::ProgressNotificationParam::new(token, told.elapsed_ms as f64);
-                params.total = Some(told.total_ms as f64);
-                params.message = Some(told.message);
-                if peer.notify_progress(params).await.is_err() {
-                    break;
-                }
-            }
-            std::future::pending().await
-        };
-        (wanted.then_some(sender), telling)
-    }
-
-    fn envelope(&self, started: crate::core::moment::Moment, version: Option<String>) -> Envelope {
-        let clock = self.shared.gateway.daemon().sessions.clock();
-        let since_epoch = clock.wall_time().duration_since(std::time::UNIX_EPOCH);
-        Envelope {
-            ok: true,
-            elapsed_ms: clock.now().since(started).as_millis() as u64,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            now: since_epoch.unwrap_or_default().as_millis() as u64,
-            mcp_version: version,
-            ..Envelope::default()
-        }
-    }
-
-    async fn observe(
-        &self,
-        params: Option<Value>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        let invalid = |message: String| ErrorData::invalid_params(message, None);
-        let params = params.unwrap_or_else(|| json!({}));
-        let parameters: Parameters =
-            serde_json::from_value(params).map_err(|error| invalid(error.to_string()))?;
-        let pause = parameters.pause().map_err(invalid)?;
-        let standing = self.standing(&context);
-        let daemon = self.shared.gateway.daemon();
-        let given = parameters.session.as_deref();
-        let session = crate::surface::call::find_session(&daemon.sessions, &standing, given)
-            .map_err(|error| protocol_error(&error))?;
-        let _place = self
-            .shared
-            .subscriptions
-            .enter()
-            .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
-        // Nobody waits for an observation to take effect.
-        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
-        let observation = Observation {
-            session,
-            connection: Arc::clone(&self.connection),
-            request: context.id.clone(),
-            lane: self.lane(&context.extensions),
-            tagged: Self::is_modern(&context),
-            view: parameters.view(),
-            since: parameters.since.map(crate::core::ids::Watermark),
-            pause,
-        };
-        let clock = daemon.sessions.clock();
-        tokio::select! {
-            biased;
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
-            () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
-            ended = observation.run(&self.shared.deltas, clock) => Ok(ended),
-        }
     }
 }
 
@@ -308,31 +186,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let started = self.shared.gateway.daemon().now();
-        let standing = self.standing(&context);
-        let version = context.protocol_version().map(|version| version.to_string());
-        let Some(answer) = self.call(request, &context, standing).await? else {
-            return Err(ErrorData::internal_error("the call was given up", None));
-        };
-        let mut envelope = self.envelope(started, version);
-        let mut result = match answer {
-            Ok(Answer { result, text }) => {
-                let mut complete = CallToolResult::success(vec![ContentBlock::text(text)]);
-                complete.structured_content = Some(result);
-                complete
-            }
-            Err(error) => {
-                let error = WireError::from(&error);
-                error.note_in(&mut envelope);
-                error.into_result()
-            }
-        };
-        let mut meta = MetaObject::new();
-        if let Ok(envelope) = serde_json::to_value(envelope) {
-            meta.insert(KEY.to_owned(), envelope);
-        }
-        result.meta = Some(meta);
-        Ok(result.into())
+        self.answer_call(request, context).await
     }
 
     async fn list_resources(

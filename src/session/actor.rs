@@ -108,7 +108,7 @@ impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its empty screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, rules, clock, pty, input, outlets } = setup;
-        let mut screen = Screen::new(rules.size, rules.screen.clone(), Origin::default());
+        let mut screen = Screen::new(rules.size, rules.screen, Origin::default());
         let view = Arc::new(input.lease().view());
         let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
         let (frames, receiver) = watch::channel(first);
@@ -241,7 +241,7 @@ impl<P: Pty> Actor<P> {
             let frame = self.frames.borrow().clone();
             let origin = Origin { watermark: frame.watermark, row: frame.end_row() };
             let size = frame.size.value;
-            self.screen = Screen::new(size, self.rules.screen.clone(), origin);
+            self.screen = Screen::new(size, self.rules.screen, origin);
         }
         let answers = self.screen.take_answers();
         if !answers.is_empty() {

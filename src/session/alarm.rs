@@ -10,10 +10,12 @@ use std::pin::Pin;
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
 
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The alarm.
 pub struct Alarm {
     clock: Clock,
-    armed: Option<(Moment, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    armed: Option<(Moment, Sleep)>,
 }
 
 impl fmt::Debug for Alarm {

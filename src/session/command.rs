@@ -73,7 +73,7 @@ pub struct WriteOrder {
     pub key: Option<IdempotencyKey>,
     /// Check everything, send nothing.
     pub dry_run: bool,
-    /// Keep the lease from expiring until the answer's [`Holding`] is dropped.
+    /// Keep the lease from expiring until what comes with the answer is dropped.
     pub keep_alive: bool,
 }
 

@@ -213,12 +213,7 @@ impl Registry {
 
     pub(in crate::session) fn rules(&self, size: Size) -> Rules {
         let Settings { screen, frame_interval, keep_ended, .. } = &self.0.settings;
-        Rules {
-            size,
-            screen: screen.clone(),
-            frame_interval: *frame_interval,
-            keep_ended: *keep_ended,
-        }
+        Rules { size, screen: *screen, frame_interval: *frame_interval, keep_ended: *keep_ended }
     }
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {

@@ -73,8 +73,8 @@ fn trimmed_object(mut object: JsonObject) -> JsonObject {
     for (key, value) in object {
         let redundant = match key.as_str() {
             "title" | "format" => value.is_string(),
-            "minimum" => value == Value::from(0),
-            "maximum" => value == Value::from(u16::MAX) || value == Value::from(u8::MAX),
+            "minimum" => value == 0,
+            "maximum" => value == u16::MAX || value == u8::MAX,
             "default" => value.is_null(),
             _ => false,
         };

@@ -98,34 +98,10 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     become_subreaper()?;
 
-    let clock = Clock::boot()?;
-    let sessions = session_settings(&config, environment, default_cwd);
-    let (registry, listening) = Registry::new(sessions, clock.clone());
-    let mut switches = Switches::default();
-    if config.allow_write {
-        switches.set(Scope::Everything, WriteWindow::Open);
-    }
-    let daemon = Arc::new(Daemon {
-        sessions: registry.clone(),
-        switchboard: Switchboard::new(switches),
-        lease_auto: config.lease.auto,
-    });
-    let stop = CancellationToken::new();
-    let shared = Arc::new(Shared {
-        gateway: Gateway::new(Arc::clone(&daemon)),
-        deltas: DeltaCache::default(),
-        subscriptions: SubscriptionQuota::new(config.subscriptions_max),
-        holders: Holders::default(),
-        stop: stop.clone(),
-    });
-    let doors = Doors {
-        shared: Arc::clone(&shared),
-        limits: Limits::default(),
-        quota: Arc::new(ConnectionQuota::new(own_uid())),
-        numbers: Arc::new(AtomicU64::new(1)),
-        tasks: TaskTracker::new(),
-        closing: CancellationToken::new(),
-    };
+    let Assembly { registry, daemon, doors, listening } =
+        Assembly::new(&config, environment, default_cwd)?;
+    let shared = Arc::clone(&doors.shared);
+    let stop = shared.stop.clone();
     let gateway = Listener::bind(paths.gateway(), &lock)?;
     let operator = Listener::bind(&paths.operator(), &lock)?.always_open();
     let banner = Banner {
@@ -142,14 +118,21 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let Listening { facts, announcements } = listening;
     tasks.spawn(open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock)));
     tasks.spawn(tell_holders(facts, Arc::clone(&shared)));
-    tasks.spawn(close_switches(Arc::clone(&daemon), clock));
+    tasks.spawn(close_switches(daemon));
     tasks.spawn(async {
         if let Err(error) = reap_orphans().await {
             tracing::warn!(%error, "orphans are not reaped");
         }
     });
+    // Heard from before anybody is told that we are ready.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     ready(&banner);
-    until_stopped(&stop).await?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = stop.cancelled() => {}
+    }
 
     tracing::info!("stopping");
     registry.shut_down().await;
@@ -160,6 +143,51 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     tasks.shutdown().await;
     drop(lock);
     Ok(())
+}
+
+/// The parts of a daemon, before anybody can come in.
+struct Assembly {
+    registry: Registry,
+    daemon: Arc<Daemon>,
+    doors: Doors,
+    listening: Listening,
+}
+
+impl Assembly {
+    fn new(
+        config: &Config,
+        environment: BTreeMap<OsString, OsString>,
+        default_cwd: PathBuf,
+    ) -> io::Result<Self> {
+        let clock = Clock::boot()?;
+        let sessions = session_settings(config, environment, default_cwd);
+        let (registry, listening) = Registry::new(sessions, clock);
+        let mut switches = Switches::default();
+        if config.allow_write {
+            switches.set(Scope::Everything, WriteWindow::Open);
+        }
+        let daemon = Arc::new(Daemon {
+            sessions: registry.clone(),
+            switchboard: Switchboard::new(switches),
+            lease_auto: config.lease.auto,
+        });
+        let shared = Arc::new(Shared {
+            gateway: Gateway::new(Arc::clone(&daemon)),
+            deltas: DeltaCache::default(),
+            subscriptions: SubscriptionQuota::new(config.subscriptions_max),
+            holders: Holders::default(),
+            stop: CancellationToken::new(),
+        });
+        let doors = Doors {
+            shared,
+            limits: Limits::default(),
+            quota: Arc::new(ConnectionQuota::new(own_uid())),
+            numbers: Arc::new(AtomicU64::new(1)),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        };
+        Ok(Self { registry, daemon, doors, listening })
+    }
 }
 
 fn session_settings(
@@ -186,17 +214,6 @@ fn session_settings(
         environment,
         default_cwd,
     }
-}
-
-async fn until_stopped(stop: &CancellationToken) -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = stop.cancelled() => {}
-    }
-    Ok(())
 }
 
 /// Opens the two doors of every session that is created.
@@ -255,7 +272,8 @@ async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
 }
 
 /// Closes the write switches whose time has come, also when the times change meanwhile.
-async fn close_switches(daemon: Arc<Daemon>, clock: Clock) {
+async fn close_switches(daemon: Arc<Daemon>) {
+    let clock = daemon.sessions.clock();
     let mut changes = daemon.switchboard.changes();
     loop {
         let deadline = daemon.switchboard.deadline();

@@ -24,7 +24,7 @@ const SAFETY: Duration = Duration::from_secs(30);
 
 /// How a client says which protocol it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
+pub(crate) enum Era {
     /// Once, with `initialize`.
     Legacy,
     /// With every request.
@@ -32,35 +32,35 @@ pub enum Era {
 }
 
 impl Era {
-    pub const BOTH: [Self; 2] = [Self::Legacy, Self::Modern];
+    pub(crate) const BOTH: [Self; 2] = [Self::Legacy, Self::Modern];
 }
 
 /// Waits for what must happen, but not for ever.
-pub async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
+pub(crate) async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
     timeout(SAFETY, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
 /// A running daemon with directories of its own.
 #[derive(Debug)]
-pub struct TestDaemon {
-    pub paths: RuntimePaths,
+pub(crate) struct TestDaemon {
+    pub(crate) paths: RuntimePaths,
     directory: TempDir,
     serving: JoinHandle<Result<(), DaemonError>>,
 }
 
 impl TestDaemon {
     /// A daemon that allows writing.
-    pub async fn writable() -> Self {
+    pub(crate) async fn writable() -> Self {
         Self::configured(|config| config.allow_write = true).await
     }
 
     /// A daemon as it is when nobody configured anything.
-    pub async fn read_only() -> Self {
+    pub(crate) async fn read_only() -> Self {
         Self::configured(|_| {}).await
     }
 
     /// A daemon with changes to the built-in configuration.
-    pub async fn configured(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn configured(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::load(None).unwrap();
         change(&mut config);
         let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
@@ -84,32 +84,32 @@ impl TestDaemon {
     }
 
     /// A path for a file of the test's own.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// A client at the door of all sessions.
-    pub async fn client(&self, era: Era) -> Wire {
+    pub(crate) async fn client(&self, era: Era) -> Wire {
         Wire::connect(self.paths.gateway(), era).await
     }
 
     /// A client at the operators' door.
-    pub async fn operator(&self) -> Wire {
+    pub(crate) async fn operator(&self) -> Wire {
         Wire::connect(&self.paths.operator(), Era::Legacy).await
     }
 
     /// A client at the door of one session.
-    pub async fn at_session(&self, session: &str, era: Era) -> Wire {
+    pub(crate) async fn at_session(&self, session: &str, era: Era) -> Wire {
         Wire::connect(&self.paths.session(session.parse().unwrap()), era).await
     }
 
     /// A client at the door of one session that never writes.
-    pub async fn at_read_only(&self, session: &str, era: Era) -> Wire {
+    pub(crate) async fn at_read_only(&self, session: &str, era: Era) -> Wire {
         Wire::connect(&self.paths.session_read_only(session.parse().unwrap()), era).await
     }
 
     /// Stops the daemon as an operator does, and waits until it has ended.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let mut operator = self.operator().await;
         operator.send("termgate/stop", json!({})).await;
         soon("the daemon to end", self.serving).await.unwrap().unwrap();
@@ -119,21 +119,21 @@ impl TestDaemon {
 
 /// One connection of a client.
 #[derive(Debug)]
-pub struct Wire {
-    pub sender: Sender,
-    pub receiver: Receiver,
+pub(crate) struct Wire {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
 }
 
 impl Wire {
     /// Connects and greets.
-    pub async fn connect(path: &Path, era: Era) -> Self {
+    pub(crate) async fn connect(path: &Path, era: Era) -> Self {
         let mut wire = Self::silent(path, era).await;
         wire.greet().await;
         wire
     }
 
     /// Connects and says nothing.
-    pub async fn silent(path: &Path, era: Era) -> Self {
+    pub(crate) async fn silent(path: &Path, era: Era) -> Self {
         let (reader, writer) = UnixStream::connect(path).await.unwrap().into_split();
         Self {
             sender: Sender { writer, era, last_id: 0 },
@@ -142,7 +142,7 @@ impl Wire {
     }
 
     /// Says hello as its era does.
-    pub async fn greet(&mut self) {
+    pub(crate) async fn greet(&mut self) {
         match self.sender.era {
             Era::Legacy => {
                 let hello = json!({
@@ -160,51 +160,51 @@ impl Wire {
     }
 
     /// Sends a request and waits for its result, or its error of the protocol.
-    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.send(method, params).await;
         self.receiver.answer(id).await
     }
 
     /// Sends a request and gives back its id.
-    pub async fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.sender.request(method, params).await
     }
 
     /// Sends a call of a tool and gives back its id.
-    pub async fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
+    pub(crate) async fn send_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.sender.call(tool, arguments).await
     }
 
     /// Waits for the answer of a call that was sent.
-    pub async fn answer(&mut self, id: u64) -> Value {
+    pub(crate) async fn answer(&mut self, id: u64) -> Value {
         self.receiver.answer(id).await.unwrap()
     }
 
     /// Calls a tool and waits for what it answers, which may be an error of the tool.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send_call(tool, arguments).await;
         self.answer(id).await
     }
 
     /// Calls a tool that must succeed, and gives back its structured result.
-    pub async fn structured(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn structured(&mut self, tool: &str, arguments: Value) -> Value {
         structured(&self.call(tool, arguments).await)
     }
 
     /// Calls a tool that must fail, and gives back the code of its error.
-    pub async fn error_code(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn error_code(&mut self, tool: &str, arguments: Value) -> String {
         error_code(&self.call(tool, arguments).await)
     }
 
     /// The names of the tools that are listed.
-    pub async fn tools(&mut self) -> Vec<String> {
+    pub(crate) async fn tools(&mut self) -> Vec<String> {
         let listed = self.request("tools/list", json!({})).await.unwrap();
         let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
         listed["tools"].as_array().unwrap().iter().map(name).collect()
     }
 
     /// Starts a shell line in a session that nobody holds, and gives back the session's id.
-    pub async fn start(&mut self, line: &str) -> String {
+    pub(crate) async fn start(&mut self, line: &str) -> String {
         let arguments = json!({"command": "sh", "args": ["-c", line], "lease": false});
         let created = self.structured("create_session", arguments).await;
         created["session"]["id"].as_str().unwrap().to_owned()
@@ -212,7 +212,7 @@ impl Wire {
 
     /// Starts a program that writes the next `bytes` bytes it is given into `log`, unchanged, and
     /// then ends.
-    pub async fn start_recorder(&mut self, log: &Path, bytes: usize) -> String {
+    pub(crate) async fn start_recorder(&mut self, log: &Path, bytes: usize) -> String {
         let log = log.display();
         let line = format!("stty raw -echo; printf recording; exec head -c {bytes} > {log}");
         let session = self.start(&line).await;
@@ -221,39 +221,39 @@ impl Wire {
     }
 
     /// Waits until the program of a session has ended.
-    pub async fn wait_for_exit(&mut self, session: &str) {
+    pub(crate) async fn wait_for_exit(&mut self, session: &str) {
         let waited = self.wait_for(json!({"session": session, "exit": true})).await;
         assert_eq!(waited["outcome"], "exited");
     }
 
     /// Waits for what happens in a session; it must happen.
-    pub async fn wait_for(&mut self, arguments: Value) -> Value {
+    pub(crate) async fn wait_for(&mut self, arguments: Value) -> Value {
         let waited = self.structured("wait_for", arguments.clone()).await;
         assert_ne!(waited["outcome"], "timeout", "waited in vain for {arguments}: {waited}");
         waited
     }
 
     /// Takes the lease of a session, waiting for it if need be, and gives back the grant.
-    pub async fn acquire(&mut self, session: &str) -> Value {
+    pub(crate) async fn acquire(&mut self, session: &str) -> Value {
         self.structured("acquire_lease", json!({"session": session, "wait_ms": 30_000})).await
     }
 }
 
 /// What a call that succeeded says to programs.
-pub fn structured(result: &Value) -> Value {
+pub(crate) fn structured(result: &Value) -> Value {
     assert_ne!(result["isError"], true, "the call failed: {result}");
     result["structuredContent"].clone()
 }
 
 /// The code of a call that failed.
-pub fn error_code(result: &Value) -> String {
+pub(crate) fn error_code(result: &Value) -> String {
     assert_eq!(result["isError"], true, "the call did not fail: {result}");
     result["structuredContent"]["error_code"].as_str().unwrap().to_owned()
 }
 
 /// The writing half of a client.
 #[derive(Debug)]
-pub struct Sender {
+pub(crate) struct Sender {
     writer: OwnedWriteHalf,
     era: Era,
     last_id: u64,
@@ -261,12 +261,12 @@ pub struct Sender {
 
 impl Sender {
     /// Sends bytes as they are.
-    pub async fn raw(&mut self, bytes: &[u8]) {
+    pub(crate) async fn raw(&mut self, bytes: &[u8]) {
         soon("the daemon to read", self.writer.write_all(bytes)).await.unwrap();
     }
 
     /// Sends as much as the socket takes at once, and says how much that was.
-    pub fn raw_now(&self, bytes: &[u8]) -> usize {
+    pub(crate) fn raw_now(&self, bytes: &[u8]) -> usize {
         match self.writer.try_write(bytes) {
             Ok(taken) => taken,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
@@ -275,7 +275,7 @@ impl Sender {
     }
 
     /// The line of a request as this client's era writes it, under a new id.
-    pub fn line(&mut self, method: &str, mut params: Value) -> (u64, String) {
+    pub(crate) fn line(&mut self, method: &str, mut params: Value) -> (u64, String) {
         self.last_id += 1;
         if self.era == Era::Modern {
             let meta = &mut params["_meta"];
@@ -289,39 +289,39 @@ impl Sender {
     }
 
     /// Sends a request and gives back its id.
-    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> u64 {
         let (id, line) = self.line(method, params);
         self.raw(line.as_bytes()).await;
         id
     }
 
     /// Sends a call of a tool and gives back its id.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> u64 {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
     /// Sends a notification.
-    pub async fn notify(&mut self, method: &str, params: Value) {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
         self.raw(format!("{notification}\n").as_bytes()).await;
     }
 
     /// Cancels a request.
-    pub async fn cancel(&mut self, id: u64) {
+    pub(crate) async fn cancel(&mut self, id: u64) {
         self.notify("notifications/cancelled", json!({"requestId": id})).await;
     }
 }
 
 /// The reading half of a client. What is read while something else is waited for is kept.
 #[derive(Debug)]
-pub struct Receiver {
+pub(crate) struct Receiver {
     reader: BufReader<OwnedReadHalf>,
     kept: VecDeque<Value>,
 }
 
 impl Receiver {
     /// The next message, whatever it is.
-    pub async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         match self.kept.pop_front() {
             Some(message) => message,
             None => self.read().await.expect("the daemon hung up"),
@@ -329,7 +329,7 @@ impl Receiver {
     }
 
     /// Waits for the result of a request, or its error of the protocol.
-    pub async fn answer(&mut self, id: u64) -> Result<Value, Value> {
+    pub(crate) async fn answer(&mut self, id: u64) -> Result<Value, Value> {
         let mut answer =
             self.first(|message| message["id"] == id && message["method"].is_null()).await;
         match answer.get_mut("result") {
@@ -339,12 +339,12 @@ impl Receiver {
     }
 
     /// Waits for a notification and gives back its parameters.
-    pub async fn notification(&mut self, method: &str) -> Value {
+    pub(crate) async fn notification(&mut self, method: &str) -> Value {
         self.first(|message| message["method"] == method).await["params"].take()
     }
 
     /// Waits for the first message of a kind that was not taken yet.
-    pub async fn first(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn first(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(index) = self.kept.iter().position(&wanted) {
             return self.kept.remove(index).unwrap();
         }
@@ -358,12 +358,12 @@ impl Receiver {
     }
 
     /// The messages that were read and not taken.
-    pub fn kept(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Value> {
         self.kept.iter()
     }
 
     /// Waits until the daemon has hung up.
-    pub async fn hears_the_end(&mut self) {
+    pub(crate) async fn hears_the_end(&mut self) {
         while self.read().await.is_some() {}
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::harness::{Era, TestDaemon, error_code, structured};
+use crate::daemon::harness::{Era, TestDaemon, error_code, structured};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_reaches_the_program_as_it_was_sent() {

@@ -62,6 +62,22 @@ pub struct Delta {
     pub updates: Vec<Update>,
 }
 
+impl Delta {
+    /// The rows that changed.
+    pub fn rows(&self) -> impl Iterator<Item = (RowNumber, &Arc<Line>)> {
+        self.updates.iter().filter_map(|update| match update {
+            Update::Row { row, line } => Some((*row, line)),
+            Update::Cursor(_)
+            | Update::Size(_)
+            | Update::Title(_)
+            | Update::Mode(_)
+            | Update::Lease(_)
+            | Update::Exit(_)
+            | Update::Bell(_) => None,
+        })
+    }
+}
+
 impl Frame {
     /// What changed after `since`, for a reader of `view`; without `since`, or with one that is
     /// too old or unknown, the whole frame.

@@ -143,8 +143,15 @@ impl Guard {
         let bytes = *rest;
         let mut at = 0;
         while at < bytes.len() && self.due.is_none() {
-            if self.state == State::Ground {
-                at += find_escape(&bytes[at..]);
+            match self.state {
+                State::Ground => at += find_escape(&bytes[at..]),
+                State::Csi => at += self.read_parameters(&bytes[at..]),
+                State::Escape
+                | State::EscapeIntermediate
+                | State::Introducer
+                | State::Osc
+                | State::Dcs
+                | State::Skipped => {}
             }
             let Some(byte) = bytes.get(at) else { break };
             self.state = self.after(*byte);
@@ -175,19 +182,22 @@ impl Guard {
             (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Introducer,
             (State::Escape, 0x20..=0x2f) => State::EscapeIntermediate,
             (State::Escape | State::EscapeIntermediate, 0x30..=0x7e) => State::Ground,
-            (State::Csi, 0x20..=0x3f) => {
-                self.overflowed |= self.csi.len() == CSI_BYTES_MAX;
-                if !self.overflowed {
-                    self.csi.push(byte);
-                }
-                State::Csi
-            }
             (State::Csi, 0x40..=0x7e) => {
                 self.due = self.after_sequence(byte);
                 State::Ground
             }
             (state, _) => state,
         }
+    }
+
+    /// Keeps what it can of the parameters and intermediates that come next; says how many.
+    fn read_parameters(&mut self, bytes: &[u8]) -> usize {
+        let length = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte));
+        let length = length.unwrap_or(bytes.len());
+        let kept = length.min(CSI_BYTES_MAX - self.csi.len());
+        self.overflowed |= kept < length;
+        self.csi.extend_from_slice(&bytes[..kept]);
+        length
     }
 
     /// What follows a control sequence with this final byte. Bytes stand in for the final byte.

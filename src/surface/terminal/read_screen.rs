@@ -1,10 +1,12 @@
 //! `read_screen`: what is on the screen now, or what changed since a watermark.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::Frame;
-use crate::core::frame::delta::{Update, View};
+use crate::core::frame::delta::View;
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::surface::argument::within;
@@ -138,17 +140,8 @@ impl Screen {
     ) -> String {
         let delta = frame.delta_since(Some(since), view, None);
         self.reset = delta.reset;
-        let rows = delta.updates.iter().filter_map(|update| match update {
-            Update::Row { row, line } => Some(LineWire::of(*row, line, format)),
-            Update::Cursor(_)
-            | Update::Size(_)
-            | Update::Title(_)
-            | Update::Mode(_)
-            | Update::Lease(_)
-            | Update::Exit(_)
-            | Update::Bell(_) => None,
-        });
-        let lines: Vec<LineWire> = rows.collect();
+        let wire = |(row, line): (_, &Arc<Line>)| LineWire::of(row, line, format);
+        let lines: Vec<LineWire> = delta.rows().map(wire).collect();
         let text = changed_text(&lines);
         self.lines = Some(lines);
         text

@@ -1,0 +1,238 @@
+//! How long an agent's most common step takes: sending a few characters, then reading the screen.
+//!
+//! Two calls of termgate beside two commands of one lasting tmux control client, and beside two
+//! tmux processes. The program in the terminal is the same: raw input that the terminal echoes,
+//! 80 columns by 24 rows. Each repetition sends other characters, so that it can tell whether what
+//! it read shows them already.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its results")]
+
+mod support {
+    pub mod agent;
+    pub mod child;
+    pub mod daemon;
+    pub mod placement;
+    pub mod rounds;
+    pub mod samples;
+    pub mod table;
+    pub mod tmux;
+}
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use crate::support::agent::{Agent, contains, number};
+use crate::support::daemon::Daemon;
+use crate::support::placement::Placement;
+use crate::support::rounds::{Contender, Effect, measure};
+use crate::support::samples::now;
+use crate::support::table::{Comparison, HEAD, load, machine};
+use crate::support::tmux::{self, Control, Server};
+
+/// The program: it swallows what the terminal echoes.
+const PROGRAM: &str = r"stty raw echo; printf 'ready\r\n'; exec cat >/dev/null";
+/// How long the program, or the echo of what was sent, may take to show.
+const SHOWN_MAX: Duration = Duration::from_secs(10);
+/// Repetitions of a turn that talks over a connection.
+const CALLS: usize = 1_000;
+/// Repetitions of a turn that starts processes.
+const PROCESSES: usize = 100;
+/// Repetitions of a turn that reads until it sees what it sent.
+const UNTIL_SEEN: usize = 200;
+
+fn main() -> anyhow::Result<()> {
+    println!("{}; {}", machine(), tmux::version()?);
+    for placement in Placement::ALL {
+        placement.enter()?;
+        println!("\n{placement}\n\n{HEAD}");
+        compare(placement)?;
+        println!("\n{}", load());
+    }
+    Ok(())
+}
+
+fn compare(placement: Placement) -> anyhow::Result<()> {
+    let target = match placement {
+        Placement::OneCore => 0.5,
+        Placement::TwoCores => 0.7,
+    };
+    let daemon = Daemon::start(placement)?;
+    let server = Server::start(placement)?;
+    let mut ours = Termgate::start(&daemon)?;
+    let mut control = Persistent::start(&server)?;
+    let mut processes = Processes { server: &server, texts: Texts::new('p') };
+
+    let pairs = measure(vec![
+        Contender { name: "termgate", times: CALLS, work: Box::new(|| once(&mut ours)) },
+        Contender { name: "tmux -C", times: CALLS, work: Box::new(|| once(&mut control)) },
+        Contender { name: "two tmux", times: PROCESSES, work: Box::new(|| once(&mut processes)) },
+    ])?;
+    let [us, them, twice] = pairs.as_slice() else { unreachable!("three go in, three come out") };
+    let work = "send + read";
+    println!("{}", Comparison { work, ours: us, yardstick: them, target: Some(target) });
+    println!("{}", Comparison { work, ours: us, yardstick: twice, target: None });
+
+    let seen = measure(vec![
+        Contender { name: "termgate", times: UNTIL_SEEN, work: Box::new(|| until_seen(&mut ours)) },
+        Contender {
+            name: "tmux -C",
+            times: UNTIL_SEEN,
+            work: Box::new(|| until_seen(&mut control)),
+        },
+    ])?;
+    let [us, them] = seen.as_slice() else { unreachable!("two go in, two come out") };
+    let work = "send + read until seen";
+    println!("{}", Comparison { work, ours: us, yardstick: them, target: None });
+    Ok(())
+}
+
+/// A terminal that can be typed into and looked at.
+trait Terminal {
+    /// Sends characters that were never sent before.
+    fn send(&mut self) -> anyhow::Result<()>;
+
+    /// Looks at the screen, and whether it shows what was sent last.
+    fn read(&mut self) -> anyhow::Result<Effect>;
+}
+
+fn once(terminal: &mut impl Terminal) -> anyhow::Result<Effect> {
+    terminal.send()?;
+    terminal.read()
+}
+
+fn until_seen(terminal: &mut impl Terminal) -> anyhow::Result<Effect> {
+    terminal.send()?;
+    shown(terminal)?;
+    Ok(Effect::Seen)
+}
+
+fn shown(terminal: &mut impl Terminal) -> anyhow::Result<()> {
+    let give_up = now() + SHOWN_MAX;
+    while terminal.read()? == Effect::NotYet {
+        ensure!(now() < give_up, "what was sent is never shown");
+    }
+    Ok(())
+}
+
+/// Texts of eight columns, ten to a row, so that none is broken over two.
+#[derive(Debug)]
+struct Texts {
+    mark: char,
+    count: u32,
+    /// The last one without the blank at its end, which screens do not keep.
+    last: String,
+}
+
+impl Texts {
+    fn new(mark: char) -> Self {
+        Self { mark, count: 0, last: "ready".to_owned() }
+    }
+
+    fn next(&mut self) -> &str {
+        self.count += 1;
+        self.last = format!("{}{:06}", self.mark, self.count);
+        &self.last
+    }
+
+    fn effect(&self, screen: &[u8]) -> Effect {
+        if contains(screen, self.last.as_bytes()) { Effect::Seen } else { Effect::NotYet }
+    }
+}
+
+/// A session of termgate, with its lease.
+struct Termgate {
+    agent: Agent,
+    session: String,
+    since: u64,
+    texts: Texts,
+}
+
+impl Termgate {
+    fn start(daemon: &Daemon) -> anyhow::Result<Self> {
+        let mut agent = Agent::connect(&daemon.gateway())?;
+        let command = PROGRAM.replace('\\', "\\\\");
+        let session = "bench".to_owned();
+        agent.call(
+            "create_session",
+            format_args!(r#"{{"name":"{session}","command":"{command}","rows":24,"cols":80}}"#),
+        )?;
+        let mut started = Self { agent, session, since: 0, texts: Texts::new('k') };
+        shown(&mut started).context("the program did not start")?;
+        Ok(started)
+    }
+}
+
+impl Terminal for Termgate {
+    fn send(&mut self) -> anyhow::Result<()> {
+        let Self { agent, session, texts, .. } = self;
+        let text = texts.next();
+        agent.call("send_text", format_args!(r#"{{"session":"{session}","text":"{text} "}}"#))?;
+        Ok(())
+    }
+
+    fn read(&mut self) -> anyhow::Result<Effect> {
+        let Self { agent, session, since, texts } = self;
+        let arguments = format_args!(r#"{{"session":"{session}","since":{since}}}"#);
+        let screen = agent.call("read_screen", arguments)?;
+        *since = number(screen, "watermark")?;
+        Ok(texts.effect(screen))
+    }
+}
+
+/// A session of tmux, used by one control client that stays.
+struct Persistent {
+    control: Control,
+    texts: Texts,
+}
+
+impl Persistent {
+    fn start(server: &Server) -> anyhow::Result<Self> {
+        let control = Control::create(server, "bench", PROGRAM)?;
+        let mut started = Self { control, texts: Texts::new('c') };
+        shown(&mut started).context("the program did not start")?;
+        Ok(started)
+    }
+}
+
+impl Terminal for Persistent {
+    fn send(&mut self) -> anyhow::Result<()> {
+        let text = self.texts.next();
+        self.control.run(&format!("send-keys -l '{text} '\n"))?;
+        Ok(())
+    }
+
+    fn read(&mut self) -> anyhow::Result<Effect> {
+        Ok(self.texts.effect(self.control.run("capture-pane -p\n")?))
+    }
+}
+
+/// The same session of tmux, used by a process for each command.
+struct Processes<'a> {
+    server: &'a Server,
+    texts: Texts,
+}
+
+impl Processes<'_> {
+    fn run(&self, command: &[&str]) -> anyhow::Result<Vec<u8>> {
+        let output = self.server.client().args(command).output()?;
+        ensure!(
+            output.status.success(),
+            "tmux failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(output.stdout)
+    }
+}
+
+impl Terminal for Processes<'_> {
+    fn send(&mut self) -> anyhow::Result<()> {
+        let text = format!("{} ", self.texts.next());
+        self.run(&["send-keys", "-t", "bench", "-l", &text]).map(drop)
+    }
+
+    fn read(&mut self) -> anyhow::Result<Effect> {
+        let screen = self.run(&["capture-pane", "-t", "bench", "-p"])?;
+        Ok(self.texts.effect(&screen))
+    }
+}

@@ -1,0 +1,95 @@
+//! The plainest MCP client there is: a line out, a line in, one call at a time.
+//!
+//! It must not cost anything worth measuring: requests are text made in place, and of answers only
+//! what is asked for is looked for. The control client of the yardstick is written the same way.
+
+use std::fmt::{Arguments, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+
+/// A greeted connection to a daemon.
+#[derive(Debug)]
+pub struct Agent {
+    reader: BufReader<UnixStream>,
+    request: String,
+    answer: Vec<u8>,
+    last_id: u64,
+}
+
+impl Agent {
+    /// Connects and greets.
+    ///
+    /// # Errors
+    /// When nobody listens there, or not as an MCP server does.
+    pub fn connect(socket: &Path) -> anyhow::Result<Self> {
+        let stream = UnixStream::connect(socket).context("cannot reach the daemon")?;
+        let reader = BufReader::new(stream);
+        let mut agent = Self { reader, request: String::new(), answer: Vec::new(), last_id: 0 };
+        agent.request(
+            "initialize",
+            format_args!(
+                r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"bench","version":"0"}}}}"#
+            ),
+        )?;
+        let greeted = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+        agent.reader.get_mut().write_all(greeted)?;
+        Ok(agent)
+    }
+
+    /// Calls a tool with arguments written as JSON, and gives back the whole line of the answer.
+    ///
+    /// # Errors
+    /// When the daemon has gone, and when the answer is an error of any kind.
+    pub fn call(&mut self, tool: &str, arguments: Arguments<'_>) -> anyhow::Result<&[u8]> {
+        let params = format_args!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
+        self.request("tools/call", params)
+    }
+
+    fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&[u8]> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.request.clear();
+        writeln!(
+            self.request,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        )?;
+        self.reader.get_mut().write_all(self.request.as_bytes())?;
+        loop {
+            self.answer.clear();
+            let length = self.reader.read_until(b'\n', &mut self.answer)?;
+            ensure!(length > 0, "the daemon has gone");
+            // What comes unasked names a method.
+            if !contains(&self.answer, br#""method":"#) {
+                break;
+            }
+        }
+        if contains(&self.answer, br#""isError":true"#) || contains(&self.answer, br#""error":{"#) {
+            bail!("{method} failed: {}", String::from_utf8_lossy(&self.answer));
+        }
+        Ok(&self.answer)
+    }
+}
+
+/// Whether `bytes` have `part` in them.
+pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    find(bytes, part).is_some()
+}
+
+/// The first number called `name` in an answer.
+///
+/// # Errors
+/// When there is none.
+pub fn number(answer: &[u8], name: &str) -> anyhow::Result<u64> {
+    let quoted = format!("\"{name}\":");
+    let missing = || format!("no {name} in: {}", String::from_utf8_lossy(answer));
+    let start = find(answer, quoted.as_bytes()).with_context(missing)? + quoted.len();
+    let digits = answer[start..].iter().take_while(|byte| byte.is_ascii_digit());
+    Ok(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
+}

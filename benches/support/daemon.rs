@@ -1,0 +1,70 @@
+//! A daemon of the bench's own: the program as it is shipped, in a directory of its own.
+//!
+//! It knows nothing of calls. The real process is started, since what agents wait for includes its
+//! scheduling.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context as _, bail};
+use tempfile::TempDir;
+
+use crate::support::child::Owned;
+use crate::support::placement::Placement;
+
+/// A running daemon that lets clients write.
+#[derive(Debug)]
+pub struct Daemon {
+    // Ended first, so that the directory is empty of sockets when it is removed.
+    _process: Owned,
+    directory: TempDir,
+}
+
+impl Daemon {
+    /// Starts it with the default configuration and waits until clients can come.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub fn start(placement: Placement) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let config = directory.path().join("config.toml");
+        File::create(&config)?;
+        let mut process = placement
+            .command(env!("CARGO_BIN_EXE_termgate"))
+            .args(["serve", "--allow-write", "--config"])
+            .arg(&config)
+            .env("TERMGATE_RUNTIME_DIR", directory.path().join("run"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map(Owned)
+            .context("cannot start the daemon")?;
+        let stderr = process.0.stderr.take().context("the daemon has no standard error")?;
+        let mut said = BufReader::new(stderr);
+        wait_for_banner(&mut said)?;
+        // A daemon whose log nobody reads would stop when the pipe is full.
+        std::thread::spawn(move || io::copy(&mut said, &mut io::sink()));
+        Ok(Self { _process: process, directory })
+    }
+
+    /// The socket agents come in by.
+    pub fn gateway(&self) -> PathBuf {
+        self.directory.path().join("run/gateway.sock")
+    }
+}
+
+fn wait_for_banner(said: &mut impl BufRead) -> anyhow::Result<()> {
+    let mut all = String::new();
+    loop {
+        let start = all.len();
+        if said.read_line(&mut all)? == 0 {
+            bail!("the daemon ended at once: {all}");
+        }
+        if all[start..].contains("termgate ") && all[start..].contains(" is ready") {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Rounds: contenders that do the same work take turns, so that a busy machine is busy for all.
+//!
+//! It knows nothing of the work.
+
+use std::time::Duration;
+
+use crate::support::samples::{Samples, now};
+
+/// How often every contender has its turn.
+pub const ROUNDS: usize = 5;
+
+/// Whether the effect of a repetition showed in what it read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Seen,
+    NotYet,
+}
+
+/// One way to do the work.
+pub struct Contender<'a> {
+    pub name: &'static str,
+    /// How many repetitions make a turn.
+    pub times: usize,
+    pub work: Box<dyn FnMut() -> anyhow::Result<Effect> + 'a>,
+}
+
+impl std::fmt::Debug for Contender<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contender").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What was measured of one contender.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub name: &'static str,
+    /// The samples of all rounds.
+    pub all: Samples,
+    /// The median of each round.
+    pub medians: Vec<Duration>,
+    seen: usize,
+    done: usize,
+}
+
+impl Measured {
+    /// The share of repetitions whose effect showed, from 0 to 1.
+    pub fn seen(&self) -> f64 {
+        self.seen as f64 / self.done.max(1) as f64
+    }
+
+    /// How many times the yardstick's time this takes: the medians of each round compared, smallest
+    /// first, so that a round that met a busy machine counts for no more than any other.
+    pub fn ratios(&self, yardstick: &Self) -> Vec<f64> {
+        let rounds = self.medians.iter().zip(&yardstick.medians);
+        let mut ratios: Vec<f64> =
+            rounds.map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64()).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios
+    }
+}
+
+/// Lets the contenders take turns; the first turn of each is not counted.
+///
+/// # Errors
+/// The first thing that fails.
+pub fn measure(mut contenders: Vec<Contender<'_>>) -> anyhow::Result<Vec<Measured>> {
+    let mut measured: Vec<Measured> = Vec::new();
+    for contender in &mut contenders {
+        turn(contender)?;
+        let (all, medians) = (Samples::default(), Vec::new());
+        measured.push(Measured { name: contender.name, all, medians, seen: 0, done: 0 });
+    }
+    for _ in 0..ROUNDS {
+        for (contender, measured) in contenders.iter_mut().zip(&mut measured) {
+            let (samples, seen) = turn(contender)?;
+            measured.all.extend(&samples);
+            measured.medians.push(samples.median());
+            measured.seen += seen;
+            measured.done += contender.times;
+        }
+    }
+    Ok(measured)
+}
+
+fn turn(contender: &mut Contender<'_>) -> anyhow::Result<(Samples, usize)> {
+    let mut samples = Samples::default();
+    let mut seen = 0;
+    for _ in 0..contender.times {
+        let started = now();
+        let effect = (contender.work)()?;
+        samples.push(now() - started);
+        seen += usize::from(effect == Effect::Seen);
+    }
+    Ok((samples, seen))
+}

@@ -1,0 +1,66 @@
+//! Results as tables that can be pasted into the documentation, and the machine they are of.
+//!
+//! It judges nothing but whether a ratio keeps to its target, and says so; it never fails a run.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::support::rounds::Measured;
+
+/// Says on which machine, how busy, the run takes place.
+pub fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let processors = read("/proc/cpuinfo");
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name"));
+    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
+    let count = processors.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{model}, {count} processors, Linux {}; {}", kernel.trim(), load())
+}
+
+/// How busy the machine is.
+pub fn load() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let minutes: Vec<&str> = load.split(' ').take(3).collect();
+    format!("load {}", minutes.join(" "))
+}
+
+/// One comparison: ours, a yardstick, and the ratio that is to be kept, where there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    pub work: &'a str,
+    pub ours: &'a Measured,
+    pub yardstick: &'a Measured,
+    pub target: Option<f64>,
+}
+
+/// The head of a table of comparisons.
+pub const HEAD: &str = "| work | ours p50 | p99 | seen | yardstick | p50 | p99 | seen | ratio \
+    (rounds) | target |\n|---|---|---|---|---|---|---|---|---|---|";
+
+impl std::fmt::Display for Comparison<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { work, ours, yardstick, target } = self;
+        let ratios = ours.ratios(yardstick);
+        let (least, ratio, most) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+        let verdict = match target {
+            Some(target) if ratio <= *target => format!("≤ {target}: met"),
+            Some(target) => format!("≤ {target}: missed"),
+            None => "none".to_owned(),
+        };
+        write!(
+            f,
+            "| {work} | {} | {} | {} {} | {ratio:.2} ({least:.2}–{most:.2}) | {verdict} |",
+            figures(ours),
+            yardstick.name,
+            figures(yardstick),
+            ""
+        )
+    }
+}
+
+fn figures(measured: &Measured) -> String {
+    let micros = |time: Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
+    let seen = measured.seen() * 100.0;
+    format!("{} | {} | {seen:.0} %", micros(measured.all.median()), micros(measured.all.p99()))
+}

@@ -1,0 +1,154 @@
+//! tmux as a yardstick: a server of the bench's own, a control client that stays, and processes
+//! that come and go.
+//!
+//! It knows nothing of what they are compared with. tmux is set up as well as its users can: no
+//! configuration, no status line, and no output sent to a client that did not ask for it.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tempfile::TempDir;
+
+use crate::support::child::Owned;
+use crate::support::placement::Placement;
+use crate::support::samples::now;
+
+/// How long a server may take until it listens.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// A tmux server, kept in the foreground so that its process is ours.
+#[derive(Debug)]
+pub struct Server {
+    _process: Owned,
+    directory: TempDir,
+    placement: Placement,
+}
+
+impl Server {
+    /// Starts it and waits until clients can come.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub fn start(placement: Placement) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let process = placement
+            .command("tmux")
+            .arg("-S")
+            .arg(directory.path().join("tmux.sock"))
+            .args(["-f", "/dev/null", "-D"])
+            .env_remove("TMUX")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map(Owned)
+            .context("cannot start tmux")?;
+        let server = Self { _process: process, directory, placement };
+        let give_up = now() + START_MAX;
+        while !server.answers()? {
+            ensure!(now() < give_up, "the tmux server does not listen");
+        }
+        Ok(server)
+    }
+
+    /// A client process that runs one command of tmux.
+    pub fn client(&self) -> Command {
+        // Its processors are those of the bench already, and a detour would be measured with it.
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.socket()).env_remove("TMUX");
+        command
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("tmux.sock")
+    }
+
+    fn answers(&self) -> anyhow::Result<bool> {
+        let mut command = self.client();
+        command.args(["-N", "start-server"]).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command.status()?.success())
+    }
+}
+
+/// A control client (`tmux -C`) attached to a session it created.
+#[derive(Debug)]
+pub struct Control {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    block: Vec<u8>,
+    _process: Owned,
+}
+
+impl Control {
+    /// Creates a session of 80 columns and 24 rows that runs a shell line, and attaches to it.
+    ///
+    /// # Errors
+    /// What tmux said instead.
+    pub fn create(server: &Server, name: &str, command: &str) -> anyhow::Result<Self> {
+        let mut process = server
+            .placement
+            .command("tmux")
+            .arg("-S")
+            .arg(server.socket())
+            .args(["-C", "new-session", "-f", "no-output", "-x", "80", "-y", "24", "-s", name])
+            .arg(command)
+            .env_remove("TMUX")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map(Owned)?;
+        let input = process.0.stdin.take().context("tmux has no standard input")?;
+        let output = process.0.stdout.take().context("tmux has no standard output")?;
+        let output = BufReader::new(output);
+        let (line, block) = (Vec::new(), Vec::new());
+        let mut control = Self { input, output, line, block, _process: process };
+        // The first block is the answer to the command it was started with.
+        control.answer()?;
+        let size = control.run("display-message -p '#{pane_width}x#{pane_height}'\n")?;
+        ensure!(size == b"80x24\n", "the size is {}", String::from_utf8_lossy(size));
+        Ok(control)
+    }
+
+    /// Runs one command, its line end included, and gives back what it printed.
+    ///
+    /// # Errors
+    /// When it failed, or tmux has gone.
+    pub fn run(&mut self, command: &str) -> anyhow::Result<&[u8]> {
+        self.input.write_all(command.as_bytes())?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> anyhow::Result<&[u8]> {
+        self.block.clear();
+        while !self.next_line()?.starts_with(b"%begin ") {}
+        loop {
+            let line = self.next_line()?;
+            if line.starts_with(b"%end ") {
+                return Ok(&self.block);
+            }
+            if line.starts_with(b"%error ") {
+                bail!("tmux refused: {}", String::from_utf8_lossy(&self.block));
+            }
+            self.block.extend_from_slice(&self.line);
+        }
+    }
+
+    fn next_line(&mut self) -> anyhow::Result<&[u8]> {
+        self.line.clear();
+        let length = self.output.read_until(b'\n', &mut self.line)?;
+        ensure!(length > 0, "tmux has gone");
+        Ok(&self.line)
+    }
+}
+
+/// The version of the tmux there is.
+///
+/// # Errors
+/// When there is none.
+pub fn version() -> anyhow::Result<String> {
+    let output = Command::new("tmux").arg("-V").output().context("tmux is needed")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,138 @@
+//! Tool calls: their turn, their progress, and the shape of their answer.
+//!
+//! What a tool does and who may call it is the gateway's business.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject,
+    ProgressNotificationParam,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use tokio::sync::mpsc;
+
+use crate::core::moment::Moment;
+use crate::core::policy::Standing;
+use crate::gateway::Request;
+use crate::mcp::envelope::{Envelope, KEY};
+use crate::mcp::error::WireError;
+use crate::mcp::long::always_waits;
+use crate::mcp::server::{READ_ROOM, Server};
+use crate::mcp::turn::TurnSlot;
+use crate::session::command::Accepted;
+use crate::surface::call::Progress;
+use crate::surface::error::SurfaceError;
+use crate::surface::tool::{Access, Answer};
+
+impl Server {
+    pub(super) async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let started = self.shared.gateway.daemon().now();
+        let standing = self.standing(&context);
+        let version = context.protocol_version().map(|version| version.to_string());
+        let Some(answer) = self.call(request, &context, standing).await? else {
+            return Err(ErrorData::internal_error("the call was given up", None));
+        };
+        let mut envelope = self.envelope(started, version);
+        let mut result = match answer {
+            Ok(Answer { result, text }) => {
+                let mut complete = CallToolResult::success(vec![ContentBlock::text(text)]);
+                complete.structured_content = Some(result);
+                complete
+            }
+            Err(error) => {
+                let error = WireError::from(&error);
+                error.note_in(&mut envelope);
+                error.into_result()
+            }
+        };
+        let mut meta = MetaObject::new();
+        if let Ok(envelope) = serde_json::to_value(envelope) {
+            meta.insert(KEY.to_owned(), envelope);
+        }
+        result.meta = Some(meta);
+        Ok(result.into())
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<Option<Result<Answer, SurfaceError>>, ErrorData> {
+        let Some(entry) = self.shared.gateway.entry(&request.name, &standing) else {
+            let message = format!("no tool is named `{}`", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
+        let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
+        let reads = entry.access == Access::Read;
+        let (progress, telling) = self.progress(context);
+        let request = Request {
+            standing,
+            arguments: request.arguments.unwrap_or_default(),
+            accepted,
+            progress,
+            touched: Arc::clone(&self.touched),
+        };
+        let call = async {
+            // What answers at once has room before it is made; what waits takes none meanwhile.
+            if reads && !always_waits(entry.name) {
+                let room = self.connection.outbox.room(READ_ROOM).await;
+                self.connection.outbox.attach(&context.id, room);
+            }
+            self.shared.gateway.call(entry, request).await
+        };
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Ok(None),
+            () = self.connection.gone.cancelled() => Ok(None),
+            answer = call => Ok(Some(answer)),
+            never = telling => match never {},
+        }
+    }
+
+    /// Where a call tells its progress, and what carries it to the client.
+    fn progress(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> (Option<mpsc::Sender<Progress>>, impl Future<Output = Infallible>) {
+        let token = context.meta.get_progress_token();
+        let (sender, mut receiver) = mpsc::channel::<Progress>(1);
+        let peer = context.peer.clone();
+        let wanted = token.is_some();
+        let telling = async move {
+            while let (Some(token), Some(told)) = (token.clone(), receiver.recv().await) {
+                let mut params = ProgressNotificationParam::new(token, told.elapsed_ms as f64);
+                params.total = Some(told.total_ms as f64);
+                params.message = Some(told.message);
+                if peer.notify_progress(params).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending().await
+        };
+        (wanted.then_some(sender), telling)
+    }
+
+    fn envelope(&self, started: Moment, version: Option<String>) -> Envelope {
+        let clock = self.shared.gateway.daemon().sessions.clock();
+        let since_epoch = clock.wall_time().duration_since(std::time::UNIX_EPOCH);
+        Envelope {
+            ok: true,
+            elapsed_ms: clock.now().since(started).as_millis() as u64,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: since_epoch.unwrap_or_default().as_millis() as u64,
+            mcp_version: version,
+            ..Envelope::default()
+        }
+    }
+}

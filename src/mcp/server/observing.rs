@@ -1,0 +1,58 @@
+//! The request that opens an observation: its parameters, its place, its end.
+
+use std::sync::Arc;
+
+use rmcp::model::CustomResult;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+
+use crate::core::ids::Watermark;
+use crate::mcp::observe::{Observation, Parameters};
+use crate::mcp::server::{Server, protocol_error};
+use crate::mcp::turn::TurnSlot;
+use crate::surface::call::find_session;
+use crate::surface::error::SurfaceError;
+
+impl Server {
+    pub(super) async fn observe(
+        &self,
+        params: Option<Value>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let invalid = |message: String| ErrorData::invalid_params(message, None);
+        let params = params.unwrap_or_else(|| json!({}));
+        let parameters: Parameters =
+            serde_json::from_value(params).map_err(|error| invalid(error.to_string()))?;
+        let pause = parameters.pause().map_err(invalid)?;
+        let standing = self.standing(&context);
+        let daemon = self.shared.gateway.daemon();
+        let given = parameters.session.as_deref();
+        let session = find_session(&daemon.sessions, &standing, given)
+            .map_err(|error| protocol_error(&error))?;
+        let _place = self
+            .shared
+            .subscriptions
+            .enter()
+            .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
+        // Nobody waits for an observation to take effect.
+        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        let observation = Observation {
+            session,
+            connection: Arc::clone(&self.connection),
+            request: context.id.clone(),
+            lane: self.lane(&context.extensions),
+            tagged: Self::is_modern(&context),
+            view: parameters.view(),
+            since: parameters.since.map(Watermark),
+            pause,
+        };
+        let clock = daemon.sessions.clock();
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
+            ended = observation.run(&self.shared.deltas, clock) => Ok(ended),
+        }
+    }
+}
