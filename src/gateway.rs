@@ -8,12 +8,11 @@ pub mod toolset;
 use std::sync::Arc;
 
 use rmcp::model::JsonObject;
-use tokio::sync::mpsc;
 
 use crate::core::policy::{Standing, decide_operate};
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
-use crate::surface::call::{Call, Daemon, Progress, Target, Touched, find_session};
+use crate::surface::call::{Call, Daemon, Target, Touched, find_session};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::lease_id;
 use crate::surface::tool::{Access, Answer, Entry};
@@ -24,7 +23,6 @@ pub struct Request {
     pub standing: Standing,
     pub arguments: JsonObject,
     pub accepted: Accepted,
-    pub progress: Option<mpsc::Sender<Progress>>,
     pub touched: Touched,
 }
 
@@ -73,7 +71,6 @@ impl Gateway {
             accepted: request.accepted,
             target: None,
             permit: None,
-            progress: request.progress,
             touched: request.touched,
         };
         let now = self.daemon.now();

@@ -4,9 +4,13 @@
 //! own.
 
 mod daemon {
+    mod doors;
+    mod driven;
     mod harness;
     mod leases;
     mod limits;
+    mod observe;
     mod order;
+    mod resources;
     mod write_switch;
 }

@@ -1,3 +1,5 @@
+//! The grammar of the command line, word by word.
+
 use clap::CommandFactory;
 
 use super::*;

@@ -30,7 +30,7 @@ use crate::core::input::queue::{Awaited, Queue, Queued};
 use crate::core::input::remember::{Flight, Outcome};
 use crate::core::input::replay::{Recall, Replays};
 use crate::core::input::request::{
-    Accepted, Completion, DiscardCause, InputEvent, Warning, WriteRequest,
+    Accepted, Completion, DiscardCause, IdempotencyKey, InputEvent, Warning, WriteRequest,
 };
 use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
@@ -136,13 +136,8 @@ impl Input {
         request: WriteRequest,
     ) -> Result<Accepted, WriteError> {
         self.judge(now);
-        match self.recall(now, caller, request.key.as_ref()) {
-            Recall::InFlight(Flight::Write(write)) => return Ok(Accepted::InFlight(write)),
-            Recall::Done(Outcome::Written(outcome)) => return Ok(Accepted::Replayed(outcome)),
-            Recall::New => {}
-            Recall::InFlight(Flight::Wait(_))
-            | Recall::Done(Outcome::Granted(_) | Outcome::Released(_))
-            | Recall::Conflict => return Err(WriteError::KeyReused),
+        if let Some(made) = self.made_before(now, caller, request.key.as_ref())? {
+            return Ok(made);
         }
         let right = self.right(now, caller, request.presented, request.take)?;
         if let Err(error) = self.check_room(now, caller, &request, &right) {
@@ -157,6 +152,27 @@ impl Input {
         self.enqueue(now, caller, request, grant.epoch);
         self.follow(now);
         Ok(Accepted::Queued { write, grant })
+    }
+
+    /// What became of the write that a caller made before under this key, if it made one; asking
+    /// again has no effect, so neither the lease nor the screen matters any more.
+    ///
+    /// # Errors
+    /// [`WriteError::KeyReused`] when the key was used for another call.
+    pub fn made_before(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Option<Accepted>, WriteError> {
+        match self.recall(now, caller, key) {
+            Recall::New => Ok(None),
+            Recall::InFlight(Flight::Write(write)) => Ok(Some(Accepted::InFlight(write))),
+            Recall::Done(Outcome::Written(outcome)) => Ok(Some(Accepted::Replayed(outcome))),
+            Recall::InFlight(Flight::Wait(_))
+            | Recall::Done(Outcome::Granted(_) | Outcome::Released(_))
+            | Recall::Conflict => Err(WriteError::KeyReused),
+        }
     }
 
     /// Allows an act that sends no bytes but changes the terminal as a write does, and renews.

@@ -3,14 +3,14 @@
 //! A subscription is a task that tells news; it ends with its connection, with an unsubscribe or
 //! with the listen request. A tenant has a bounded number of them.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::SubscriptionContext;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::core::ids::TenantId;
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::news::{Wire, tell_resources, tell_tools, tell_updates};
@@ -19,34 +19,52 @@ use crate::mcp::resource::Resource;
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
-/// How many subscriptions the daemon keeps at once for a tenant.
+/// How many subscriptions each tenant may have at once.
 #[derive(Clone, Debug)]
 pub struct SubscriptionQuota {
-    taken: Arc<AtomicUsize>,
-    most: usize,
+    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
+    own: TenantId,
+    own_max: usize,
 }
 
 /// One subscription's place; given back when dropped.
 #[derive(Debug)]
-pub struct Place(Arc<AtomicUsize>);
+pub struct Place {
+    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
+    tenant: TenantId,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = taken.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.tenant);
+            }
+        }
     }
 }
 
 impl SubscriptionQuota {
-    /// Room for so many.
-    pub fn new(most: usize) -> Self {
-        Self { taken: Arc::default(), most }
+    /// How many another tenant than the daemon's own may have.
+    pub const OTHERS_MAX: usize = 256;
+
+    /// Room for so many of the daemon's own tenant, and for fewer of every other.
+    pub fn new(own: TenantId, own_max: usize) -> Self {
+        Self { taken: Arc::default(), own, own_max }
     }
 
-    /// Takes a place, if one is free.
-    pub fn enter(&self) -> Option<Place> {
-        let more = |taken: usize| (taken < self.most).then_some(taken + 1);
-        let entered = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        entered.ok().map(|_| Place(Arc::clone(&self.taken)))
+    /// Takes a place, if the tenant has one left.
+    pub fn enter(&self, tenant: &TenantId) -> Option<Place> {
+        let most = if *tenant == self.own { self.own_max } else { Self::OTHERS_MAX };
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = taken.entry(tenant.clone()).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Place { taken: Arc::clone(&self.taken), tenant: tenant.clone() })
     }
 }
 
@@ -114,7 +132,10 @@ impl Subscriptions {
         if tasks.by_uri.contains_key(uri) {
             return Ok(());
         }
-        let place = self.quota.enter().ok_or(SurfaceError::Quota("subscriptions"))?;
+        let place = self
+            .quota
+            .enter(&standing.caller.tenant)
+            .ok_or(SurfaceError::Quota("subscriptions"))?;
         let wire = wire(connection);
         let lane = wire.lane.clone();
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
@@ -178,7 +199,9 @@ pub async fn listen(
     for uri in filter.resource_subscriptions.iter().flatten() {
         let resource = Resource::parse(uri);
         let watched = resource.and_then(|resource| resource.watched(daemon, standing).ok());
-        let (Some(watched), Some(place)) = (watched, quota.enter()) else { continue };
+        let (Some(watched), Some(place)) = (watched, quota.enter(&standing.caller.tenant)) else {
+            continue;
+        };
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
         let (uri, wire) = (uri.clone(), wire.clone());
         telling.spawn(async move {
@@ -188,4 +211,21 @@ pub async fn listen(
     }
     context.cancelled().await;
     wire.lane.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tenant_has_places_of_its_own_and_gets_them_back() {
+        let (own, other) = (TenantId::of_uid(1), TenantId::of_uid(2));
+        let quota = SubscriptionQuota::new(own.clone(), 1);
+        let place = quota.enter(&own).expect("free");
+        assert!(quota.enter(&own).is_none());
+        let others: Vec<Place> = std::iter::from_fn(|| quota.enter(&other)).collect();
+        assert_eq!(others.len(), SubscriptionQuota::OTHERS_MAX);
+        drop(place);
+        assert!(quota.enter(&own).is_some());
+    }
 }

@@ -38,6 +38,9 @@ use crate::session::urgent::{Entries, Urgent};
 /// How many commands may wait for the task; more are answered `busy`.
 pub const COMMANDS_MAX: usize = 256;
 
+/// How many bytes the emulator is given before other tasks get their turn.
+const EMULATOR_SLICE: usize = 64 * 1024;
+
 /// How a session is run.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -214,7 +217,13 @@ impl<P: Pty> Actor<P> {
                 self.offset += count as u64;
                 self.outlets.live.add_read(count);
                 let bytes = std::mem::take(&mut self.buffer);
-                self.feed(&bytes);
+                for (index, slice) in bytes.chunks(EMULATOR_SLICE).enumerate() {
+                    if index > 0 {
+                        // One flooding session must not keep the others from their turn.
+                        tokio::task::yield_now().await;
+                    }
+                    self.feed(slice);
+                }
                 self.pty.commit(self.offset);
                 self.buffer = bytes;
                 self.buffer.clear();

@@ -27,6 +27,9 @@ use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 
+/// How many sessions another tenant than the daemon's own may have.
+const OTHERS_SESSIONS_MAX: usize = 64;
+
 /// What every session of a daemon is created with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -34,7 +37,9 @@ pub struct Settings {
     pub screen: ScreenLimits,
     pub frame_interval: Duration,
     pub keep_ended: Duration,
-    /// How many sessions a tenant may have.
+    /// The tenant of the user the daemon runs as.
+    pub own_tenant: TenantId,
+    /// How many sessions that tenant may have.
     pub sessions_max: usize,
     /// The environment that sessions start from.
     pub environment: BTreeMap<OsString, OsString>,
@@ -144,7 +149,9 @@ impl Registry {
     ) -> Result<Session, CreateError> {
         let tenant = &creation.tenant;
         let owned = self.0.sessions.iter().filter(|session| session.tenant() == tenant).count();
-        if owned >= self.0.settings.sessions_max {
+        let own = *tenant == self.0.settings.own_tenant;
+        let most = if own { self.0.settings.sessions_max } else { OTHERS_SESSIONS_MAX };
+        if owned >= most {
             return Err(CreateError::TooMany(owned));
         }
         let id = fresh_id(|id| self.0.sessions.contains_key(&id));

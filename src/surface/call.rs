@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::core::ids::{LeaseId, SessionId};
@@ -34,16 +33,6 @@ impl Daemon {
     }
 }
 
-/// How far a long call has come, for clients that asked to be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Milliseconds since the call began.
-    pub elapsed_ms: u64,
-    /// Milliseconds the call may take.
-    pub total_ms: u64,
-    pub message: String,
-}
-
 /// One call.
 #[derive(Debug)]
 pub struct Call {
@@ -55,8 +44,6 @@ pub struct Call {
     pub target: Option<Target>,
     /// The right to create a session or to operate, where that is what the call asks.
     pub permit: Option<Permit>,
-    /// Where progress is told, when the client gave a token for it.
-    pub progress: Option<mpsc::Sender<Progress>>,
     /// The sessions that the caller's connection has a stake in.
     pub touched: Touched,
 }

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
 use crate::core::frame::history::HistoryLimits;
+use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::policy::Door;
@@ -160,6 +161,7 @@ impl Assembly {
         default_cwd: PathBuf,
     ) -> io::Result<Self> {
         let clock = Clock::boot()?;
+        let own_tenant = TenantId::of_uid(own_uid());
         let sessions = session_settings(config, environment, default_cwd);
         let (registry, listening) = Registry::new(sessions, clock);
         let mut switches = Switches::default();
@@ -174,7 +176,7 @@ impl Assembly {
         let shared = Arc::new(Shared {
             gateway: Gateway::new(Arc::clone(&daemon)),
             deltas: DeltaCache::default(),
-            subscriptions: SubscriptionQuota::new(config.subscriptions_max),
+            subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions_max),
             holders: Holders::default(),
             stop: CancellationToken::new(),
         });
@@ -210,6 +212,7 @@ fn session_settings(
         },
         frame_interval: config.frame_interval,
         keep_ended: config.keep_ended,
+        own_tenant: TenantId::of_uid(own_uid()),
         sessions_max: config.sessions_max,
         environment,
         default_cwd,

@@ -55,7 +55,8 @@ impl Replica {
     }
 
     fn cells(&self) -> Vec<Value> {
-        let line = |row: &Value| json!({"row": row["row"], "text": row["text"], "cells": cells(row)});
+        let line =
+            |row: &Value| json!({"row": row["row"], "text": row["text"], "cells": cells(row)});
         self.shown().map(line).collect()
     }
 

@@ -33,7 +33,7 @@ impl Reader {
         self.text.clear();
         self.runs.clear();
         self.wrapped = cells.last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE));
-        let painted = cells.iter().rposition(|cell| !is_plain_blank(cell)).map_or(0, |at| at + 1);
+        let painted = cells.iter().rposition(|cell| !is_plain(cell)).map_or(0, |at| at + 1);
         let written = cells[..painted].iter().rposition(|cell| !is_blank(cell));
         let written = written.map_or(0, |at| at + 1);
         self.read_text(cells, written);
@@ -130,11 +130,12 @@ fn is_blank(cell: &Cell) -> bool {
 }
 
 /// Whether the cell cannot be told from an empty one.
-fn is_plain_blank(cell: &Cell) -> bool {
+#[inline(always)]
+fn is_plain(cell: &Cell) -> bool {
     cell.c == ' '
-        && cell.bg == BACKGROUND
         && !cell.flags.intersects(DRAWN.union(WIDE))
-        && is_blank(cell)
+        && matches!(cell.bg, BACKGROUND)
+        && cell.extra.is_none()
 }
 
 fn looks_like(cell: &Cell, other: &Cell) -> bool {

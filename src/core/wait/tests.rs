@@ -1,3 +1,5 @@
+//! Waits over frames made by hand.
+
 use proptest::prelude::*;
 
 use super::*;

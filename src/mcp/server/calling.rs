@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject,
@@ -11,7 +12,6 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use tokio::sync::mpsc;
 
 use crate::core::moment::Moment;
 use crate::core::policy::Standing;
@@ -22,9 +22,11 @@ use crate::mcp::long::always_waits;
 use crate::mcp::server::{READ_ROOM, Server};
 use crate::mcp::turn::TurnSlot;
 use crate::session::command::Accepted;
-use crate::surface::call::Progress;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer};
+
+/// How often a client that asked for progress is told.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Server {
     pub(super) async fn answer_call(
@@ -75,12 +77,10 @@ impl Server {
         }
         let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
         let reads = entry.access == Access::Read;
-        let (progress, telling) = self.progress(context);
         let request = Request {
             standing,
             arguments: request.arguments.unwrap_or_default(),
             accepted,
-            progress,
             touched: Arc::clone(&self.touched),
         };
         let call = async {
@@ -96,31 +96,25 @@ impl Server {
             () = context.ct.cancelled() => Ok(None),
             () = self.connection.gone.cancelled() => Ok(None),
             answer = call => Ok(Some(answer)),
-            never = telling => match never {},
+            never = self.tell_progress(context) => match never {},
         }
     }
 
-    /// Where a call tells its progress, and what carries it to the client.
-    fn progress(
-        &self,
-        context: &RequestContext<RoleServer>,
-    ) -> (Option<mpsc::Sender<Progress>>, impl Future<Output = Infallible>) {
-        let token = context.meta.get_progress_token();
-        let (sender, mut receiver) = mpsc::channel::<Progress>(1);
-        let peer = context.peer.clone();
-        let wanted = token.is_some();
-        let telling = async move {
-            while let (Some(token), Some(told)) = (token.clone(), receiver.recv().await) {
-                let mut params = ProgressNotificationParam::new(token, told.elapsed_ms as f64);
-                params.total = Some(told.total_ms as f64);
-                params.message = Some(told.message);
-                if peer.notify_progress(params).await.is_err() {
-                    break;
-                }
-            }
-            std::future::pending().await
+    /// Tells a client that asked for progress, every few seconds, that its call is still on its way.
+    async fn tell_progress(&self, context: &RequestContext<RoleServer>) -> Infallible {
+        let Some(token) = context.meta.get_progress_token() else {
+            return std::future::pending().await;
         };
-        (wanted.then_some(sender), telling)
+        let clock = self.shared.gateway.daemon().sessions.clock();
+        let started = clock.now();
+        loop {
+            clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
+            let seconds = clock.now().since(started).as_secs_f64();
+            let mut params = ProgressNotificationParam::new(token.clone(), seconds);
+            params.message = Some("still waiting".to_owned());
+            // A client that does not read its progress hears of the result all the same.
+            let _ = context.peer.notify_progress(params).await;
+        }
     }
 
     fn envelope(&self, started: Moment, version: Option<String>) -> Envelope {

@@ -33,7 +33,7 @@ impl Server {
         let _place = self
             .shared
             .subscriptions
-            .enter()
+            .enter(&standing.caller.tenant)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
         // Nobody waits for an observation to take effect.
         drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));

@@ -1,3 +1,5 @@
+//! A session over a terminal in memory, on paused time.
+
 use std::sync::Arc;
 use std::time::Duration;
 

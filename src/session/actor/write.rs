@@ -42,13 +42,15 @@ impl<P: Pty> Actor<P> {
         match self.try_write(&order) {
             Ok(Step::Queued { write, grant, hold }) => {
                 let warning = self.warning_for(&order.caller);
+                let grant = grant.or_else(|| self.grant_of(&order));
                 let pending = Pending { reply, before, grant, warning, hold };
                 self.pending.entry(write).or_default().push(pending);
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
                 let warning = self.warning_for(&order.caller);
-                let pending = Pending { reply, before, grant: None, warning, hold: None };
+                let grant = self.grant_of(&order);
+                let pending = Pending { reply, before, grant, warning, hold: None };
                 self.answer(pending, WriteId(0), outcome);
             }
             Err(error) => {
@@ -64,6 +66,11 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         let take = order.take;
         let caller = &order.caller;
+        if !order.dry_run
+            && let Some(made) = self.input.made_before(now, caller, order.key.as_ref())?
+        {
+            return Ok(Step::of(made, None));
+        }
         // The lease comes first: who may not write learns nothing of the screen by asking.
         self.input.would_write(now, caller, order.presented, take)?;
         expect(&self.frames.borrow(), &order.expect)?;
@@ -152,6 +159,14 @@ impl<P: Pty> Actor<P> {
         {
             self.input.let_go(now, token);
         }
+    }
+
+    /// The lease in force, as far as it is the caller's to know.
+    fn grant_of(&self, order: &WriteOrder) -> Option<Grant> {
+        let lease = self.input.lease();
+        let holds = lease.holder().is_some_and(|by| by.principal == order.caller.principal);
+        let grant = lease.grant(self.clock.now())?;
+        (holds || order.presented == Some(grant.lease)).then_some(grant)
     }
 
     fn warning_for(&mut self, caller: &Caller) -> Option<String> {

@@ -1,18 +1,13 @@
 //! `wait_for`: ends when something happens in one of several sessions, without polling.
 
-use std::pin::pin;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::core::ids::Watermark;
-use crate::core::moment::Moment;
-use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::argument::millis;
-use crate::surface::call::{Call, Progress};
+use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::condition::Wanted;
 use crate::surface::terminal::waiting::{Bounds, Waited, wait};
@@ -20,8 +15,6 @@ use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many sessions one call may wait on.
 const SESSIONS_MAX: usize = 32;
-/// How often a client that asked for progress is told.
-const PROGRESS_MS: u64 = 5_000;
 
 /// The tool.
 #[derive(Debug)]
@@ -67,13 +60,7 @@ impl Tool for WaitFor {
             let (clock, conditions) = (clock.clone(), conditions.clone());
             waits.spawn(async move { wait(&session, &clock, conditions, bounds).await });
         }
-        let total_ms = timeout.as_millis() as u64;
-        let mut progress = pin!(tell_progress(call.progress, clock, started, total_ms));
-        let waited = tokio::select! {
-            waited = waits.join_next() => waited,
-            never = &mut progress => match never {},
-        };
-        match waited {
+        match waits.join_next().await {
             Some(Ok(waited)) => waited.map(|it| Answer { text: it.summary(), result: it }),
             Some(Err(error)) => Err(SurfaceError::Internal(error.to_string())),
             None => Err(SurfaceError::Internal("there was nothing to wait on".to_owned())),
@@ -94,22 +81,5 @@ impl Parameters {
             return Err(SurfaceError::argument("sessions", problem));
         }
         self.sessions.iter().map(|given| call.session(Some(given))).collect()
-    }
-}
-
-/// Tells how the wait stands every few seconds, for as long as anybody asked.
-async fn tell_progress(
-    progress: Option<mpsc::Sender<Progress>>,
-    clock: Clock,
-    started: Moment,
-    total_ms: u64,
-) -> std::convert::Infallible {
-    let Some(progress) = progress else { return std::future::pending().await };
-    loop {
-        clock.sleep_until(clock.now() + std::time::Duration::from_millis(PROGRESS_MS)).await;
-        let elapsed_ms = clock.now().since(started).as_millis() as u64;
-        let message = "still waiting".to_owned();
-        // A client that does not read its progress misses some of it.
-        let _ = progress.try_send(Progress { elapsed_ms, total_ms, message });
     }
 }

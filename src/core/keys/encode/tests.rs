@@ -1,3 +1,5 @@
+//! Encodings of keys, from the manuals of xterm and tmux.
+
 use super::*;
 use crate::core::keys::parse::parse_keys;
 

@@ -1,3 +1,5 @@
+//! Encodings of the kitty keyboard protocol, from its specification.
+
 use super::*;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::modes::InputModes;

@@ -1,3 +1,5 @@
+//! Mouse reports in their three encodings.
+
 use super::*;
 
 const AT_ORIGIN: MouseEvent = MouseEvent {

@@ -1,3 +1,5 @@
+//! Key names as people and models write them.
+
 use proptest::prelude::*;
 
 use super::*;

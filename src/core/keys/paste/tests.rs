@@ -1,3 +1,5 @@
+//! Pastes, bracketed and not, and what must not end them.
+
 use proptest::prelude::*;
 
 use super::*;
