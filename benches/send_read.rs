@@ -1,34 +1,34 @@
 //! How long an agent's most common step takes: sending a few characters, then reading the screen.
 //!
-//! Two calls of termgate beside two commands of one lasting tmux control client, and beside two
-//! tmux processes. The program in the terminal is the same: raw input that the terminal echoes,
-//! 80 columns by 24 rows. Each repetition sends other characters, so that it can tell whether what
-//! it read shows them already.
+//! Two calls of termgate beside two commands of a lasting tmux control client, which is sent the
+//! program's output or not, and beside two tmux processes. The program in the terminal is the same:
+//! raw input that the terminal echoes, 80 columns by 24 rows. Each repetition sends other
+//! characters, so that it can tell whether what it read shows them already.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod support {
-    pub mod agent;
-    pub mod child;
-    pub mod daemon;
-    pub mod placement;
-    pub mod rounds;
-    pub mod samples;
-    pub mod table;
-    pub mod tmux;
+    pub(crate) mod agent;
+    pub(crate) mod child;
+    pub(crate) mod daemon;
+    pub(crate) mod placement;
+    pub(crate) mod rounds;
+    pub(crate) mod samples;
+    pub(crate) mod table;
+    pub(crate) mod tmux;
 }
 
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
-use crate::support::agent::{Agent, contains, number};
+use crate::support::agent::{Agent, number};
 use crate::support::daemon::Daemon;
 use crate::support::placement::Placement;
-use crate::support::rounds::{Contender, Effect, measure};
+use crate::support::rounds::{Contender, Effect, Measured, measure};
 use crate::support::samples::now;
 use crate::support::table::{Comparison, HEAD, load, machine};
-use crate::support::tmux::{self, Control, Server};
+use crate::support::tmux::{self, Control, Output, Server};
 
 /// The program: it swallows what the terminal echoes.
 const PROGRAM: &str = r"stty raw echo; printf 'ready\r\n'; exec cat >/dev/null";
@@ -53,38 +53,40 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compare(placement: Placement) -> anyhow::Result<()> {
+    let daemon = Daemon::start(placement)?;
+    let server = Server::start(placement)?;
+    let mut ours = Termgate::start(&daemon)?;
+    let mut told = Persistent::start(&server, "told", Output::Sent)?;
+    let mut quiet = Persistent::start(&server, "quiet", Output::Withheld)?;
+    let mut processes = Processes { server: &server, session: "quiet", texts: Texts::new('p') };
+
+    let measured = measure(vec![
+        Contender::new("termgate", CALLS, || once(&mut ours)),
+        Contender::new("tmux -C", CALLS, || once(&mut told)),
+        Contender::new("tmux -C, no-output", CALLS, || once(&mut quiet)),
+        Contender::new("two tmux", PROCESSES, || once(&mut processes)),
+    ])?;
     let target = match placement {
         Placement::OneCore => 0.5,
         Placement::TwoCores => 0.7,
     };
-    let daemon = Daemon::start(placement)?;
-    let server = Server::start(placement)?;
-    let mut ours = Termgate::start(&daemon)?;
-    let mut control = Persistent::start(&server)?;
-    let mut processes = Processes { server: &server, texts: Texts::new('p') };
-
-    let pairs = measure(vec![
-        Contender { name: "termgate", times: CALLS, work: Box::new(|| once(&mut ours)) },
-        Contender { name: "tmux -C", times: CALLS, work: Box::new(|| once(&mut control)) },
-        Contender { name: "two tmux", times: PROCESSES, work: Box::new(|| once(&mut processes)) },
+    print("send + read", &measured, Some(target));
+    let measured = measure(vec![
+        Contender::new("termgate", UNTIL_SEEN, || until_seen(&mut ours)),
+        Contender::new("tmux -C", UNTIL_SEEN, || until_seen(&mut told)),
+        Contender::new("tmux -C, no-output", UNTIL_SEEN, || until_seen(&mut quiet)),
     ])?;
-    let [us, them, twice] = pairs.as_slice() else { unreachable!("three go in, three come out") };
-    let work = "send + read";
-    println!("{}", Comparison { work, ours: us, yardstick: them, target: Some(target) });
-    println!("{}", Comparison { work, ours: us, yardstick: twice, target: None });
-
-    let seen = measure(vec![
-        Contender { name: "termgate", times: UNTIL_SEEN, work: Box::new(|| until_seen(&mut ours)) },
-        Contender {
-            name: "tmux -C",
-            times: UNTIL_SEEN,
-            work: Box::new(|| until_seen(&mut control)),
-        },
-    ])?;
-    let [us, them] = seen.as_slice() else { unreachable!("two go in, two come out") };
-    let work = "send + read until seen";
-    println!("{}", Comparison { work, ours: us, yardstick: them, target: None });
+    print("send, read until seen", &measured, None);
     Ok(())
+}
+
+/// Prints the first of the measured beside each of the others; the target is for lasting clients.
+fn print(work: &str, measured: &[Measured], target: Option<f64>) {
+    let Some((ours, yardsticks)) = measured.split_first() else { return };
+    for yardstick in yardsticks {
+        let target = target.filter(|_| yardstick.name.starts_with("tmux -C"));
+        println!("{}", Comparison { work, ours, yardstick, target });
+    }
 }
 
 /// A terminal that can be typed into and looked at.
@@ -135,8 +137,8 @@ impl Texts {
         &self.last
     }
 
-    fn effect(&self, screen: &[u8]) -> Effect {
-        if contains(screen, self.last.as_bytes()) { Effect::Seen } else { Effect::NotYet }
+    fn effect(&self, screen: &str) -> Effect {
+        if screen.contains(&self.last) { Effect::Seen } else { Effect::NotYet }
     }
 }
 
@@ -158,7 +160,7 @@ impl Termgate {
             format_args!(r#"{{"name":"{session}","command":"{command}","rows":24,"cols":80}}"#),
         )?;
         let mut started = Self { agent, session, since: 0, texts: Texts::new('k') };
-        shown(&mut started).context("the program did not start")?;
+        shown(&mut started).context("termgate: the program did not start")?;
         Ok(started)
     }
 }
@@ -187,10 +189,10 @@ struct Persistent {
 }
 
 impl Persistent {
-    fn start(server: &Server) -> anyhow::Result<Self> {
-        let control = Control::create(server, "bench", PROGRAM)?;
+    fn start(server: &Server, session: &str, sent: Output) -> anyhow::Result<Self> {
+        let control = Control::create(server, session, PROGRAM, sent)?;
         let mut started = Self { control, texts: Texts::new('c') };
-        shown(&mut started).context("the program did not start")?;
+        shown(&mut started).context("tmux: the program did not start")?;
         Ok(started)
     }
 }
@@ -207,32 +209,33 @@ impl Terminal for Persistent {
     }
 }
 
-/// The same session of tmux, used by a process for each command.
+/// A session of tmux, used by a process for each command.
 struct Processes<'a> {
     server: &'a Server,
+    session: &'a str,
     texts: Texts,
 }
 
 impl Processes<'_> {
-    fn run(&self, command: &[&str]) -> anyhow::Result<Vec<u8>> {
+    fn run(&self, command: &[&str]) -> anyhow::Result<String> {
         let output = self.server.client().args(command).output()?;
         ensure!(
             output.status.success(),
             "tmux failed: {}",
             String::from_utf8_lossy(&output.stderr)
         );
-        Ok(output.stdout)
+        Ok(String::from_utf8(output.stdout)?)
     }
 }
 
 impl Terminal for Processes<'_> {
     fn send(&mut self) -> anyhow::Result<()> {
         let text = format!("{} ", self.texts.next());
-        self.run(&["send-keys", "-t", "bench", "-l", &text]).map(drop)
+        self.run(&["send-keys", "-t", self.session, "-l", &text]).map(drop)
     }
 
     fn read(&mut self) -> anyhow::Result<Effect> {
-        let screen = self.run(&["capture-pane", "-t", "bench", "-p"])?;
+        let screen = self.run(&["capture-pane", "-t", self.session, "-p"])?;
         Ok(self.texts.effect(&screen))
     }
 }

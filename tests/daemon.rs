@@ -4,6 +4,8 @@
 //! own.
 
 mod daemon {
+    mod arguments;
+    mod contract;
     mod doors;
     mod driven;
     mod harness;
@@ -11,6 +13,8 @@ mod daemon {
     mod limits;
     mod observe;
     mod order;
+    mod reading;
     mod resources;
+    mod seeds;
     mod write_switch;
 }

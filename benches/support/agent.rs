@@ -8,14 +8,17 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+
+/// What the answer of a tool that failed has in it.
+const FAILED: &str = r#""isError":true"#;
 
 /// A greeted connection to a daemon.
 #[derive(Debug)]
-pub struct Agent {
+pub(crate) struct Agent {
     reader: BufReader<UnixStream>,
     request: String,
-    answer: Vec<u8>,
+    answer: String,
     last_id: u64,
 }
 
@@ -24,10 +27,10 @@ impl Agent {
     ///
     /// # Errors
     /// When nobody listens there, or not as an MCP server does.
-    pub fn connect(socket: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn connect(socket: &Path) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(socket).context("cannot reach the daemon")?;
         let reader = BufReader::new(stream);
-        let mut agent = Self { reader, request: String::new(), answer: Vec::new(), last_id: 0 };
+        let mut agent = Self { reader, request: String::new(), answer: String::new(), last_id: 0 };
         agent.request(
             "initialize",
             format_args!(
@@ -43,12 +46,12 @@ impl Agent {
     ///
     /// # Errors
     /// When the daemon has gone, and when the answer is an error of any kind.
-    pub fn call(&mut self, tool: &str, arguments: Arguments<'_>) -> anyhow::Result<&[u8]> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Arguments<'_>) -> anyhow::Result<&str> {
         let params = format_args!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
         self.request("tools/call", params)
     }
 
-    fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&[u8]> {
+    fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&str> {
         self.last_id += 1;
         let id = self.last_id;
         self.request.clear();
@@ -57,39 +60,32 @@ impl Agent {
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         )?;
         self.reader.get_mut().write_all(self.request.as_bytes())?;
-        loop {
-            self.answer.clear();
-            let length = self.reader.read_until(b'\n', &mut self.answer)?;
-            ensure!(length > 0, "the daemon has gone");
-            // What comes unasked names a method.
-            if !contains(&self.answer, br#""method":"#) {
-                break;
-            }
+        self.read_line()?;
+        // What comes unasked names a method first.
+        while self.answer.starts_with(r#"{"jsonrpc":"2.0","method":"#) {
+            self.read_line()?;
         }
-        if contains(&self.answer, br#""isError":true"#) || contains(&self.answer, br#""error":{"#) {
-            bail!("{method} failed: {}", String::from_utf8_lossy(&self.answer));
-        }
+        let done = self.answer.contains(r#""result":"#) && !self.answer.contains(FAILED);
+        ensure!(done, "{method} failed: {}", self.answer);
         Ok(&self.answer)
     }
-}
 
-/// Whether `bytes` have `part` in them.
-pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    find(bytes, part).is_some()
+    fn read_line(&mut self) -> anyhow::Result<()> {
+        self.answer.clear();
+        let length = self.reader.read_line(&mut self.answer)?;
+        ensure!(length > 0, "the daemon has gone");
+        Ok(())
+    }
 }
 
 /// The first number called `name` in an answer.
 ///
 /// # Errors
 /// When there is none.
-pub fn number(answer: &[u8], name: &str) -> anyhow::Result<u64> {
+pub(crate) fn number(answer: &str, name: &str) -> anyhow::Result<u64> {
     let quoted = format!("\"{name}\":");
-    let missing = || format!("no {name} in: {}", String::from_utf8_lossy(answer));
-    let start = find(answer, quoted.as_bytes()).with_context(missing)? + quoted.len();
-    let digits = answer[start..].iter().take_while(|byte| byte.is_ascii_digit());
+    let missing = || format!("no {name} in: {answer}");
+    let start = answer.find(&quoted).with_context(missing)? + quoted.len();
+    let digits = answer[start..].bytes().take_while(u8::is_ascii_digit);
     Ok(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
-}
-
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
 }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 /// A process that is told to end, and waited for, when this is dropped.
 #[derive(Debug)]
-pub struct Owned(pub Child);
+pub(crate) struct Owned(pub(crate) Child);
 
 impl Drop for Owned {
     fn drop(&mut self) {

@@ -16,7 +16,7 @@ use crate::support::placement::Placement;
 
 /// A running daemon that lets clients write.
 #[derive(Debug)]
-pub struct Daemon {
+pub(crate) struct Daemon {
     // Ended first, so that the directory is empty of sockets when it is removed.
     _process: Owned,
     directory: TempDir,
@@ -27,7 +27,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Why it does not run.
-    pub fn start(placement: Placement) -> anyhow::Result<Self> {
+    pub(crate) fn start(placement: Placement) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let config = directory.path().join("config.toml");
         File::create(&config)?;
@@ -51,7 +51,7 @@ impl Daemon {
     }
 
     /// The socket agents come in by.
-    pub fn gateway(&self) -> PathBuf {
+    pub(crate) fn gateway(&self) -> PathBuf {
         self.directory.path().join("run/gateway.sock")
     }
 }

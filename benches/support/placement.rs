@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 
 /// Where client, daemon and yardstick run, all of them alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub(crate) enum Placement {
     /// They share one core.
     OneCore,
     /// They share two cores, and the scheduler puts them where it likes.
@@ -20,13 +20,13 @@ pub enum Placement {
 
 impl Placement {
     /// All placements, in the order they are measured.
-    pub const ALL: [Self; 2] = [Self::OneCore, Self::TwoCores];
+    pub(crate) const ALL: [Self; 2] = [Self::OneCore, Self::TwoCores];
 
     /// Confines the bench itself; what it starts later inherits that.
     ///
     /// # Errors
     /// When the machine has too few cores, or no `taskset`.
-    pub fn enter(self) -> anyhow::Result<()> {
+    pub(crate) fn enter(self) -> anyhow::Result<()> {
         let own = std::process::id().to_string();
         let status = Command::new("taskset")
             .args(["-a", "-c", "-p", self.cores(), &own])
@@ -39,7 +39,7 @@ impl Placement {
 
     /// A command that is confined whatever the bench is; it becomes `program` itself, so that the
     /// handle on it is a handle on the program.
-    pub fn command(self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("taskset");
         command.args(["-c", self.cores()]).arg(program);
         command

@@ -7,21 +7,31 @@ use std::time::Duration;
 use crate::support::samples::{Samples, now};
 
 /// How often every contender has its turn.
-pub const ROUNDS: usize = 5;
+pub(crate) const ROUNDS: usize = 5;
 
 /// Whether the effect of a repetition showed in what it read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     Seen,
     NotYet,
 }
 
 /// One way to do the work.
-pub struct Contender<'a> {
-    pub name: &'static str,
-    /// How many repetitions make a turn.
-    pub times: usize,
-    pub work: Box<dyn FnMut() -> anyhow::Result<Effect> + 'a>,
+pub(crate) struct Contender<'a> {
+    name: &'static str,
+    times: usize,
+    work: Box<dyn FnMut() -> anyhow::Result<Effect> + 'a>,
+}
+
+impl<'a> Contender<'a> {
+    /// Does `work` so many times in a turn.
+    pub(crate) fn new(
+        name: &'static str,
+        times: usize,
+        work: impl FnMut() -> anyhow::Result<Effect> + 'a,
+    ) -> Self {
+        Self { name, times, work: Box::new(work) }
+    }
 }
 
 impl std::fmt::Debug for Contender<'_> {
@@ -32,25 +42,25 @@ impl std::fmt::Debug for Contender<'_> {
 
 /// What was measured of one contender.
 #[derive(Clone, Debug)]
-pub struct Measured {
-    pub name: &'static str,
+pub(crate) struct Measured {
+    pub(crate) name: &'static str,
     /// The samples of all rounds.
-    pub all: Samples,
+    pub(crate) all: Samples,
     /// The median of each round.
-    pub medians: Vec<Duration>,
+    pub(crate) medians: Vec<Duration>,
     seen: usize,
     done: usize,
 }
 
 impl Measured {
     /// The share of repetitions whose effect showed, from 0 to 1.
-    pub fn seen(&self) -> f64 {
+    pub(crate) fn seen(&self) -> f64 {
         self.seen as f64 / self.done.max(1) as f64
     }
 
     /// How many times the yardstick's time this takes: the medians of each round compared, smallest
     /// first, so that a round that met a busy machine counts for no more than any other.
-    pub fn ratios(&self, yardstick: &Self) -> Vec<f64> {
+    pub(crate) fn ratios(&self, yardstick: &Self) -> Vec<f64> {
         let rounds = self.medians.iter().zip(&yardstick.medians);
         let mut ratios: Vec<f64> =
             rounds.map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64()).collect();
@@ -63,7 +73,7 @@ impl Measured {
 ///
 /// # Errors
 /// The first thing that fails.
-pub fn measure(mut contenders: Vec<Contender<'_>>) -> anyhow::Result<Vec<Measured>> {
+pub(crate) fn measure(mut contenders: Vec<Contender<'_>>) -> anyhow::Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = Vec::new();
     for contender in &mut contenders {
         turn(contender)?;

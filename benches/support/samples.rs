@@ -7,33 +7,33 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 
 /// The time on a clock that only goes forward; differences of it mean something, nothing else.
-pub fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC);
     Duration::from(time.expect("every kernel this runs on has a monotonic clock"))
 }
 
 /// Durations in the order they were measured.
 #[derive(Clone, Debug, Default)]
-pub struct Samples(Vec<Duration>);
+pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
     /// Adds one.
-    pub fn push(&mut self, sample: Duration) {
+    pub(crate) fn push(&mut self, sample: Duration) {
         self.0.push(sample);
     }
 
     /// Adds all of another series.
-    pub fn extend(&mut self, other: &Self) {
+    pub(crate) fn extend(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
     }
 
     /// The one that half of them do not exceed; zero when there is none.
-    pub fn median(&self) -> Duration {
+    pub(crate) fn median(&self) -> Duration {
         self.percentile(50)
     }
 
     /// The one that 99 of 100 do not exceed; zero when there is none.
-    pub fn p99(&self) -> Duration {
+    pub(crate) fn p99(&self) -> Duration {
         self.percentile(99)
     }
 

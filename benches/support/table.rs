@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support::rounds::Measured;
 
 /// Says on which machine, how busy, the run takes place.
-pub fn machine() -> String {
+pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
     let model = processors.lines().find_map(|line| line.strip_prefix("model name"));
@@ -19,7 +19,7 @@ pub fn machine() -> String {
 }
 
 /// How busy the machine is.
-pub fn load() -> String {
+pub(crate) fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let minutes: Vec<&str> = load.split(' ').take(3).collect();
     format!("load {}", minutes.join(" "))
@@ -27,15 +27,15 @@ pub fn load() -> String {
 
 /// One comparison: ours, a yardstick, and the ratio that is to be kept, where there is one.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison<'a> {
-    pub work: &'a str,
-    pub ours: &'a Measured,
-    pub yardstick: &'a Measured,
-    pub target: Option<f64>,
+pub(crate) struct Comparison<'a> {
+    pub(crate) work: &'a str,
+    pub(crate) ours: &'a Measured,
+    pub(crate) yardstick: &'a Measured,
+    pub(crate) target: Option<f64>,
 }
 
 /// The head of a table of comparisons.
-pub const HEAD: &str = "| work | ours p50 | p99 | seen | yardstick | p50 | p99 | seen | ratio \
+pub(crate) const HEAD: &str = "| work | ours p50 | p99 | seen | yardstick | p50 | p99 | seen | ratio \
     (rounds) | target |\n|---|---|---|---|---|---|---|---|---|---|";
 
 impl std::fmt::Display for Comparison<'_> {
@@ -50,11 +50,10 @@ impl std::fmt::Display for Comparison<'_> {
         };
         write!(
             f,
-            "| {work} | {} | {} | {} {} | {ratio:.2} ({least:.2}–{most:.2}) | {verdict} |",
+            "| {work} | {} | {} | {} | {ratio:.2} ({least:.2}–{most:.2}) | {verdict} |",
             figures(ours),
             yardstick.name,
-            figures(yardstick),
-            ""
+            figures(yardstick)
         )
     }
 }

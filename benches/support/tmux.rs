@@ -2,7 +2,7 @@
 //! that come and go.
 //!
 //! It knows nothing of what they are compared with. tmux is set up as well as its users can: no
-//! configuration, no status line, and no output sent to a client that did not ask for it.
+//! configuration, and no terminal to draw on.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 
 /// A tmux server, kept in the foreground so that its process is ours.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     _process: Owned,
     directory: TempDir,
     placement: Placement,
@@ -32,7 +32,7 @@ impl Server {
     ///
     /// # Errors
     /// Why it does not run.
-    pub fn start(placement: Placement) -> anyhow::Result<Self> {
+    pub(crate) fn start(placement: Placement) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let process = placement
             .command("tmux")
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// A client process that runs one command of tmux.
-    pub fn client(&self) -> Command {
+    pub(crate) fn client(&self) -> Command {
         // Its processors are those of the bench already, and a detour would be measured with it.
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.socket()).env_remove("TMUX");
@@ -72,13 +72,31 @@ impl Server {
     }
 }
 
+/// Whether a control client is sent what the programs of its session write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// As it comes, which is what tmux does when nobody says.
+    Sent,
+    /// Not at all: the client reads the screen when it wants to know.
+    Withheld,
+}
+
+impl Output {
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Sent => &[],
+            Self::Withheld => &["-f", "no-output"],
+        }
+    }
+}
+
 /// A control client (`tmux -C`) attached to a session it created.
 #[derive(Debug)]
-pub struct Control {
+pub(crate) struct Control {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    line: Vec<u8>,
-    block: Vec<u8>,
+    line: String,
+    block: String,
     _process: Owned,
 }
 
@@ -87,13 +105,19 @@ impl Control {
     ///
     /// # Errors
     /// What tmux said instead.
-    pub fn create(server: &Server, name: &str, command: &str) -> anyhow::Result<Self> {
+    pub(crate) fn create(
+        server: &Server,
+        name: &str,
+        command: &str,
+        sent: Output,
+    ) -> anyhow::Result<Self> {
         let mut process = server
             .placement
             .command("tmux")
             .arg("-S")
             .arg(server.socket())
-            .args(["-C", "new-session", "-f", "no-output", "-x", "80", "-y", "24", "-s", name])
+            .args(["-C", "new-session", "-x", "80", "-y", "24", "-s", name])
+            .args(sent.flags())
             .arg(command)
             .env_remove("TMUX")
             .stdin(Stdio::piped())
@@ -103,12 +127,12 @@ impl Control {
         let input = process.0.stdin.take().context("tmux has no standard input")?;
         let output = process.0.stdout.take().context("tmux has no standard output")?;
         let output = BufReader::new(output);
-        let (line, block) = (Vec::new(), Vec::new());
+        let (line, block) = (String::new(), String::new());
         let mut control = Self { input, output, line, block, _process: process };
         // The first block is the answer to the command it was started with.
         control.answer()?;
         let size = control.run("display-message -p '#{pane_width}x#{pane_height}'\n")?;
-        ensure!(size == b"80x24\n", "the size is {}", String::from_utf8_lossy(size));
+        ensure!(size == "80x24\n", "the size is {size}");
         Ok(control)
     }
 
@@ -116,29 +140,29 @@ impl Control {
     ///
     /// # Errors
     /// When it failed, or tmux has gone.
-    pub fn run(&mut self, command: &str) -> anyhow::Result<&[u8]> {
+    pub(crate) fn run(&mut self, command: &str) -> anyhow::Result<&str> {
         self.input.write_all(command.as_bytes())?;
         self.answer()
     }
 
-    fn answer(&mut self) -> anyhow::Result<&[u8]> {
+    fn answer(&mut self) -> anyhow::Result<&str> {
         self.block.clear();
-        while !self.next_line()?.starts_with(b"%begin ") {}
+        while !self.next_line()?.starts_with("%begin ") {}
         loop {
             let line = self.next_line()?;
-            if line.starts_with(b"%end ") {
+            if line.starts_with("%end ") {
                 return Ok(&self.block);
             }
-            if line.starts_with(b"%error ") {
-                bail!("tmux refused: {}", String::from_utf8_lossy(&self.block));
+            if line.starts_with("%error ") {
+                bail!("tmux refused: {}", self.block);
             }
-            self.block.extend_from_slice(&self.line);
+            self.block.push_str(&self.line);
         }
     }
 
-    fn next_line(&mut self) -> anyhow::Result<&[u8]> {
+    fn next_line(&mut self) -> anyhow::Result<&str> {
         self.line.clear();
-        let length = self.output.read_until(b'\n', &mut self.line)?;
+        let length = self.output.read_line(&mut self.line)?;
         ensure!(length > 0, "tmux has gone");
         Ok(&self.line)
     }
@@ -148,7 +172,7 @@ impl Control {
 ///
 /// # Errors
 /// When there is none.
-pub fn version() -> anyhow::Result<String> {
+pub(crate) fn version() -> anyhow::Result<String> {
     let output = Command::new("tmux").arg("-V").output().context("tmux is needed")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

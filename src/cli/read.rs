@@ -7,6 +7,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::rows::numbered;
+use crate::core::frame::Size;
 
 /// Print the screen of a session
 #[derive(Debug, Args)]
@@ -64,6 +65,8 @@ impl Read {
             "session": self.session,
             "format": self.format.word(),
             "since": self.since,
+            // People get the whole screen, however large.
+            "count": Size::SIDE_MAX,
         });
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
         let text = self.format.text(&answer.data);

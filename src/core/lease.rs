@@ -136,6 +136,7 @@ impl LeaseManager {
         }
         match right {
             Ok(right) => {
+                let right = self.to_reclaim(caller, right);
                 let grant = self.exercise(now, caller, right);
                 Ok(Acquired::Granted(self.adopt(now, caller, request, grant)))
             }

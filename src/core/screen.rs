@@ -88,7 +88,9 @@ impl Screen {
         while let Some(item) = self.guard.next(&mut rest) {
             match item {
                 Item::Bytes(bytes) => self.parser.advance(&mut self.emulator, bytes),
-                Item::Pair(pair) => self.parser.advance(&mut self.emulator, &pair),
+                Item::Joined(bytes, length) => {
+                    self.parser.advance(&mut self.emulator, &bytes[..length]);
+                }
                 Item::Query(query) => self.emulator.answer(query),
                 Item::String => {
                     if let Some(sequence) = Sequence::parse(self.guard.string()) {

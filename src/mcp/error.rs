@@ -200,7 +200,8 @@ fn lost(error: &LeaseError, cause: &EndCause) -> WireError {
 
 fn create(error: &CreateError) -> WireError {
     let parameter = |name: &str| {
-        WireError::new(Code::InvalidArgument, error).details(json!({"parameter": name}))
+        WireError::new(Code::InvalidArgument, format!("{name}: {error}"))
+            .details(json!({"parameter": name}))
     };
     match error {
         CreateError::NameTaken(_) => WireError::new(Code::SessionExists, error),

@@ -13,17 +13,11 @@ use serde_json::json;
 /// The request that carries pushed deltas.
 pub const OBSERVE_METHOD: &str = "termgate/observe";
 
-/// The request that carries a person's terminal.
-pub const ATTACH_METHOD: &str = "termgate/attach";
-
 /// The request that ends the daemon, on the operators' door alone.
 pub const STOP_METHOD: &str = "termgate/stop";
 
 /// Tools that wait whatever their arguments say.
-const WAITING_TOOLS: [&str; 3] = ["wait_for", "run", "run_workflow"];
-
-/// Stands in the name of every tool of an upstream server, which may take its time.
-const MOUNT_SEPARATOR: &str = "__";
+const WAITING_TOOLS: [&str; 1] = ["wait_for"];
 
 /// The JSON-RPC code of a request refused for want of room; ours, from the free range.
 const BUSY: ErrorCode = ErrorCode(-32000);
@@ -46,7 +40,7 @@ impl Span {
     /// Tells the span of a request from its method and arguments.
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
-            || [OBSERVE_METHOD, ATTACH_METHOD].contains(&request.method());
+            || request.method() == OBSERVE_METHOD;
         if standing {
             return Self::Standing;
         }
@@ -72,7 +66,6 @@ pub fn always_waits(tool: &str) -> bool {
 fn waits(call: &CallToolRequestParams) -> bool {
     let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
     always_waits(&call.name)
-        || call.name.contains(MOUNT_SEPARATOR)
         || given("wait_ms").is_some_and(|wait| wait.as_f64() != Some(0.0) && !wait.is_null())
         || given("until").is_some_and(|until| !until.is_null())
 }
@@ -137,10 +130,8 @@ mod tests {
     fn calls_that_wait_are_long() {
         for waiting in [
             tool("wait_for", json!({})),
-            tool("run", json!({"command": "make"})),
             tool("acquire_lease", json!({"wait_ms": 1})),
             tool("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
-            tool("github__create_issue", json!({})),
         ] {
             assert_eq!(Span::of(&waiting), Span::Wait, "{waiting:?}");
         }

@@ -15,6 +15,8 @@ use rmcp::model::{
     Resource as ListedResource, ResourceContents, ResourceTemplate, ServerCapabilities,
     ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
+#[allow(deprecated)] // Clients of the older era still use them.
+use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
@@ -166,6 +168,31 @@ impl ServerHandler for Server {
         let daemon = self.shared.gateway.daemon();
         self.subscriptions.tell_lists(daemon, &self.standing, &self.connection);
         self.shared.holders.add(&self.connection);
+    }
+
+    #[allow(deprecated)] // As in the capabilities.
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // What holders are told is a warning.
+        let wanted = match request.level {
+            LoggingLevel::Debug
+            | LoggingLevel::Info
+            | LoggingLevel::Notice
+            | LoggingLevel::Warning => true,
+            LoggingLevel::Error
+            | LoggingLevel::Critical
+            | LoggingLevel::Alert
+            | LoggingLevel::Emergency => false,
+        };
+        if wanted {
+            self.shared.holders.add(&self.connection);
+        } else {
+            self.shared.holders.remove(self.connection.id);
+        }
+        Ok(())
     }
 
     async fn list_tools(

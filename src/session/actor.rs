@@ -22,6 +22,7 @@ use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
+use crate::core::screen::report::Report;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
@@ -61,6 +62,7 @@ pub struct Setup<P> {
     pub pty: P,
     pub input: Input,
     pub outlets: Outlets,
+    pub urgent: Arc<Urgent>,
 }
 
 /// Where the task tells what happens, besides its frames.
@@ -84,6 +86,7 @@ pub struct Actor<P> {
     input: Input,
     frames: watch::Sender<Arc<Frame>>,
     outlets: Outlets,
+    urgent: Arc<Urgent>,
     /// How much output was read, in bytes.
     offset: u64,
     buffer: Vec<u8>,
@@ -110,7 +113,7 @@ impl<P> fmt::Debug for Actor<P> {
 impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its empty screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { identity, rules, clock, pty, input, outlets } = setup;
+        let Setup { identity, rules, clock, pty, input, outlets, urgent } = setup;
         let mut screen = Screen::new(rules.size, rules.screen, Origin::default());
         let view = Arc::new(input.lease().view());
         let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
@@ -124,6 +127,7 @@ impl<P: Pty> Actor<P> {
             input,
             frames,
             outlets,
+            urgent,
             offset: 0,
             buffer: Vec::new(),
             exit: None,
@@ -142,7 +146,8 @@ impl<P: Pty> Actor<P> {
 
     /// Runs the session until it is removed: some time after its program ended, when it is asked
     /// to, or when nobody has a handle on it any more.
-    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, urgent: Arc<Urgent>) {
+    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let urgent = Arc::clone(&self.urgent);
         let mut alarm = Alarm::new(self.clock.clone());
         self.settle();
         loop {
@@ -252,6 +257,11 @@ impl<P: Pty> Actor<P> {
             let size = frame.size.value;
             self.screen = Screen::new(size, self.rules.screen, origin);
         }
+        for report in self.screen.take_reports() {
+            if let Report::Directory(directory) = report {
+                self.outlets.live.set_directory(&directory);
+            }
+        }
         let answers = self.screen.take_answers();
         if !answers.is_empty() {
             self.input.answer(&answers);
@@ -266,6 +276,10 @@ impl<P: Pty> Actor<P> {
         self.input.close(now);
         self.dirty = true;
         self.tell(What::Exited);
+        self.settle();
+        if self.killing.is_none() {
+            self.answer_killers(None);
+        }
         tracing::info!(session = %self.identity.id, ?exit, "the program ended");
     }
 
@@ -296,8 +310,12 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Does what the core's values say must be done next.
+    ///
+    /// Frames go out before answers, so that whoever was answered finds its lease in the frame, and
+    /// after them again, since an answer that nobody takes passes a lease on.
     fn settle(&mut self) {
         self.flush();
+        self.publish_if_due();
         self.answer_writes();
         self.answer_waiters();
         for event in self.input.take_events() {

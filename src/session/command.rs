@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
-use crate::core::input::request::{IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::request::{IdempotencyKey, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::mouse::MouseEvent;
 use crate::core::keys::paste::PasteRule;
@@ -18,6 +18,7 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
 use crate::session::error::SessionError;
+use crate::session::handle::KeepAlive;
 use crate::session::pty::signal::Signal;
 
 /// Dropped once a call has taken effect, so that the connection's next one may.
@@ -78,7 +79,7 @@ pub struct WriteOrder {
 }
 
 /// What became of a write.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Written {
     pub outcome: WriteOutcome,
     /// The watermark just before the write.
@@ -89,8 +90,8 @@ pub struct Written {
     /// The holding the bytes belong to.
     pub epoch: Option<Epoch>,
     pub warning: Option<String>,
-    /// Names the write that may keep its lease alive.
-    pub write: WriteId,
+    /// Keeps the lease alive where the order asked for it.
+    pub kept: Option<KeepAlive>,
 }
 
 /// Asks for the lease.

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
+use crate::core::lease::request::{AcquireRequest, Acquired, Grant};
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::handle::{About, Ends, Identity, Session};
 use crate::session::live::Live;
@@ -45,6 +47,8 @@ pub struct Creation {
     pub tags: Vec<String>,
     /// What the write switches leave open for it.
     pub window: WriteWindow,
+    /// Who holds its first lease, on which terms; nobody can come before.
+    pub first: Option<(Caller, AcquireRequest)>,
 }
 
 /// Why no session was created.
@@ -54,7 +58,9 @@ pub enum CreateError {
     #[error("there is a session named `{0}`")]
     NameTaken(String),
     /// The name has characters that names may not have.
-    #[error("`{0}` is no name: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`")]
+    #[error(
+        "`{0}` is no name: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and no session id"
+    )]
     BadName(String),
     /// The tenant has as many sessions as it may.
     #[error("{0} sessions are as many as there may be")]
@@ -80,7 +86,9 @@ pub enum CreateError {
 pub fn check_name(name: &str) -> Result<(), CreateError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let length = 1..=NAME_MAX;
-    if length.contains(&name.len()) && name.chars().all(fine) && !name.starts_with(['-', '.']) {
+    let shaped = length.contains(&name.len()) && name.chars().all(fine);
+    let is_id = name.parse::<SessionId>().is_ok();
+    if shaped && !name.starts_with(['-', '.']) && !is_id {
         return Ok(());
     }
     Err(CreateError::BadName(name.chars().take(NAME_MAX).collect()))
@@ -125,6 +133,8 @@ pub(in crate::session) fn resolve(
 /// A session that runs, and the task that owns it.
 pub(in crate::session) struct Started {
     pub session: Session,
+    /// Its first lease, where one was asked for.
+    pub grant: Option<Grant>,
     pub task: tokio::task::JoinHandle<()>,
 }
 
@@ -160,20 +170,29 @@ pub(in crate::session) fn run<P: Pty>(
     let lease = LeaseManager::new(Epoch::default(), registry.lease_limits().clone());
     let live = Arc::new(Live::default());
     let outlets = registry.outlets(Arc::clone(&live));
+    let mut input = Input::new(lease, creation.window);
+    let grant = creation.first.clone().and_then(|(caller, request)| {
+        match input.acquire(registry.clock().now(), &caller, request, None) {
+            Ok(Acquired::Granted(grant)) => Some(grant),
+            // The switch was closed in the same moment; the session is there, and nobody's.
+            Ok(Acquired::Waiting(_)) | Err(_) => None,
+        }
+    });
+    let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),
         rules: registry.rules(creation.size),
         clock: registry.clock().clone(),
         pty,
-        input: Input::new(lease, creation.window),
+        input,
         outlets,
+        urgent: Arc::clone(&urgent),
     });
     let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
-    let urgent = Arc::new(Urgent::default());
-    let ends = Ends { commands, urgent: Arc::clone(&urgent), frames, live };
+    let ends = Ends { commands, urgent, frames, live };
     let session = Session::new(identity, name, about, ends);
-    let task = tokio::spawn(actor.run(receiver, urgent));
-    Started { session, task }
+    let task = tokio::spawn(actor.run(receiver));
+    Started { session, grant, task }
 }
 
 /// Makes an id for a session that no other has.
@@ -196,7 +215,7 @@ mod tests {
             assert!(check_name(name).is_ok(), "{name}");
         }
         let long = "x".repeat(NAME_MAX + 1);
-        for name in ["", "a b", "../x", "-a", ".", "ä", "a/b", &long] {
+        for name in ["", "a b", "../x", "-a", ".", "ä", "a/b", "0123456789ab", &long] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

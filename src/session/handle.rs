@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Writes, and answers when the terminal has taken the bytes, they were discarded, or a second
-    /// has passed. What comes with the answer keeps the lease alive where the order asks for it.
+    /// has passed.
     ///
     /// # Errors
     /// Why nothing was written.
@@ -129,13 +129,9 @@ impl Session {
         permit: &Permit,
         order: WriteOrder,
         accepted: Accepted,
-    ) -> Result<(Written, Option<KeepAlive>), SessionError> {
-        let keep_alive = order.keep_alive;
+    ) -> Result<Written, SessionError> {
         let order = Box::new(order);
-        let ask = |reply| Command::Write { order, accepted, reply };
-        let written = self.ask(permit, ask).await?;
-        let kept = keep_alive.then(|| self.keep_alive(written.write));
-        Ok((written, kept))
+        self.ask(permit, |reply| Command::Write { order, accepted, reply }).await
     }
 
     /// Asks for the lease, waiting in line as long as the request says.
@@ -253,6 +249,11 @@ impl Session {
         answer.await.map_err(|_| SessionError::Closed)
     }
 
+    /// Waits until the session is forgotten.
+    pub async fn closed(&self) {
+        self.0.commands.closed().await;
+    }
+
     /// Tells the session what the write switches now leave open for it.
     pub fn set_window(&self, window: WriteWindow) {
         self.0.urgent.post(|entries| entries.window = Some(window));
@@ -268,10 +269,6 @@ impl Session {
     /// Ends the session and everything that runs in it, as when the daemon ends.
     pub(in crate::session) fn end(&self) {
         self.0.urgent.post(|entries| entries.end = true);
-    }
-
-    fn keep_alive(&self, write: WriteId) -> KeepAlive {
-        KeepAlive { urgent: Arc::clone(&self.0.urgent), write }
     }
 
     async fn ask<T>(
@@ -312,6 +309,13 @@ pub struct ManageOrder {
 pub struct KeepAlive {
     urgent: Arc<Urgent>,
     write: WriteId,
+}
+
+impl KeepAlive {
+    /// Keeps alive the lease that this write holds.
+    pub(in crate::session) fn new(urgent: Arc<Urgent>, write: WriteId) -> Self {
+        Self { urgent, write }
+    }
 }
 
 impl Drop for KeepAlive {

@@ -3,6 +3,7 @@
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::core::moment::Moment;
@@ -17,6 +18,7 @@ pub struct Live {
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
     writes_denied: AtomicU64,
+    directory: Mutex<Option<Arc<str>>>,
 }
 
 impl Default for Live {
@@ -27,6 +29,7 @@ impl Default for Live {
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             writes_denied: AtomicU64::new(0),
+            directory: Mutex::new(None),
         }
     }
 }
@@ -42,6 +45,17 @@ impl Live {
     pub fn set_lease_expires_at(&self, at: Option<Moment>) {
         let millis = at.map_or(NEVER, |at| at.since_boot().as_millis() as u64);
         self.lease_expires_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// The directory that the program last said it is in; a claim, good for display only.
+    pub fn directory(&self) -> Option<Arc<str>> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the directory that the program says it is in.
+    pub fn set_directory(&self, directory: &str) {
+        let directory = Some(Arc::from(directory));
+        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
     }
 
     /// How many observers are fed deltas.
@@ -82,11 +96,11 @@ impl Live {
 
 /// Counts one observer for as long as it is kept.
 #[derive(Debug)]
-pub struct Observing(std::sync::Arc<Live>);
+pub struct Observing(Arc<Live>);
 
 impl Observing {
     /// Counts one more observer.
-    pub fn start(live: std::sync::Arc<Live>) -> Self {
+    pub fn start(live: Arc<Live>) -> Self {
         live.observers.fetch_add(1, Ordering::Relaxed);
         Self(live)
     }

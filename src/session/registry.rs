@@ -2,7 +2,7 @@
 //!
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::core::frame::Size;
 use crate::core::ids::{LeaseId, SessionId, TenantId};
 use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::request::Grant;
 use crate::core::policy::Permit;
 use crate::core::screen::ScreenLimits;
 use crate::session::actor::{Outlets, Rules};
@@ -65,6 +66,8 @@ struct Shared {
     sessions: DashMap<SessionId, Session>,
     names: DashMap<(TenantId, Arc<str>), SessionId>,
     leases: DashMap<LeaseId, SessionId>,
+    /// The ids in `leases` of each session, oldest first.
+    recent_leases: DashMap<SessionId, VecDeque<LeaseId>>,
     facts: mpsc::Sender<Fact>,
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
@@ -89,6 +92,7 @@ impl Registry {
             sessions: DashMap::new(),
             names: DashMap::new(),
             leases: DashMap::new(),
+            recent_leases: DashMap::new(),
             facts,
             announcements,
             changes: watch::Sender::new(0),
@@ -128,11 +132,13 @@ impl Registry {
     pub fn remember_lease(&self, lease: LeaseId, session: SessionId) {
         /// So many ids of one session are kept; older ones are answered as unknown.
         const LEASES_MAX: usize = 64;
-        self.0.leases.insert(lease, session);
-        let of_session: Vec<LeaseId> =
-            self.0.leases.iter().filter(|it| *it.value() == session).map(|it| *it.key()).collect();
-        if of_session.len() > LEASES_MAX
-            && let Some(oldest) = of_session.into_iter().find(|known| *known != lease)
+        if self.0.leases.insert(lease, session).is_some() {
+            return;
+        }
+        let mut recent = self.0.recent_leases.entry(session).or_default();
+        recent.push_back(lease);
+        if recent.len() > LEASES_MAX
+            && let Some(oldest) = recent.pop_front()
         {
             self.0.leases.remove(&oldest);
         }
@@ -146,14 +152,8 @@ impl Registry {
         &self,
         _permit: &Permit,
         creation: Creation,
-    ) -> Result<Session, CreateError> {
+    ) -> Result<(Session, Option<Grant>), CreateError> {
         let tenant = &creation.tenant;
-        let owned = self.0.sessions.iter().filter(|session| session.tenant() == tenant).count();
-        let own = *tenant == self.0.settings.own_tenant;
-        let most = if own { self.0.settings.sessions_max } else { OTHERS_SESSIONS_MAX };
-        if owned >= most {
-            return Err(CreateError::TooMany(owned));
-        }
         let id = fresh_id(|id| self.0.sessions.contains_key(&id));
         let spec = resolve(self, id, &creation)?;
         let name = match &creation.name {
@@ -161,10 +161,15 @@ impl Registry {
             None => self.take_free_name(tenant, &name_of(&creation.launch, &spec), id),
         };
         let identity = Identity { id, tenant: tenant.clone() };
-        let started = start(self, identity, Arc::clone(&name), &creation, &spec);
-        let Started { session, task } = started.inspect_err(|_| {
+        let started = self
+            .check_room(tenant)
+            .and_then(|()| start(self, identity, Arc::clone(&name), &creation, &spec));
+        let Started { session, grant, task } = started.inspect_err(|_| {
             self.0.names.remove(&(tenant.clone(), name));
         })?;
+        if let Some(grant) = &grant {
+            self.remember_lease(grant.lease, id);
+        }
         self.adopt(session.clone(), task);
         let (opened, open) = oneshot::channel();
         let announcement = Announcement { session: session.clone(), opened };
@@ -172,7 +177,7 @@ impl Registry {
             // The sender is dropped, not used, once the doors are open.
             let _ = open.await;
         }
-        Ok(session)
+        Ok((session, grant))
     }
 
     /// Gives a session another name.
@@ -243,7 +248,11 @@ impl Registry {
     fn forget(&self, session: &Session) {
         self.0.sessions.remove(&session.id());
         self.0.names.remove(&(session.tenant().clone(), session.name()));
-        self.0.leases.retain(|_, of| *of != session.id());
+        if let Some((_, leases)) = self.0.recent_leases.remove(&session.id()) {
+            for lease in leases {
+                self.0.leases.remove(&lease);
+            }
+        }
         self.tell_listed(session);
     }
 
@@ -252,6 +261,15 @@ impl Registry {
         let (session, tenant) = (session.id(), session.tenant().clone());
         // Whoever reads facts too slowly reads the lists instead.
         let _ = self.0.facts.try_send(Fact { session, tenant, what: What::Listed });
+    }
+
+    /// Checks that a tenant may have one session more; its name was taken already, so that those
+    /// who create at the same time count each other.
+    fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
+        let own = *tenant == self.0.settings.own_tenant;
+        let most = if own { self.0.settings.sessions_max } else { OTHERS_SESSIONS_MAX };
+        let named = self.0.names.iter().filter(|it| it.key().0 == *tenant).count();
+        if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
     }
 
     fn take_name(

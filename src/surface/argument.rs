@@ -130,11 +130,14 @@ pub fn millis(
     within(name, value, bounds).map(Duration::from_millis)
 }
 
-/// Checks the length of a text in bytes.
+/// Checks a text that others will be shown: its length in bytes, and that it is one plain line.
 ///
 /// # Errors
-/// [`SurfaceError::Argument`] that says how long it may be.
-pub fn short(name: &str, text: &str, bytes_max: usize) -> Result<(), SurfaceError> {
+/// [`SurfaceError::Argument`] that says how long it may be, or that control characters are none.
+pub fn plain(name: &str, text: &str, bytes_max: usize) -> Result<(), SurfaceError> {
+    if text.chars().any(char::is_control) {
+        return Err(SurfaceError::argument(name, "must have no control characters"));
+    }
     if text.len() <= bytes_max {
         return Ok(());
     }

@@ -28,7 +28,7 @@ impl Switchboard {
     }
 
     /// Sets one switch and tells every session what it may now do.
-    pub fn set(&self, sessions: &Registry, scope: Scope, window: WriteWindow) {
+    pub fn set(&self, _permit: &Permit, sessions: &Registry, scope: Scope, window: WriteWindow) {
         self.lock().set(scope, window);
         self.tell(sessions);
     }
@@ -89,6 +89,7 @@ impl Switchboard {
     /// Forgets the switch of a session that is gone.
     pub fn forget(&self, session: SessionId) {
         self.lock().forget(session);
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn tell(&self, sessions: &Registry) {

@@ -32,7 +32,6 @@ use crate::mcp::listen::SubscriptionQuota;
 use crate::mcp::server::Shared;
 use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
-use crate::session::handle::Session;
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
@@ -238,22 +237,15 @@ async fn open_session_doors(
         for (path, door) in pair {
             match Listener::bind(&path, &lock) {
                 Ok(listener) => {
-                    let closed = gone(session.clone());
-                    open.spawn(doors.clone().keep_open(listener, door, closed));
+                    let (doors, session) = (doors.clone(), session.clone());
+                    open.spawn(async move {
+                        doors.keep_open(listener, door, session.closed()).await;
+                    });
                 }
                 Err(error) => tracing::warn!(session = %id, %error, "a session has no socket"),
             }
         }
         drop(opened);
-    }
-}
-
-/// Waits until a session is forgotten.
-async fn gone(session: Session) {
-    let mut frames = session.frames();
-    drop(session);
-    while frames.changed().await.is_ok() {
-        frames.mark_unchanged();
     }
 }
 

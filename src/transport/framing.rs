@@ -95,6 +95,10 @@ fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
         #[serde(default)]
         id: Id,
     }
+    // An array would be read as the members of a struct in order.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return serde_json::from_slice::<serde::de::IgnoredAny>(line).map(|_| None);
+    }
     match serde_json::from_slice::<Envelope>(line) {
         Ok(envelope) => Ok(envelope.id.0),
         Err(error) if error.is_data() => Ok(None),

@@ -246,6 +246,66 @@ async fn a_write_sent_twice_with_one_key_is_written_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_again_with_a_key_gets_its_answer_whatever_has_changed_since() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let mut client = daemon.client(era).await;
+        let session = client.start("stty raw -echo; echo ready; exec cat").await;
+        client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+        let lease = client.acquire(&session).await;
+        let screen = client.structured("read_screen", json!({"session": session})).await;
+        // What it writes changes the screen that it expects.
+        let keyed = json!({
+            "session": session,
+            "text": "copied",
+            "expect_watermark": screen["watermark"],
+            "idempotency_key": "one",
+        });
+        let first = client.structured("send_text", keyed.clone()).await;
+        assert_eq!(first["written"], "copied".len());
+        let copy = json!({"session": session, "pattern": "copied", "since": 0});
+        client.wait_for(copy).await;
+        let second = client.structured("send_text", keyed.clone()).await;
+        assert_eq!(second["written"], first["written"]);
+        assert_eq!(second["lease"]["lease_id"], first["lease"]["lease_id"]);
+        release(&mut client, &lease).await;
+        let third = client.structured("send_text", keyed).await;
+        assert_eq!(third["written"], first["written"]);
+        assert_eq!(third["lease"], Value::Null, "{third}");
+        // What comes after it shows that nothing came between.
+        client.acquire(&session).await;
+        client.structured("send_text", json!({"session": session, "text": "!end"})).await;
+        let end = json!({"session": session, "pattern": "!end", "since": 0});
+        let screen = client.wait_for(end).await;
+        assert_eq!(screen["text"].as_str().unwrap().trim_start(), "copied!end");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_again_for_a_lease_with_a_key_gets_the_same_one() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let mut client = daemon.client(era).await;
+        let session = client.start("exec cat").await;
+        let acquire = json!({"session": session, "idempotency_key": "a"});
+        let first = client.structured("acquire_lease", acquire.clone()).await;
+        let again = client.structured("acquire_lease", acquire).await;
+        assert_eq!(again["lease_id"], first["lease_id"]);
+        assert_eq!(again["epoch"], first["epoch"]);
+        let release = json!({"lease_id": first["lease_id"], "idempotency_key": "r"});
+        for _ in 0..2 {
+            let released = client.structured("release_lease", release.clone()).await;
+            assert_eq!(released["outcome"], "freed");
+        }
+        // A key stands for one call, whatever tool it was.
+        let mixed = json!({"session": session, "text": "x", "idempotency_key": "a"});
+        assert_eq!(client.error_code("send_text", mixed).await, "invalid_argument");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_is_told_at_once_that_an_operator_ended_its_lease() {
     let daemon = TestDaemon::writable().await;
     let mut holder = daemon.client(Era::Legacy).await;
@@ -321,19 +381,23 @@ async fn a_program_inside_a_session_is_turned_away_at_the_operators_door() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Modern).await;
     let run = daemon.paths.root().display();
+    let gateway = daemon.paths.gateway().display();
     let termgate = env!("CARGO_BIN_EXE_termgate");
     // A program may shed its mark and leave its family, and still descends from the daemon.
     for before in ["", "env -i", "setsid -w", "env -i setsid -w"] {
         let line = format!(
-            "{before} env TERMGATE_RUNTIME_DIR={run} {termgate} lease preempt x; \
-             echo ended with $?"
+            "{before} env TERMGATE_RUNTIME_DIR={run} {termgate} ls; echo operator $?; \
+             {before} env TERMGATE_SOCKET={gateway} {termgate} ls; echo gateway $?; exec cat"
         );
         let session = client.start(&line).await;
-        let wanted = json!({"session": session, "pattern": "ended with \\d+", "regex": true,
+        let wanted = json!({"session": session, "pattern": "gateway \\d", "regex": true,
             "since": 0});
-        let waited = client.wait_for(wanted).await;
-        let text = waited["text"].as_str().unwrap();
-        assert!(["ended with 5", "ended with 7"].contains(&text), "{before}: {waited}");
+        client.wait_for(wanted).await;
+        let screen = client.structured("read_screen", json!({"session": session})).await;
+        let text = screen["text"].as_str().unwrap();
+        assert!(text.contains("operator 7"), "{before}: {text}");
+        // The same program reaches the other door, and is shown nothing there.
+        assert!(text.contains("no sessions\ngateway 0"), "{before}: {text}");
     }
     daemon.stop().await;
 }

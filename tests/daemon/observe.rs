@@ -148,7 +148,7 @@ impl Observer {
     async fn agrees(&mut self, reader: &mut Wire, session: &str) {
         loop {
             let plain = screen(reader, session).await;
-            let asked = json!({"session": session, "format": "cells"});
+            let asked = json!({"session": session, "format": "cells", "count": 1000});
             let cells = reader.structured("read_screen", asked).await;
             let watermark = plain["watermark"].as_u64().unwrap();
             self.until(|replica| replica.watermark >= watermark).await;
@@ -165,7 +165,7 @@ fn row_text(row: &Value) -> &str {
 
 /// Prints `seq`'s numbers and then a sign that no number contains.
 fn count_to(count: u32) -> String {
-    format!("seq 1 {count}; echo over$((1+1))")
+    format!("seq 1 {count}; echo over")
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ async fn deltas_add_up_to_what_a_reader_is_told() {
             r"printf '\033[?1049l'",
             r"printf '\033]2;a title\007'",
         ] {
-            tell_until(&mut writer, &session, &format!("{line}; echo ov''er"), "over").await;
+            tell_until(&mut writer, &session, &format!("{line}; echo over"), "over").await;
             observer.agrees(&mut writer, &session).await;
         }
         daemon.stop().await;
@@ -230,7 +230,7 @@ async fn an_observer_with_a_limited_rate_ends_up_with_the_same_screen() {
     let params = json!({"session": session, "max_rate_hz": 5});
     let mut observer = Observer::start(&daemon, Era::Modern, params).await;
     for _ in 0..3 {
-        tell_until(&mut writer, &session, &count_to(5_000), "over2").await;
+        tell_until(&mut writer, &session, &count_to(5_000), "over").await;
     }
     observer.agrees(&mut writer, &session).await;
     daemon.stop().await;
@@ -243,17 +243,18 @@ async fn an_observer_that_reads_slowly_gets_fewer_and_larger_deltas() {
     let session = start(&mut writer).await;
     let mut slow = Observer::start(&daemon, Era::Legacy, json!({"session": session})).await;
     let mut fast = Observer::start(&daemon, Era::Legacy, json!({"session": session})).await;
-    // Nothing is read here while the screen goes through far more than a socket holds.
-    let flood = "seq -f '%0110g' 1 30000; echo over$((1+1))";
-    let flooding = tell_until(&mut writer, &session, flood, "over2");
+    // Together the screens are far more than a socket holds, and none is read by the slow one.
     let mut frames = 0;
-    let watching = async {
-        while !fast.replica.rows.values().any(|row| row_text(row).contains("over2")) {
+    for round in 0..100 {
+        let sign = format!("over{round:03}");
+        let line = format!("seq -f '%0110g' {round} $(({round}+45)); echo {sign}");
+        tell_until(&mut writer, &session, &line, &sign).await;
+        let shown = |replica: &Replica| replica.rows.values().any(|row| row_text(row) == sign);
+        while !shown(&fast.replica) {
             fast.next().await;
             frames += 1;
         }
-    };
-    tokio::join!(flooding, watching);
+    }
     let mut taken = 0;
     while slow.replica.watermark < fast.replica.watermark {
         slow.next().await;
@@ -275,7 +276,7 @@ async fn an_observer_goes_on_without_a_gap_from_the_watermark_it_saw() {
         before.agrees(&mut writer, &session).await;
         let Observer { wire, replica, .. } = before;
         drop(wire);
-        tell_until(&mut writer, &session, &count_to(10), "over2").await;
+        tell_until(&mut writer, &session, &count_to(10), "over").await;
         let seen = replica.watermark;
         let params = json!({"session": session, "since": seen});
         let mut after = Observer::resume(&daemon, era, params, replica).await;
@@ -315,11 +316,11 @@ async fn a_partial_view_holds_its_rows_also_after_scrolling() {
     let mut observer = Observer::start(&daemon, Era::Modern, params).await;
     observer.next().await;
     assert_eq!(observer.replica.rows.keys().copied().collect::<Vec<_>>(), [38, 39]);
-    tell_until(&mut writer, &session, &count_to(100), "over2").await;
+    tell_until(&mut writer, &session, &count_to(100), "over").await;
     // `ready`, a hundred numbers and the sign stand in rows 0 to 101, the cursor in row 102.
     observer.until(|replica| replica.base_row == 63).await;
     let row = |number: u64| row_text(&observer.replica.rows[&number]).to_owned();
-    assert_eq!((row(101), row(102)), ("over2".to_owned(), String::new()));
+    assert_eq!((row(101), row(102)), ("over".to_owned(), String::new()));
     assert!(observer.replica.rows.keys().all(|row| *row >= 38), "a row outside of the view");
     daemon.stop().await;
 }
@@ -332,7 +333,7 @@ async fn the_lane_history_brings_every_row_there_ever_was() {
     let params = json!({"session": session, "lane": "history"});
     let mut early = Observer::start(&daemon, Era::Legacy, params.clone()).await;
     early.next().await;
-    tell_until(&mut writer, &session, &count_to(2_000), "over2").await;
+    tell_until(&mut writer, &session, &count_to(2_000), "over").await;
     let mut late = Observer::start(&daemon, Era::Legacy, params).await;
     for observer in [&mut early, &mut late] {
         observer.until(|replica| replica.base_row == 1_963).await;
@@ -351,12 +352,12 @@ async fn the_lane_recent_brings_the_last_four_screens_above() {
     let params = json!({"session": session, "lane": "recent"});
     let mut early = Observer::start(&daemon, Era::Legacy, params.clone()).await;
     early.next().await;
-    tell_until(&mut writer, &session, &count_to(150), "over2").await;
+    tell_until(&mut writer, &session, &count_to(150), "over").await;
     early.until(|replica| replica.base_row == 113).await;
     for row in 1..=150 {
         assert_eq!(early.replica.rows[&row]["text"], row.to_string());
     }
-    tell_until(&mut writer, &session, &count_to(1_000), "over2").await;
+    tell_until(&mut writer, &session, &count_to(1_000), "over").await;
     let mut late = Observer::start(&daemon, Era::Legacy, params).await;
     late.next().await;
     let first = *late.replica.rows.keys().next().unwrap();
@@ -377,7 +378,7 @@ async fn nothing_follows_a_cancel() {
         // Whatever was on its way has come when later requests are answered and observed.
         let list = wire.request("tools/list", json!({})).await;
         assert!(list.is_ok());
-        tell_until(&mut writer, &session, "echo af''ter", "after").await;
+        tell_until(&mut writer, &session, "echo after", "after").await;
         wire.send("termgate/observe", json!({"session": session})).await;
         let delta = wire.receiver.notification("termgate/delta").await;
         assert_eq!(delta["observe"], id + 2);

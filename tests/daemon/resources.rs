@@ -87,7 +87,7 @@ async fn a_grid_tells_the_screen_or_what_changed() {
     let daemon = TestDaemon::writable().await;
     let mut wire = daemon.client(Era::Legacy).await;
     let session = start(&mut wire).await;
-    tell_until(&mut wire, &session, "seq 1 100; echo ov''er", "over").await;
+    tell_until(&mut wire, &session, "seq 1 100; echo over", "over").await;
     let base = format!("termgate://session/{session}/grid");
     let grid = read(&mut wire, &base).await;
     // `ready`, a hundred numbers and the sign stand in rows 0 to 101, the cursor in row 102.
@@ -115,7 +115,7 @@ async fn a_grid_tells_the_screen_or_what_changed() {
     let watermark = &grid["watermark"];
     let nothing = read(&mut wire, &format!("{base}?since={watermark}")).await;
     assert_eq!((&nothing["reset"], &nothing["lines"]), (&json!(false), &json!([])));
-    tell_until(&mut wire, &session, "echo mo''re", "more").await;
+    tell_until(&mut wire, &session, "echo more", "more").await;
     let changed = read(&mut wire, &format!("{base}?since={watermark}")).await;
     assert_eq!(changed["base_row"], 64);
     assert_eq!(uris(&changed, "lines", "text"), ["more", ""]);
@@ -144,7 +144,7 @@ async fn cursor_history_and_lease_tell_what_the_tools_tell() {
     let daemon = TestDaemon::writable().await;
     let mut wire = daemon.client(Era::Modern).await;
     let session = start(&mut wire).await;
-    tell_until(&mut wire, &session, "seq 1 100; printf ov''er", "over").await;
+    tell_until(&mut wire, &session, "seq 1 100; printf over", "over").await;
     let part = |part: &str| format!("termgate://session/{session}/{part}");
     let cursor = read(&mut wire, &part("cursor")).await["cursor"].clone();
     assert_eq!((&cursor["row"], &cursor["col"]), (&json!(101), &json!(4)));

@@ -102,13 +102,25 @@ impl LeaseManager {
         if held.is_offered_to(caller) {
             return self.take_up(held, None);
         }
-        if holds(held, caller) || held.on_disconnect == OnDisconnect::Keep && is_here(held) {
+        // A kept lease is made for many short connections: each uses it, and none becomes its holder
+        // by that, so that what the one before typed stays queued.
+        if holds(held, caller) || held.on_disconnect == OnDisconnect::Keep {
             return use_unless_offered(held);
         }
         if is_here(held) {
             return Err(self.held_by(held, now));
         }
         use_unless_offered(held).map(|_| How::Move)
+    }
+
+    /// The right of a caller who asks for a lease by its key: once the holder's connection is gone,
+    /// it becomes the holder, also where the key alone would have let it write.
+    pub(super) fn to_reclaim(&self, caller: &Caller, right: Right) -> Right {
+        let moves = |held: &Holding| !holds(held, caller) && !is_here(held);
+        match (&right.0, &self.state) {
+            (How::Use, State::Held(held)) if moves(held) => Right(How::Move),
+            (_, _) => right,
+        }
     }
 
     fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<How, LeaseError> {

@@ -265,6 +265,19 @@ fn a_kept_lease_may_be_used_by_whoever_in_the_tenant_shows_its_key() {
 }
 
 #[test]
+fn a_kept_lease_is_used_and_not_moved_after_its_connection_is_gone() {
+    let mut lease = held(OnDisconnect::Keep);
+    lease.on_connection_closed(at(1), ConnectionId(1));
+    let right = right(&lease, 10, &caller(2), Some(1)).unwrap();
+    let grant = lease.exercise(at(10), &caller(2), right);
+    assert_eq!(grant.epoch, FLOOR.next());
+    assert_eq!(holder(&lease), Some(1));
+    let grant = granted(lease.acquire(at(11), &caller(2), showing(2, 1)));
+    assert_eq!(grant.epoch, FLOOR.next().next());
+    assert_eq!(holder(&lease), Some(2));
+}
+
+#[test]
 fn a_lease_moves_to_whoever_shows_its_key_once_its_connection_is_gone() {
     let mut lease = in_grace();
     lease.on_connection_closed(at(1), ConnectionId(1));

@@ -42,17 +42,18 @@ impl Reader {
 
     fn read_text(&mut self, cells: &[Cell], written: usize) {
         for (at, cell) in cells[..written].iter().enumerate() {
-            if !cell.flags.intersects(WIDE) && cell.extra.is_none() {
-                self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
-                continue;
-            }
-            match place(cells, at) {
-                Place::Character => self.text.push(if cell.c == '\t' { ' ' } else { cell.c }),
+            let place =
+                if cell.flags.intersects(WIDE) { place(cells, at) } else { Place::Character };
+            match place {
+                Place::Character => {
+                    self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
+                    self.text.extend(cell.zerowidth().unwrap_or_default());
+                }
                 Place::Torn => self.text.push(' '),
-                Place::Nothing => continue,
+                Place::Nothing => {}
             }
-            self.text.extend(cell.zerowidth().unwrap_or_default());
         }
+        self.text.truncate(self.text.trim_end_matches(' ').len());
     }
 
     fn read_runs(&mut self, cells: &[Cell], written: usize) {

@@ -4,7 +4,7 @@
 //! before and after it happens. It decides nothing about frames and when they are published.
 
 mod handler;
-mod keyboard;
+pub(crate) mod keyboard;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,8 +59,18 @@ pub(crate) struct Emulator {
     reports: VecDeque<Report>,
     /// The rows of the normal screen while the alternate one is shown, as they were left.
     shelf: Vec<Arc<Line>>,
-    /// The normal screen was wrapped anew while the alternate one was shown.
-    rewrapped: bool,
+    /// What became of the normal screen since.
+    shelved: Shelved,
+}
+
+/// What resizing did to the normal screen while the alternate one was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Shelved {
+    #[default]
+    Untouched,
+    Resized,
+    /// Its text was wrapped anew too.
+    Rewrapped,
 }
 
 /// A synchronized update that is under way.
@@ -101,7 +111,7 @@ impl Emulator {
             keyboard: KeyboardStacks::default(),
             reports: VecDeque::new(),
             shelf: Vec::new(),
-            rewrapped: false,
+            shelved: Shelved::default(),
         };
         emulator.set_rows_aside();
         emulator
@@ -245,9 +255,10 @@ impl Emulator {
         }
         let rewraps = size.cols != before.cols;
         if self.alternate() {
-            self.rewrapped |= rewraps;
+            let shelved = if rewraps { Shelved::Rewrapped } else { Shelved::Resized };
+            self.shelved = self.shelved.max(shelved);
             self.term.resize(Cells(size));
-            self.term.grid_mut().truncate();
+            self.settle_rows();
             return;
         }
         if rewraps {
@@ -256,7 +267,8 @@ impl Emulator {
         self.harvest();
         self.term.resize(Cells(size));
         self.harvest();
-        self.trim_alternate();
+        self.settle_rows();
+        self.settle_alternate();
         self.set_rows_aside();
     }
 
@@ -277,10 +289,15 @@ impl Emulator {
         self.keyboard.swap();
         self.ledger.reset();
         let shelf = std::mem::take(&mut self.shelf);
-        if std::mem::take(&mut self.rewrapped) {
+        let shelved = std::mem::take(&mut self.shelved);
+        if shelved == Shelved::Rewrapped {
             shelf.into_iter().for_each(|line| self.ledger.keep_line(line));
         }
         self.harvest();
+        if shelved > Shelved::Untouched {
+            self.settle_rows();
+            self.set_rows_aside();
+        }
     }
 
     /// Prepares the rows that scrolling takes into use. Left alone, the emulator takes a thousand
@@ -293,12 +310,23 @@ impl Emulator {
         grid.resize(false, rows, cols);
     }
 
-    /// Gives back the rows that growing set aside behind the alternate screen, which needs none.
-    fn trim_alternate(&mut self) {
+    /// Gives back the rows that growing set aside, and has every row cleared whole when it is used
+    /// again: by itself the emulator clears only what was written since the columns were others.
+    fn settle_rows(&mut self) {
+        let rows = self.term.screen_lines() as i32;
+        let grid = self.term.grid_mut();
+        grid.truncate();
+        for line in 0..rows {
+            let _written = &mut grid[GridLine(line)][..];
+        }
+    }
+
+    /// Does the same to the alternate screen while it is not shown.
+    fn settle_alternate(&mut self) {
         let saved = self.term.grid().saved_cursor.clone();
         let flags = keyboard::flags(*self.term.mode());
         self.term.swap_alt();
-        self.term.grid_mut().truncate();
+        self.settle_rows();
         self.term.swap_alt();
         self.term.grid_mut().saved_cursor = saved;
         self.set_keyboard_flags(flags);

@@ -2,17 +2,14 @@
 //!
 //! The parser would collect a control string without bound, and ends some of them at bytes that
 //! are text in UTF-8. So strings are read here, in bounded memory, and what the parser gets in
-//! their place is a lone string terminator. All other bytes pass in slices, uncopied. What the
-//! sequences mean is not decided here.
+//! their place is a lone string terminator. Nor does it get a character in two pieces, after which
+//! it can lose the next one. All other bytes pass in slices, uncopied. What the sequences mean is
+//! not decided here.
 
 const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 const ESCAPE: u8 = 0x1b;
-
-/// The lead byte of the C1 controls in UTF-8. The parser takes them for printed characters when
-/// it gets their two bytes one at a time, so they are kept together.
-const C1_LEAD: u8 = 0xc2;
 
 /// How many bytes an operating system command may have; a longer one is skipped whole.
 pub(crate) const OSC_BYTES_MAX: usize = 4 * 1024;
@@ -32,8 +29,8 @@ const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[4096b";
 pub(crate) enum Item<'a> {
     /// Bytes for the emulator.
     Bytes(&'a [u8]),
-    /// Two bytes for the emulator that came in different pieces.
-    Pair([u8; 2]),
+    /// A character for the emulator that came in several pieces, in the first bytes.
+    Joined([u8; 4], usize),
     /// A query that the emulator leaves unanswered.
     Query(Query),
     /// A control string came to its end: see [`Guard::string`].
@@ -94,8 +91,9 @@ pub(crate) struct Guard {
     overflowed: bool,
     /// What comes before any further input.
     due: Option<Item<'static>>,
-    /// The input ended with the lead byte of a C1 control.
-    lead: bool,
+    /// The bytes of a character that the input did not come to the end of.
+    split: [u8; 4],
+    split_length: usize,
 }
 
 impl Guard {
@@ -106,8 +104,8 @@ impl Guard {
                 return Some(due);
             }
             let first = *rest.first()?;
-            if std::mem::take(&mut self.lead) {
-                return Some(join(first, rest));
+            if self.split_length > 0 {
+                return self.join(rest);
             }
             match self.state {
                 State::Introducer => {
@@ -162,11 +160,29 @@ impl Guard {
             at += 1;
         }
         *rest = &bytes[at..];
-        let split = self.state == State::Ground && bytes[..at].ends_with(&[C1_LEAD]);
-        let withheld = split && at == bytes.len();
-        self.lead = withheld;
-        let replaced = matches!(self.due, Some(Item::Bytes(_)));
-        &bytes[..at - usize::from(withheld || replaced)]
+        if matches!(self.due, Some(Item::Bytes(_))) {
+            return &bytes[..at - 1];
+        }
+        let more = self.state == State::Ground && rest.is_empty();
+        self.split_length = if more { unfinished(bytes) } else { 0 };
+        let (passed, split) = bytes[..at].split_at(at - self.split_length);
+        self.split[..split.len()].copy_from_slice(split);
+        passed
+    }
+
+    /// Completes the character that the input before broke off, as far as this one goes.
+    fn join(&mut self, rest: &mut &[u8]) -> Option<Item<'static>> {
+        let length = character_length(self.split[0]);
+        while self.split_length < length {
+            let Some((next, after)) = rest.split_first() else { return None };
+            if !is_continuation(*next) {
+                break;
+            }
+            self.split[self.split_length] = *next;
+            self.split_length += 1;
+            *rest = after;
+        }
+        Some(Item::Joined(self.split, std::mem::take(&mut self.split_length)))
     }
 
     /// The state after a byte outside strings, as the emulator's parser has it.
@@ -268,13 +284,26 @@ impl Guard {
     }
 }
 
-/// Puts the lead byte of a C1 control, withheld before, back before what follows it.
-fn join<'a>(first: u8, rest: &mut &'a [u8]) -> Item<'a> {
-    if !(0x80..=0xbf).contains(&first) {
-        return Item::Bytes(&[C1_LEAD]);
+/// How many bytes the character has that begins with this one.
+fn character_length(first: u8) -> usize {
+    match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
     }
-    *rest = &rest[1..];
-    Item::Pair([C1_LEAD, first])
+}
+
+fn is_continuation(byte: u8) -> bool {
+    (0x80..=0xbf).contains(&byte)
+}
+
+/// How many bytes at the end begin a character that goes on behind it.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let first = tail.iter().rposition(|byte| !is_continuation(*byte));
+    let length = first.map_or(0, |at| tail.len() - at);
+    if first.is_some_and(|at| character_length(tail[at]) > length) { length } else { 0 }
 }
 
 /// The number that a parameter list begins with.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::CustomResult;
+use rmcp::model::{CustomResult, JsonObject};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::core::ids::Watermark;
 use crate::mcp::observe::{Observation, Parameters};
 use crate::mcp::server::{Server, protocol_error};
 use crate::mcp::turn::TurnSlot;
+use crate::surface::argument::read;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
 
@@ -21,9 +22,12 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let invalid = |message: String| ErrorData::invalid_params(message, None);
-        let params = params.unwrap_or_else(|| json!({}));
-        let parameters: Parameters =
-            serde_json::from_value(params).map_err(|error| invalid(error.to_string()))?;
+        let params = match params {
+            Some(Value::Object(params)) => params,
+            None => JsonObject::new(),
+            Some(other) => return Err(invalid(format!("{other:.60} is not an object"))),
+        };
+        let parameters: Parameters = read(params).map_err(|error| protocol_error(&error))?;
         let pause = parameters.pause().map_err(invalid)?;
         let standing = self.standing(&context);
         let daemon = self.shared.gateway.daemon();

@@ -142,11 +142,18 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_killed(&mut self, killed: Result<(), KillError>) {
         self.killing = None;
         let problem = killed.err().map(|error| error.to_string());
+        // Whoever killed the session finds it ended, so a success is answered after its end is told.
+        if problem.is_some() || self.exit.is_some() {
+            self.answer_killers(problem.as_deref());
+        }
+    }
+
+    pub(super) fn answer_killers(&mut self, problem: Option<&str>) {
         for reply in self.killers.drain(..) {
-            let answer = match &problem {
+            let answer = match problem {
                 None => Ok(()),
                 Some(problem) => {
-                    Err(SessionError::Terminal(std::io::Error::other(problem.clone())))
+                    Err(SessionError::Terminal(std::io::Error::other(problem.to_owned())))
                 }
             };
             let _ = reply.send(answer);

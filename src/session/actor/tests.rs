@@ -42,6 +42,7 @@ impl Desk {
         let clock = Clock::paused();
         let (facts, receiver) = mpsc::channel(FACTS_MAX);
         let live = Arc::new(Live::default());
+        let urgent = Arc::new(Urgent::default());
         let identity = Arc::new(Identity {
             id: SessionId::from_random(Uuid::from_u128(1 << 80)),
             tenant: TenantId::of_uid(1000),
@@ -62,13 +63,13 @@ impl Desk {
                 WriteWindow::Open,
             ),
             outlets: Outlets { facts, changes: watch::Sender::new(0), live: Arc::clone(&live) },
+            urgent: Arc::clone(&urgent),
         });
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
-        let urgent = Arc::new(Urgent::default());
         let about = About { command: "fake".to_owned(), pid: 1, cwd: "/".into(), tags: Vec::new() };
-        let ends = Ends { commands, urgent: Arc::clone(&urgent), frames, live };
+        let ends = Ends { commands, urgent, frames, live };
         let session = Session::new(identity, Arc::from("fake"), about, ends);
-        let task = tokio::spawn(actor.run(queue, urgent));
+        let task = tokio::spawn(actor.run(queue));
         Self { session, terminal, clock, facts: receiver, task }
     }
 
@@ -99,7 +100,7 @@ impl Desk {
         &self,
         order: WriteOrder,
     ) -> Result<crate::session::command::Written, SessionError> {
-        self.session.write(&permit(), order, Accepted::nothing()).await.map(|(written, _)| written)
+        self.session.write(&permit(), order, Accepted::nothing()).await
     }
 
     /// Waits until a frame shows this text somewhere.
@@ -393,7 +394,7 @@ async fn a_waiting_write_keeps_its_lease_alive_until_it_is_let_go() {
     desk.acquire(&agent(1)).await.expect("free");
     let order = WriteOrder { keep_alive: true, ..typing(&agent(1), "x") };
     let written = desk.session.write(&permit(), order, Accepted::nothing()).await;
-    let (_, kept) = written.expect("the holder writes");
+    let kept = written.expect("the holder writes").kept;
     tokio::time::advance(Duration::from_secs(45)).await;
     let refused = desk.acquire(&agent(2)).await.expect_err("kept alive");
     assert!(matches!(lease_error(refused), LeaseError::Held { .. }));
@@ -506,4 +507,39 @@ async fn watermarks_only_ever_grow() {
         assert!(frame.watermark > newest);
         newest = frame.watermark;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_directory_a_program_reports_is_shown_as_its_own() {
+    let desk = Desk::open();
+    desk.terminal.push("\x1b]7;file://host/srv/my%20files\x07there");
+    desk.until_shown("there").await;
+    assert_eq!(desk.session.live().directory().as_deref(), Some("/srv/my files"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_the_lease_finds_it_in_the_frame_when_it_is_answered() {
+    let desk = Desk::open();
+    let order = WriteOrder {
+        take: TakeRule::AndKeep(fresh(), Duration::from_secs(30)),
+        keep_alive: true,
+        ..typing(&agent(1), "x")
+    };
+    let written = desk.write(order).await.expect("taken and kept");
+    let holding = desk.session.frame().lease.value.holding.clone();
+    assert_eq!(holding.map(|holding| holding.epoch), written.epoch);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_vanishes_lets_its_lease_expire() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(0));
+    let order = WriteOrder { keep_alive: true, ..typing(&agent(1), "x") };
+    let given_up = tokio::time::timeout(Duration::from_millis(500), desk.write(order)).await;
+    assert!(given_up.is_err());
+    let start = desk.clock.now();
+    desk.until_lease(false).await;
+    let lasted = desk.clock.now().since(start);
+    assert!(lasted <= Duration::from_secs(32), "{lasted:?}");
 }

@@ -1,6 +1,8 @@
 //! Writes: checked against the screen, encoded by its modes, queued under the lease, answered when
 //! the terminal has taken them.
 
+use std::sync::Arc;
+
 use crate::core::caller::Caller;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
@@ -17,6 +19,7 @@ use crate::core::lease::request::{Grant, TakeRule};
 use crate::session::actor::Actor;
 use crate::session::command::{Accepted, Content, Expectation, Reply, WriteOrder, Written};
 use crate::session::error::SessionError;
+use crate::session::handle::KeepAlive;
 use crate::session::pty::Pty;
 
 /// A write whose caller waits for its completion.
@@ -26,7 +29,7 @@ pub(super) struct Pending {
     before: Watermark,
     grant: Option<Grant>,
     warning: Option<String>,
-    hold: Option<WriteId>,
+    kept: Option<KeepAlive>,
 }
 
 impl<P: Pty> Actor<P> {
@@ -40,18 +43,18 @@ impl<P: Pty> Actor<P> {
         self.publish_output();
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {
-            Ok(Step::Queued { write, grant, hold }) => {
+            Ok(Step::Queued { write, grant, kept }) => {
                 let warning = self.warning_for(&order.caller);
                 let grant = grant.or_else(|| self.grant_of(&order));
-                let pending = Pending { reply, before, grant, warning, hold };
+                let pending = Pending { reply, before, grant, warning, kept };
                 self.pending.entry(write).or_default().push(pending);
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order);
-                let pending = Pending { reply, before, grant, warning, hold: None };
-                self.answer(pending, WriteId(0), outcome);
+                let pending = Pending { reply, before, grant, warning, kept: None };
+                self.answer(pending, outcome);
             }
             Err(error) => {
                 self.outlets.live.add_denied();
@@ -91,7 +94,8 @@ impl<P: Pty> Actor<P> {
         match self.input.write(now, caller, request) {
             Ok(queued) => {
                 self.holds.insert(write, token);
-                Ok(Step::of(queued, Some(write)))
+                let kept = KeepAlive::new(Arc::clone(&self.urgent), write);
+                Ok(Step::of(queued, Some(kept)))
             }
             Err(error) => {
                 self.input.let_go(now, token);
@@ -135,16 +139,18 @@ impl<P: Pty> Actor<P> {
     pub(super) fn answer_writes(&mut self) {
         for completion in self.input.take_completions() {
             for pending in self.pending.remove(&completion.write).unwrap_or_default() {
-                self.answer(pending, completion.write, completion.outcome);
+                self.answer(pending, completion.outcome);
             }
         }
     }
 
-    fn answer(&mut self, pending: Pending, write: WriteId, outcome: WriteOutcome) {
-        let now = self.clock.now();
+    /// Answers one write; what keeps its lease alive goes with the answer, so that it ends with
+    /// whoever no longer waits for it.
+    fn answer(&mut self, pending: Pending, outcome: WriteOutcome) {
         let epoch: Option<Epoch> = pending.grant.as_ref().map(|grant| grant.epoch);
         // A lease that was taken for this call alone is gone by now and of no use to its caller.
-        let lease = self.input.lease().grant(now).filter(|grant| Some(grant.epoch) == epoch);
+        let held = self.input.lease().grant(self.clock.now());
+        let lease = held.filter(|grant| Some(grant.epoch) == epoch);
         let written = Written {
             outcome,
             before: pending.before,
@@ -152,13 +158,9 @@ impl<P: Pty> Actor<P> {
             lease,
             epoch,
             warning: pending.warning,
-            write,
+            kept: pending.kept,
         };
-        if pending.reply.send(Ok(written)).is_err()
-            && let Some(token) = pending.hold.and_then(|write| self.holds.remove(&write))
-        {
-            self.input.let_go(now, token);
-        }
+        let _ = pending.reply.send(Ok(written));
     }
 
     /// The lease in force, as far as it is the caller's to know.
@@ -182,15 +184,15 @@ impl<P: Pty> Actor<P> {
 
 /// How far a write got at once.
 enum Step {
-    Queued { write: WriteId, grant: Option<Grant>, hold: Option<WriteId> },
+    Queued { write: WriteId, grant: Option<Grant>, kept: Option<KeepAlive> },
     Done(WriteOutcome),
 }
 
 impl Step {
-    fn of(queued: Queued, hold: Option<WriteId>) -> Self {
+    fn of(queued: Queued, kept: Option<KeepAlive>) -> Self {
         match queued {
-            Queued::Queued { write, grant } => Self::Queued { write, grant: Some(grant), hold },
-            Queued::InFlight(write) => Self::Queued { write, grant: None, hold },
+            Queued::Queued { write, grant } => Self::Queued { write, grant: Some(grant), kept },
+            Queued::InFlight(write) => Self::Queued { write, grant: None, kept },
             Queued::Replayed(outcome) => Self::Done(outcome),
         }
     }

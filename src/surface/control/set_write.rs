@@ -72,7 +72,7 @@ impl Tool for SetWrite {
         mut call: Call,
         parameters: Parameters,
     ) -> Result<Answer<Switched>, SurfaceError> {
-        let _permit = call.take_permit()?;
+        let permit = call.take_permit()?;
         let scope = parameters.scope(&call)?;
         let now = call.daemon.now();
         let window = match (parameters.state, parameters.for_ms) {
@@ -84,7 +84,7 @@ impl Tool for SetWrite {
             }
         };
         if let Some(window) = window {
-            call.daemon.switchboard.set(&call.daemon.sessions, scope, window);
+            call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window);
         }
         let open = call.daemon.switchboard.open(now);
         let on: Vec<SwitchWire> = open.into_iter().map(|open| SwitchWire::of(open, now)).collect();

@@ -99,6 +99,18 @@ impl LineWire {
     }
 }
 
+impl LineWire {
+    /// How many bytes the row takes in an answer of this format.
+    pub fn bytes(&self, format: Format) -> usize {
+        // Texts and numbers always serialize.
+        let bytes = match format {
+            Format::Plain | Format::Ansi => serde_json::to_vec(&self.text),
+            Format::Styled | Format::Cells => serde_json::to_vec(self),
+        };
+        bytes.map_or(0, |bytes| bytes.len())
+    }
+}
+
 /// The text as a person would see it: what is concealed shows as blanks.
 pub fn shown(line: &Line) -> String {
     let concealed = |style: Style| style.attributes.contains(Attributes::CONCEALED);

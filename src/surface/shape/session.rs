@@ -53,7 +53,7 @@ impl SessionWire {
             title: frame.title.value.to_string(),
             command: about.command.clone(),
             pid: about.pid,
-            cwd: about.cwd.display().to_string(),
+            cwd: cwd_of(session),
             rows: size.rows,
             cols: size.cols,
             state: if frame.exit.value.is_some() { "exited" } else { "running" },
@@ -80,5 +80,13 @@ impl SessionWire {
             "{} {:?} {} ({}x{}, {state}, idle {} ms) lease: {lease}; last line: {}",
             self.id, self.name, self.command, self.cols, self.rows, self.idle_ms, self.last_line
         )
+    }
+}
+
+/// Where the program says it is, or where it was started when it never said.
+fn cwd_of(session: &Session) -> String {
+    match session.live().directory() {
+        Some(directory) => directory.to_string(),
+        None => session.about().cwd.display().to_string(),
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
 use crate::core::lease::request::AcquireRequest;
-use crate::surface::argument::{millis, short};
+use crate::surface::argument::{millis, plain};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::lease::GrantWire;
@@ -64,7 +64,7 @@ impl Tool for AcquireLease {
         let wait = millis("wait_ms", parameters.wait_ms.unwrap_or(0), 0..=600_000)?;
         let ttl = parameters.ttl_ms.map(|ttl| millis("ttl_ms", ttl, 1_000..=600_000));
         let reason = parameters.reason.as_deref().unwrap_or_default();
-        short("reason", reason, REASON_BYTES_MAX)?;
+        plain("reason", reason, REASON_BYTES_MAX)?;
         let presented = parameters.lease_id.as_deref().map(lease_id).transpose()?;
         let of = (target.session.id(), parameters.ttl_ms, parameters.wait_ms, presented);
         let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&of))?;

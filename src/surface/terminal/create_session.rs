@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::lease::request::AcquireRequest;
 use crate::session::create::{Creation, TAGS_MAX};
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::surface::argument::short;
+use crate::surface::argument::plain;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::lease::GrantWire;
@@ -68,27 +69,13 @@ impl Tool for CreateSession {
 
     async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Created>, SurfaceError> {
         let permit = call.take_permit()?;
-        let wants_lease = parameters.lease.unwrap_or(true);
         let creation = parameters.creation(&call)?;
         let sessions = &call.daemon.sessions;
-        let session = sessions.create(&permit, creation).await?;
-        let lease = if wants_lease {
-            let request = AcquireRequest {
-                fresh: fresh_lease(),
-                presented: None,
-                ttl: None,
-                on_disconnect: call.on_disconnect(),
-                reason: None,
-                wait_until: None,
-            };
-            call.touched(&session);
-            let caller = call.standing.caller.clone();
-            let grant = session.acquire(&permit, caller, request, None, call.accepted).await?;
-            sessions.remember_lease(grant.lease, session.id());
-            Some(GrantWire::of(&session, &grant, sessions.clock()))
-        } else {
-            None
-        };
+        let (session, grant) = sessions.create(&permit, creation).await?;
+        // A switch that was thrown meanwhile did not find the session yet.
+        session.set_window(call.daemon.switchboard.window_of(session.tenant(), Some(session.id())));
+        call.touched(&session);
+        let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
         let session = SessionWire::of(&session, true, sessions.clock().now());
         let held = lease.as_ref().map_or_else(
             || "nobody holds its lease".to_owned(),
@@ -108,7 +95,7 @@ impl Parameters {
             return Err(SurfaceError::argument("tags", format!("more than {TAGS_MAX}")));
         }
         for tag in &self.tags {
-            short("tags", tag, 64)?;
+            plain("tags", tag, 64)?;
         }
         let os = |vars: BTreeMap<String, String>| {
             vars.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)))
@@ -127,9 +114,23 @@ impl Parameters {
             size: size(rows, cols)?,
             tags: self.tags,
             window: call.daemon.switchboard.window_of(&tenant, None),
+            first: self.lease.unwrap_or(true).then(|| first_lease(call)),
             tenant,
         })
     }
+}
+
+/// The lease that the creator holds from the first moment on.
+fn first_lease(call: &Call) -> (Caller, AcquireRequest) {
+    let request = AcquireRequest {
+        fresh: fresh_lease(),
+        presented: None,
+        ttl: None,
+        on_disconnect: call.on_disconnect(),
+        reason: None,
+        wait_until: None,
+    };
+    (call.standing.caller.clone(), request)
 }
 
 /// Reads the size of a terminal.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::policy::Door;
 use crate::session::command::Act;
+use crate::session::create::check_name;
 use crate::session::handle::ManageOrder;
 use crate::session::pty::signal::Signal;
 use crate::surface::call::Call;
@@ -84,10 +85,13 @@ impl Parameters {
         match self.action {
             Action::Kill => Ok((Act::Kill, "killed")),
             Action::ClearHistory => Ok((Act::ClearHistory, "history cleared")),
-            Action::Rename if self.new_name.is_none() => {
-                Err(SurfaceError::argument("new_name", "missing"))
+            Action::Rename => {
+                let name = self.new_name.as_deref();
+                let name = name.ok_or_else(|| SurfaceError::argument("new_name", "missing"))?;
+                check_name(name)
+                    .map_err(|error| SurfaceError::argument("new_name", error.to_string()))?;
+                Ok((Act::Check, "renamed"))
             }
-            Action::Rename => Ok((Act::Check, "renamed")),
             Action::Signal => {
                 let name = self.signal.as_deref();
                 let name = name.ok_or_else(|| SurfaceError::argument("signal", "missing"))?;

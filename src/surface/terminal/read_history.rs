@@ -15,7 +15,7 @@ use crate::surface::tool::{Access, Answer, Tool};
 /// How many rows one call answers at most.
 pub const COUNT_MAX: u64 = 500;
 /// How many bytes of rows one call answers; at least one row is always told.
-const BYTES_MAX: usize = 30_000;
+pub const BYTES_MAX: usize = 30_000;
 
 /// The tool.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub fn rows_of(
     let mut bytes = 0;
     for (row, line) in rows_between(frame, start, stop) {
         let wire = LineWire::of(row, line, parameters.format.into());
-        bytes += wire.text.len() + 24 * wire.cells.as_ref().map_or(0, Vec::len);
+        bytes += wire.bytes(parameters.format.into());
         if bytes > BYTES_MAX && !lines.is_empty() {
             break;
         }

@@ -1,12 +1,10 @@
 //! `read_screen`: what is on the screen now, or what changed since a watermark.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::Frame;
-use crate::core::frame::delta::View;
+use crate::core::frame::delta::{Delta, View};
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::surface::argument::within;
@@ -14,6 +12,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::{CursorWire, ExitShape, mode_word};
+use crate::surface::terminal::read_history::BYTES_MAX;
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// The tool.
@@ -31,7 +30,7 @@ pub struct Parameters {
     pub since: Option<u64>,
     /// First screen row, from 0
     pub top: Option<u64>,
-    /// How many rows
+    /// How many rows; without it, as many as fit in 30 KB
     pub count: Option<u64>,
 }
 
@@ -54,6 +53,9 @@ pub struct Screen {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<LineWire>>,
+    /// The `top` of the next call, when not all rows fitted in the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_top: Option<u64>,
 }
 
 impl Tool for ReadScreen {
@@ -71,11 +73,16 @@ impl Tool for ReadScreen {
         let frame = session.frame();
         let view = parameters.view()?;
         let mut screen = Screen::empty(session.id().to_string(), &frame);
-        let text = match parameters.since {
-            Some(since) => screen.fill_changes(&frame, Watermark(since), &view, parameters.format),
-            None => screen.fill_whole(&frame, &view, parameters.format),
+        let delta =
+            parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), &view, None));
+        screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
+        let lines = delta.as_ref().map_or_else(|| whole(&frame, &view), changed);
+        let lines = screen.fit(lines, &parameters);
+        let text = match delta {
+            Some(_) => screen.fill_changes(lines),
+            None => screen.fill_whole(lines, parameters.format),
         };
-        let text = format!("{}\n{text}", screen.header());
+        let text = format!("{}\n{text}{}", screen.header(), screen.rest());
         Ok(Answer { result: screen, text })
     }
 }
@@ -107,20 +114,34 @@ impl Screen {
             exit: frame.exit.value.map(ExitShape::from),
             text: None,
             lines: None,
+            next_top: None,
         }
     }
 
-    fn fill_whole(&mut self, frame: &Frame, view: &View, format: Format) -> String {
-        let top = usize::from(view.top).min(frame.lines.len());
-        let rows = view.rows.map_or(frame.lines.len(), usize::from);
-        let lines = frame.lines.iter().enumerate().skip(top).take(rows);
-        let lines = lines.map(|(index, line)| (frame.base_row.plus(index), &*line.value));
-        self.fill(lines.collect(), format)
+    /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets those.
+    fn fit(&mut self, lines: Vec<(RowNumber, &Line)>, parameters: &Parameters) -> Vec<LineWire> {
+        let mut fitting = Vec::new();
+        let mut bytes = 0;
+        for (row, line) in lines {
+            let wire = LineWire::of(row, line, parameters.format);
+            bytes += wire.bytes(parameters.format);
+            if bytes > BYTES_MAX && parameters.count.is_none() && !fitting.is_empty() {
+                self.next_top = Some(row.0 - self.base_row);
+                break;
+            }
+            fitting.push(wire);
+        }
+        fitting
     }
 
-    fn fill(&mut self, lines: Vec<(RowNumber, &Line)>, format: Format) -> String {
-        let wire: Vec<LineWire> =
-            lines.into_iter().map(|(row, line)| LineWire::of(row, line, format)).collect();
+    /// Says what was left out and how to get it.
+    fn rest(&self) -> String {
+        let left =
+            |top| format!("\n[screen rows from {top} on are left out; go on with top={top}]");
+        self.next_top.map_or_else(String::new, left)
+    }
+
+    fn fill_whole(&mut self, wire: Vec<LineWire>, format: Format) -> String {
         let shown = wire.iter().rposition(|line| !line.text.is_empty()).map_or(0, |last| last + 1);
         let texts: Vec<&str> = wire[..shown].iter().map(|line| line.text.as_str()).collect();
         let text = texts.join("\n");
@@ -131,17 +152,7 @@ impl Screen {
         text
     }
 
-    fn fill_changes(
-        &mut self,
-        frame: &Frame,
-        since: Watermark,
-        view: &View,
-        format: Format,
-    ) -> String {
-        let delta = frame.delta_since(Some(since), view, None);
-        self.reset = delta.reset;
-        let wire = |(row, line): (_, &Arc<Line>)| LineWire::of(row, line, format);
-        let lines: Vec<LineWire> = delta.rows().map(wire).collect();
+    fn fill_changes(&mut self, lines: Vec<LineWire>) -> String {
         let text = changed_text(&lines);
         self.lines = Some(lines);
         text
@@ -156,6 +167,18 @@ impl Screen {
             self.watermark, self.cols, self.rows, self.base_row, self.cursor.row, self.cursor.col
         )
     }
+}
+
+/// The rows of the view.
+fn whole<'a>(frame: &'a Frame, view: &View) -> Vec<(RowNumber, &'a Line)> {
+    let rows = view.rows.map_or(frame.lines.len(), usize::from);
+    let lines = frame.lines.iter().enumerate().skip(usize::from(view.top)).take(rows);
+    lines.map(|(index, line)| (frame.base_row.plus(index), &*line.value)).collect()
+}
+
+/// The rows that a delta tells.
+fn changed(delta: &Delta) -> Vec<(RowNumber, &Line)> {
+    delta.rows().map(|(row, line)| (row, &**line)).collect()
 }
 
 /// Changed rows for a model: each with its number, since they need not be neighbours.

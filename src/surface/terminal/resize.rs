@@ -38,8 +38,8 @@ pub struct Resized {
 impl Tool for Resize {
     const NAME: &'static str = "resize";
     const TITLE: &'static str = "Resize the terminal";
-    const DESCRIPTION: &'static str = "Changes rows and columns under your lease; row numbers start \
-        anew above the old ones.";
+    const DESCRIPTION: &'static str = "Changes rows and columns under your lease; other columns give \
+        the screen's rows new numbers.";
     const ACCESS: Access = Access::WriteSession;
     const IDEMPOTENT: bool = true;
 
@@ -49,6 +49,7 @@ impl Tool for Resize {
     async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Resized>, SurfaceError> {
         let target = call.take_target()?;
         let size = size(parameters.rows, parameters.cols)?;
+        call.touched(&target.session);
         let order = ResizeOrder {
             caller: call.standing.caller.clone(),
             presented: parameters.lease_id.as_deref().map(lease_id).transpose()?,

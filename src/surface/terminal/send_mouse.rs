@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::core::keys::mouse::{MouseAction, MouseButton, MouseEvent};
 use crate::session::command::Content;
+use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::send_keys::Modifier;
@@ -69,6 +70,11 @@ impl Tool for SendMouse {
     type Result = WriteResult;
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<WriteResult>, SurfaceError> {
+        if let Some(target) = &call.target {
+            let size = target.session.frame().size.value;
+            within("row", parameters.row.into(), 0..=u64::from(size.rows - 1))?;
+            within("col", parameters.col.into(), 0..=u64::from(size.cols - 1))?;
+        }
         let event = parameters.event();
         write(call, Content::Mouse(event), parameters.options).await
     }

@@ -116,14 +116,17 @@ pub async fn write(
     let order = order(&call, content, &options, waiting.is_some())?;
     let started = clock.now();
     let dry_run = options.dry_run;
-    let (written, held) = target.session.write(&target.permit, order, call.accepted).await?;
+    let mut written = target.session.write(&target.permit, order, call.accepted).await?;
+    if let Some(grant) = &written.lease {
+        call.daemon.sessions.remember_lease(grant.lease, target.session.id());
+    }
     let mut result = WriteResult::of(&target, &written, dry_run, &clock);
     if let Some(waiting) = waiting.filter(|_| !dry_run) {
         let since = Some(written.before);
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
         let waited = wait(&target.session, &clock, waiting.conditions, bounds).await?;
         // The lease was kept alive up to here.
-        drop(held);
+        drop(written.kept.take());
         result.watermark = waited.watermark;
         result.wait = Some(waited);
         result.changed = Some(changes(&target, written.before));

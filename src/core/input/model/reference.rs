@@ -272,8 +272,9 @@ impl Reference {
             (Some(hold), _, Some(id)) if hold.id != id || !same_tenant(hold) => Verdict::No,
             (Some(hold), _, _) if hold.offer.is_some() && !takes_back => Verdict::No,
             (Some(hold), _, _) if hold.who == who => Verdict::Yes,
-            (Some(hold), _, _) if hold.gone.is_some() => Verdict::Move,
+            (Some(hold), _, _) if hold.gone.is_some() && takes_back => Verdict::Move,
             (Some(hold), _, _) if hold.after == After::Never => Verdict::Yes,
+            (Some(hold), _, _) if hold.gone.is_some() => Verdict::Move,
             (Some(_), _, _) => Verdict::No,
             (None, Some(lapsed), None) if lapsed.who == who => Verdict::Revive,
             (None, Some(lapsed), Some(id)) if lapsed.id == id && same_tenant(lapsed) => {

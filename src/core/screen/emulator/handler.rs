@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::{
     Attr, CharsetIndex, ClearMode, CursorStyle, Handler, KeyboardModes, KeyboardModesApplyBehavior,
@@ -99,6 +100,10 @@ impl Handler for Emulator {
         // Clearing what scrolled off is for the emulator's own rows: ours stay readable.
         self.harvest();
         self.term.clear_screen(mode);
+        // Of a screen that was empty already, the emulator moves one row off all the same.
+        if self.term.history_size() == 1 && self.term.grid()[Line(-1)].is_clear() {
+            self.term.grid_mut().clear_history();
+        }
         self.after_scrolling();
     }
 

@@ -1,0 +1,267 @@
+//! Our screen beside the bare emulator, under random output cut anywhere.
+//!
+//! The bare one knows nothing of guards, harvests and numbers: a plain list of the rows that left
+//! it says which number each row of ours must have.
+
+use alacritty_terminal::event::VoidListener;
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::Line as GridLine;
+use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::term::test::TermSize;
+use alacritty_terminal::term::{Config, Term, TermMode};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::core::frame::line::Line;
+
+/// One step of the program, the operator or the publisher.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Output(String),
+    EraseScreen,
+    EraseSaved,
+    Reset,
+    EnterAlternate,
+    LeaveAlternate,
+    Resize(Size),
+    Publish,
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        30 => vec(output(), 1..12).prop_map(|parts| Step::Output(parts.concat())),
+        3 => Just(Step::EraseScreen),
+        1 => Just(Step::EraseSaved),
+        1 => Just(Step::Reset),
+        2 => Just(Step::EnterAlternate),
+        2 => Just(Step::LeaveAlternate),
+        3 => (2..9u16, 2..14u16).prop_map(|(rows, cols)| Step::Resize(Size { rows, cols })),
+        8 => Just(Step::Publish),
+    ];
+    vec(step, 1..40)
+}
+
+fn output() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => "[a-z0-9 ]{1,20}",
+        6 => Just("\r\n".to_owned()),
+        2 => "[\\n\\x0b\\x0c\\r\\t\\x08]{1,6}",
+        2 => "[漢字e\u{301}é\u{85}🙂]{1,5}",
+        2 => Just("one\r\ntwo\r\nthree\r\nfour\r\nfive\r\n".to_owned()),
+        4 => (0..10u8, 0..16u8).prop_map(|(row, col)| format!("\x1b[{row};{col}H")),
+        6 => ("[@ABCDEFGIKLMPSTXZbdg]", 0..9u8).prop_map(|(end, n)| format!("\x1b[{n}{end}")),
+        2 => "\\x1b\\[[01]J",
+        4 => "(0|1|7|22|27|31|44|4;9|38;5;200|48;2;1;2;3|58;5;1)".prop_map(|n| format!("\x1b[{n}m")),
+        2 => (0..3u8, 0..10u8).prop_map(|(top, bottom)| format!("\x1b[{top};{bottom}r")),
+        3 => "\\x1b[DEHM78]",
+        1 => Just("\x1b#8".to_owned()),
+        2 => "\\x1b\\[(4|20)[hl]",
+        3 => "\\x1b\\[\\?(6|7|25|3|2026|7;2026)[hl]",
+        1 => "\\x1b\\][0-9]{1,3};[a-z;?\u{271c}]{0,9}(\\x07|\\x1b\\\\)",
+        1 => "\\x1b[P_X^][a-z;$+]{0,9}\\x1b(\\\\|\\[1m)",
+        1 => "\\x1b[\\[ (#\\]P]?[0-9;?]{0,4}[\\x18\\x1a]",
+    ]
+}
+
+/// The bare emulator, and all rows that ever left it.
+struct Model {
+    term: Term<VoidListener>,
+    parser: Processor<Unbuffered>,
+    kept: Vec<Vec<String>>,
+    /// The rows of the normal screen when the alternate one came.
+    shelf: Vec<Vec<String>>,
+    rewrapped: bool,
+}
+
+impl Model {
+    fn new(size: Size) -> Self {
+        let config = Config { scrolling_history: 5_000, ..Config::default() };
+        Self {
+            term: Term::new(config, &cells(size), VoidListener),
+            parser: Processor::new(),
+            kept: Vec::new(),
+            shelf: Vec::new(),
+            rewrapped: false,
+        }
+    }
+
+    fn alternate(&self) -> bool {
+        self.term.mode().contains(TermMode::ALT_SCREEN)
+    }
+
+    fn row(&self, line: i32) -> Vec<String> {
+        columns_of_cells(&self.term.grid()[GridLine(line)][..])
+    }
+
+    fn screen(&self) -> Vec<Vec<String>> {
+        (0..self.term.screen_lines() as i32).map(|line| self.row(line)).collect()
+    }
+
+    fn feed(&mut self, bytes: &str) {
+        self.parser.advance(&mut self.term, bytes.as_bytes());
+        let scrolled = self.term.history_size() as i32;
+        self.kept.extend((-scrolled..0).map(|line| self.row(line)).collect::<Vec<_>>());
+        self.term.grid_mut().clear_history();
+    }
+
+    /// Works around the emulator's way of clearing rows, which goes wrong for those that were
+    /// painted and then got other columns.
+    fn settle(&mut self) {
+        let rows = -(self.term.history_size() as i32)..self.term.screen_lines() as i32;
+        for line in rows {
+            let _written = &mut self.term.grid_mut()[GridLine(line)][..];
+        }
+        self.feed("");
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Output(text) => self.feed(text),
+            Step::EraseScreen => {
+                let rows = 0..self.term.screen_lines() as i32;
+                let mut rows = rows.map(|line| &self.term.grid()[GridLine(line)]);
+                let empty = rows.all(|row| row.is_clear());
+                self.parser.advance(&mut self.term, b"\x1b[2J");
+                if empty {
+                    self.term.grid_mut().clear_history();
+                }
+                self.feed("");
+            }
+            Step::EraseSaved => self.feed("\x1b[3J"),
+            Step::Reset => {
+                self.apply(&Step::LeaveAlternate);
+                self.kept.extend(self.screen());
+                self.feed("\x1bc");
+            }
+            Step::EnterAlternate if !self.alternate() => {
+                self.shelf = self.screen();
+                self.feed("\x1b[?1049h");
+            }
+            Step::LeaveAlternate if self.alternate() => {
+                if std::mem::take(&mut self.rewrapped) {
+                    self.kept.append(&mut self.shelf);
+                }
+                self.parser.advance(&mut self.term, b"\x1b[?1049l");
+                self.settle();
+            }
+            Step::Resize(size) => {
+                let rewraps = usize::from(size.cols) != self.term.columns();
+                if rewraps && self.alternate() {
+                    self.rewrapped = true;
+                } else if rewraps {
+                    self.kept.extend(self.screen());
+                }
+                self.term.resize(cells(*size));
+                self.settle();
+            }
+            Step::EnterAlternate | Step::LeaveAlternate | Step::Publish => {}
+        }
+    }
+}
+
+fn cells(size: Size) -> TermSize {
+    TermSize::new(size.cols.into(), size.rows.into())
+}
+
+pub(super) fn bytes_of(step: &Step) -> &str {
+    match step {
+        Step::Output(text) => text,
+        Step::EraseScreen => "\x1b[2J",
+        Step::EraseSaved => "\x1b[3J",
+        Step::Reset => "\x1bc",
+        Step::EnterAlternate => "\x1b[?1049h",
+        Step::LeaveAlternate => "\x1b[?1049l",
+        Step::Resize(_) | Step::Publish => "",
+    }
+}
+
+/// What stands in each column; the second half of a wide character is empty, one that lost its
+/// other half is blank.
+fn columns_of_cells(cells: &[Cell]) -> Vec<String> {
+    let is = |at: usize, flag| cells.get(at).is_some_and(|cell| cell.flags.contains(flag));
+    let column = |(at, cell): (usize, &Cell)| {
+        if at > 0 && is(at, Flags::WIDE_CHAR_SPACER) && is(at - 1, Flags::WIDE_CHAR) {
+            return String::new();
+        }
+        let whole = is(at, Flags::WIDE_CHAR) == is(at + 1, Flags::WIDE_CHAR_SPACER);
+        let torn = is(at, Flags::WIDE_CHAR_SPACER) || (is(at, Flags::WIDE_CHAR) && !whole);
+        let character = if torn || cell.c == '\t' { ' ' } else { cell.c };
+        let marks = if torn { &[] } else { cell.zerowidth().unwrap_or_default() };
+        std::iter::once(character).chain(marks.iter().copied().take(8)).collect()
+    };
+    let mut columns: Vec<String> = cells.iter().enumerate().map(column).collect();
+    columns.truncate(columns.iter().rposition(|column| column != " ").map_or(0, |at| at + 1));
+    columns
+}
+
+fn columns_of_line(line: &Line) -> Vec<String> {
+    let mut columns = Vec::new();
+    for glyph in line.glyphs() {
+        columns.push(glyph.text.to_owned());
+        columns.resize(columns.len() + usize::from(glyph.columns) - 1, String::new());
+    }
+    columns
+}
+
+fn check(frame: &Frame, model: &Model) {
+    let base = model.kept.len() as u64;
+    assert_eq!(frame.base_row, RowNumber(base));
+    let screen: Vec<_> = frame.lines.iter().map(|line| columns_of_line(&line.value)).collect();
+    assert_eq!(screen, model.screen());
+    let history = frame.history.range(frame.history.first(), frame.history.end());
+    let history: Vec<_> = history.map(|(_, row)| columns_of_line(&row.line)).collect();
+    assert_eq!(history, model.kept);
+    let point = model.term.grid().cursor.point;
+    let cursor = (frame.cursor.value.row.0, usize::from(frame.cursor.value.col));
+    assert_eq!(cursor, (base + point.line.0 as u64, point.column.0));
+    assert_eq!(frame.mode.value == ScreenMode::Alternate, model.alternate());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_screen_shows_what_the_bare_emulator_shows_and_numbers_never_shift(
+        steps in steps(),
+        piece in 1..9usize,
+        rows in 2..7u16,
+        cols in 2..14u16,
+    ) {
+        let mut terminal = Terminal::new(rows, cols);
+        let mut model = Model::new(Size { rows, cols });
+        for step in steps.iter().chain(&[Step::Publish]) {
+            model.apply(step);
+            match step {
+                Step::Resize(size) => terminal.screen.resize(*size),
+                Step::Publish => {
+                    terminal.publish();
+                    check(&terminal.frame, &model);
+                }
+                Step::Output(_) | Step::EraseScreen | Step::EraseSaved | Step::Reset
+                | Step::EnterAlternate | Step::LeaveAlternate => {
+                    bytes_of(step).as_bytes().chunks(piece).for_each(|piece| terminal.feed(piece));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_not_fail_and_do_not_depend_on_their_pieces(
+        bytes in vec(prop_oneof![any::<u8>(), Just(0x1b), Just(b'['), Just(0xc2), Just(b';')], 0..600),
+        piece in 1..9usize,
+        rows in 2..5u16,
+        cols in 2..7u16,
+    ) {
+        let mut whole = Terminal::new(rows, cols);
+        whole.show(&bytes);
+        let mut cut = Terminal::new(rows, cols);
+        bytes.chunks(piece).for_each(|piece| cut.feed(piece));
+        cut.publish();
+        prop_assert_eq!(&whole.frame.lines, &cut.frame.lines);
+        prop_assert_eq!(whole.frame.base_row, cut.frame.base_row);
+        prop_assert_eq!(whole.frame.cursor, cut.frame.cursor);
+        prop_assert_eq!(whole.screen.take_answers(), cut.screen.take_answers());
+        prop_assert_eq!(whole.screen.take_reports(), cut.screen.take_reports());
+    }
+}
