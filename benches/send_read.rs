@@ -34,6 +34,8 @@ use crate::support::tmux::{self, Control, Output, Server};
 const PROGRAM: &str = r"stty raw echo; printf 'ready\r\n'; exec cat >/dev/null";
 /// How long the program, or the echo of what was sent, may take to show.
 const SHOWN_MAX: Duration = Duration::from_secs(10);
+/// How long to leave a program alone that has not started yet.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Repetitions of a turn that talks over a connection.
 const CALLS: usize = 1_000;
 /// Repetitions of a turn that starts processes.
@@ -117,6 +119,17 @@ fn shown(terminal: &mut impl Terminal) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Waits for the program with pauses: two processes that wake each other without end can keep a third
+/// from the only core for seconds.
+fn ready(terminal: &mut impl Terminal) -> anyhow::Result<()> {
+    let give_up = now() + SHOWN_MAX;
+    while terminal.read()? == Effect::NotYet {
+        ensure!(now() < give_up, "it shows nothing");
+        std::thread::park_timeout(PAUSE);
+    }
+    Ok(())
+}
+
 /// Texts of eight columns, ten to a row, so that none is broken over two.
 #[derive(Debug)]
 struct Texts {
@@ -160,7 +173,7 @@ impl Termgate {
             format_args!(r#"{{"name":"{session}","command":"{command}","rows":24,"cols":80}}"#),
         )?;
         let mut started = Self { agent, session, since: 0, texts: Texts::new('k') };
-        shown(&mut started).context("termgate: the program did not start")?;
+        ready(&mut started).context("in termgate the program did not start")?;
         Ok(started)
     }
 }
@@ -192,7 +205,7 @@ impl Persistent {
     fn start(server: &Server, session: &str, sent: Output) -> anyhow::Result<Self> {
         let control = Control::create(server, session, PROGRAM, sent)?;
         let mut started = Self { control, texts: Texts::new('c') };
-        shown(&mut started).context("tmux: the program did not start")?;
+        ready(&mut started).context("in tmux the program did not start")?;
         Ok(started)
     }
 }

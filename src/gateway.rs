@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rmcp::model::JsonObject;
 
-use crate::core::policy::{Standing, decide_operate};
+use crate::core::policy::{Denial, Standing, decide_operate};
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon, Target, Touched, find_session};
@@ -55,7 +55,9 @@ impl Gateway {
         let now = self.daemon.now();
         let writable = self.daemon.switchboard.could_write(&self.daemon.sessions, standing, now);
         let listed = |entry: &&Entry| {
-            toolset::at_door(entry, standing) && (writable || !entry.access.writes())
+            toolset::at_door(entry, standing)
+                && (writable || !entry.access.writes())
+                && (entry.access != Access::Create || toolset::creates(standing))
         };
         self.entries.iter().filter(listed).collect()
     }
@@ -75,10 +77,12 @@ impl Gateway {
         };
         let now = self.daemon.now();
         match entry.access {
-            // What reads has taken effect as soon as it is its turn.
-            Access::Read => call.accepted = Accepted::nothing(),
+            Access::Read => {}
             Access::Create => {
                 let permit = self.daemon.switchboard.decide(&call.standing, None, now)?;
+                if !toolset::creates(&call.standing) {
+                    return Err(Denial::BoundDoor.into());
+                }
                 call.permit = Some(permit);
             }
             Access::Operate => call.permit = Some(decide_operate(&call.standing)?),
@@ -103,6 +107,7 @@ impl Gateway {
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
         let missing = || SurfaceError::argument("lease_id", "missing");
         let key = lease_id(key.ok_or_else(missing)?)?;
+        // An id of a session that the caller does not see is answered like one that never was.
         let session = self.daemon.sessions.of_lease(key);
         let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
         let session = seen.ok_or(SurfaceError::LeaseUnknown)?;

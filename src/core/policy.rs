@@ -93,6 +93,9 @@ pub enum Denial {
     /// The caller is a program inside a managed session.
     #[error("programs inside a session have no rights through its daemon")]
     InsideSession,
+    /// The door shows one session, and the call is about others.
+    #[error("this socket belongs to one session")]
+    BoundDoor,
     /// Only operators may do this.
     #[error("only an operator may do this")]
     NotOperator,

@@ -196,17 +196,21 @@ impl Screen {
             next.reset = mark;
             shown = true;
         }
-        if drawing.base_row != last.base_row {
+        let scrolled = drawing.base_row != last.base_row;
+        if scrolled {
             next.scrolled = mark;
             shown = true;
         }
-        if !shown && !told && !self.emulator.ledger().was_cleared() {
+        let cleared = self.emulator.ledger().was_cleared();
+        if scrolled || cleared {
+            next.history = self.emulator.ledger().history();
+        }
+        if !shown && !told && !cleared {
             return None;
         }
         next.watermark = mark;
         next.base_row = drawing.base_row;
         next.lines = drawing.lines;
-        next.history = self.emulator.ledger().history();
         if shown {
             next.screen_changed_at = now;
         }

@@ -10,3 +10,9 @@ pub fn at_door(entry: &Entry, standing: &Standing) -> bool {
         Access::Read | Access::Create | Access::WriteSession | Access::WriteLease => true,
     }
 }
+
+/// Whether sessions can be created at this caller's door: one that shows a single session shows
+/// nothing of others, their names included.
+pub fn creates(standing: &Standing) -> bool {
+    standing.bound_session().is_none()
+}

@@ -3,7 +3,7 @@
 //! It keeps only what belongs to the newest frame of a session, since nobody asks for older ones.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 
@@ -38,41 +38,54 @@ struct Slot {
     encoded: Vec<(Start, Encoded)>,
 }
 
-/// The cache of all sessions.
+/// The deltas of one session, shared by those who observe it.
+#[derive(Clone, Debug)]
+pub struct SessionDeltas {
+    session: SessionId,
+    slot: Arc<Mutex<Slot>>,
+}
+
+/// The deltas of all sessions that are observed; gone with the last who observes.
 #[derive(Debug, Default)]
 pub struct DeltaCache {
-    slots: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
+    slots: Mutex<HashMap<SessionId, Weak<Mutex<Slot>>>>,
 }
 
 impl DeltaCache {
+    /// The deltas of one session, for as long as somebody keeps them.
+    pub fn of(&self, session: SessionId) -> SessionDeltas {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = slots.get(&session).and_then(Weak::upgrade);
+        let slot = known.unwrap_or_else(|| {
+            slots.retain(|_, slot| slot.strong_count() > 0);
+            let slot = Arc::default();
+            slots.insert(session, Arc::downgrade(&slot));
+            slot
+        });
+        SessionDeltas { session, slot }
+    }
+}
+
+impl SessionDeltas {
     /// The delta from `start` to `frame`, encoded now if nobody asked before.
-    pub fn encode(&self, session: SessionId, frame: &Frame, start: &Start) -> Encoded {
-        let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(session).or_default())
-        };
+    pub fn encode(&self, frame: &Frame, start: &Start) -> Encoded {
         // Held while encoding, so that observers who wake together encode once.
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.watermark != frame.watermark {
             // An observer that still holds an older frame must not push the newer ones out.
             if slot.watermark > frame.watermark {
-                return encode(session, frame, start);
+                return encode(self.session, frame, start);
             }
             *slot = Slot { watermark: frame.watermark, encoded: Vec::new() };
         }
         if let Some((_, known)) = slot.encoded.iter().find(|(known, _)| known == start) {
             return known.clone();
         }
-        let encoded = encode(session, frame, start);
+        let encoded = encode(self.session, frame, start);
         if slot.encoded.len() < STARTS_MAX {
             slot.encoded.push((start.clone(), encoded.clone()));
         }
         encoded
-    }
-
-    /// Forgets a session that is gone.
-    pub fn forget(&self, session: SessionId) {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::session::pty::command::CommandError;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::delta::DeltaWire;
+use crate::surface::terminal::writing::CHANGED_BYTES_MAX;
 
 /// What a caller is told to wait before it tries again what was busy.
 const BUSY_RETRY_MS: u64 = 100;
@@ -109,6 +110,8 @@ fn denied(denial: Denial) -> WireError {
             .hint("Ask the operator to run `termgate allow-write on`."),
         Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
             .hint("Use the session's other socket, or the gateway's, to write."),
+        Denial::BoundDoor => WireError::new(Code::PolicyDenied, denial)
+            .hint("Use the gateway's socket for what concerns other sessions."),
         Denial::InsideSession | Denial::NotOperator => WireError::new(Code::PolicyDenied, denial),
     }
 }
@@ -120,7 +123,7 @@ fn session(error: &SessionError) -> WireError {
             .details(json!({"exit": ExitShape::from(*exit)})),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
             WireError::new(Code::ScreenChanged, error)
-                .details(json!({"changed": DeltaWire::from(&**delta)}))
+                .details(json!({"changed": DeltaWire::within(delta, CHANGED_BYTES_MAX)}))
         }
         SessionError::Mouse(mouse) => match mouse {
             MouseError::ReportingOff | MouseError::MovementOff => {

@@ -204,8 +204,9 @@ pub async fn listen(
         };
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
         let (uri, wire) = (uri.clone(), wire.clone());
+        let updates = tell_updates(daemon, standing, watched, uri, wire);
         telling.spawn(async move {
-            tell_updates(daemon, standing, watched, uri, wire).await;
+            updates.await;
             drop(place);
         });
     }

@@ -3,13 +3,18 @@
 //! One watch per subscribed thing; at most one notification of each is on its way to a client, and
 //! what changes meanwhile is told by the next.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
+use crate::core::frame::Frame;
+use crate::core::ids::Watermark;
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
@@ -19,6 +24,9 @@ use crate::surface::call::Daemon;
 
 /// The shortest time between two notifications of one thing to one client.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A task that tells news until what it tells of is gone.
+pub type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Where news go.
 #[derive(Clone, Debug)]
@@ -43,17 +51,23 @@ impl Wire {
 }
 
 /// Tells a client whenever the resource at `uri` changes; ends with the session.
-pub async fn tell_updates(
+///
+/// What changes after this returned is told, however late the telling begins.
+pub fn tell_updates(
     daemon: Arc<Daemon>,
     standing: Standing,
     watched: Watched,
     uri: String,
     wire: Wire,
-) {
+) -> Telling {
     match watched {
-        Watched::Part(session, part) => tell_part(&daemon, &session, part, &uri, &wire).await,
-        Watched::Sessions => tell_list(&daemon, &standing, listed, &uri, &wire).await,
-        Watched::Leases => tell_list(&daemon, &standing, leased, &uri, &wire).await,
+        Watched::Part(session, part) => {
+            let mut frames = session.frames();
+            let told = part.changed(&frames.borrow_and_update());
+            Box::pin(async move { tell_part(&daemon, frames, part, told, &uri, &wire).await })
+        }
+        Watched::Sessions => tell_list(daemon, standing, listed, uri, wire),
+        Watched::Leases => tell_list(daemon, standing, leased, uri, wire),
     }
 }
 
@@ -72,27 +86,34 @@ fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     seen(daemon, standing).iter().map(state).collect()
 }
 
-async fn tell_list(
-    daemon: &Daemon,
-    standing: &Standing,
+fn tell_list(
+    daemon: Arc<Daemon>,
+    standing: Standing,
     state: fn(&Daemon, &Standing) -> Vec<String>,
+    uri: String,
+    wire: Wire,
+) -> Telling {
+    let mut changes = daemon.sessions.changes();
+    let mut known = state(&daemon, &standing);
+    Box::pin(async move {
+        while changes.changed().await.is_ok() {
+            let now = state(&daemon, &standing);
+            if now != known {
+                known = now;
+                updated(&daemon, &uri, &wire).await;
+            }
+        }
+    })
+}
+
+async fn tell_part(
+    daemon: &Daemon,
+    mut frames: watch::Receiver<Arc<Frame>>,
+    part: Part,
+    mut told: Watermark,
     uri: &str,
     wire: &Wire,
 ) {
-    let mut changes = daemon.sessions.changes();
-    let mut known = state(daemon, standing);
-    while changes.changed().await.is_ok() {
-        let now = state(daemon, standing);
-        if now != known {
-            known = now;
-            updated(daemon, uri, wire).await;
-        }
-    }
-}
-
-async fn tell_part(daemon: &Daemon, session: &Session, part: Part, uri: &str, wire: &Wire) {
-    let mut frames = session.frames();
-    let mut told = part.changed(&frames.borrow_and_update());
     while frames.changed().await.is_ok() {
         let newest = part.changed(&frames.borrow_and_update());
         if newest > told {
@@ -107,31 +128,38 @@ async fn updated(daemon: &Daemon, uri: &str, wire: &Wire) {
     pause(daemon).await;
 }
 
-/// Tells a client whenever the tools it is listed change.
-pub async fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: Wire) {
-    let listed = || daemon.switchboard.could_write(&daemon.sessions, &standing, daemon.now());
+/// Tells a client whenever the tools it is listed change, from when this returned on.
+pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
     let mut changes = daemon.switchboard.changes();
-    let mut writable = listed();
-    while changes.changed().await.is_ok() {
-        if listed() != writable {
-            writable = !writable;
-            wire.send("notifications/tools/list_changed", json!({})).await;
+    let mut writable = could_write(&daemon, &standing);
+    Box::pin(async move {
+        while changes.changed().await.is_ok() {
+            if could_write(&daemon, &standing) != writable {
+                writable = !writable;
+                wire.send("notifications/tools/list_changed", json!({})).await;
+            }
         }
-    }
+    })
 }
 
-/// Tells a client whenever the sessions it may see come or go.
-pub async fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: Wire) {
+fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
+    daemon.switchboard.could_write(&daemon.sessions, standing, daemon.now())
+}
+
+/// Tells a client whenever the sessions it may see come or go, from when this returned on.
+pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
     let mut changes = daemon.sessions.changes();
     let mut known = listed(&daemon, &standing);
-    while changes.changed().await.is_ok() {
-        let now = listed(&daemon, &standing);
-        if now != known {
-            known = now;
-            wire.send("notifications/resources/list_changed", json!({})).await;
-            pause(&daemon).await;
+    Box::pin(async move {
+        while changes.changed().await.is_ok() {
+            let now = listed(&daemon, &standing);
+            if now != known {
+                known = now;
+                wire.send("notifications/resources/list_changed", json!({})).await;
+                pause(&daemon).await;
+            }
         }
-    }
+    })
 }
 
 async fn pause(daemon: &Daemon) {

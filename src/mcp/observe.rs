@@ -10,7 +10,9 @@ use bytes::Bytes;
 use rmcp::model::{CustomResult, RequestId};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::watch;
 
+use crate::core::frame::Frame;
 use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::mcp::connection::Connection;
@@ -24,8 +26,6 @@ use crate::session::live::Observing;
 pub const EXTENSION: &str = "dev.termgate/observe";
 /// The notification that carries a delta.
 const DELTA_METHOD: &str = "termgate/delta";
-/// How much room is asked for before a delta is made, in bytes.
-const DELTA_ROOM: usize = 4 * 1024;
 /// The most deltas a second that a client may ask for; frames come no faster.
 const RATE_HZ_MAX: u32 = 1_000;
 
@@ -103,18 +103,24 @@ impl Observation {
     /// Pushes deltas until the session is removed; dropping the future ends it.
     pub async fn run(self, cache: &DeltaCache, clock: &Clock) -> CustomResult {
         let _counted = Observing::start(Arc::clone(self.session.live_shared()));
+        let deltas = cache.of(self.session.id());
         let head = self.head();
         let mut frames = self.session.frames();
         let mut since = self.since;
         let mut told: Option<RowNumber> = None;
         let mut first = true;
         loop {
-            // Asked for before looking, so that a slow client is sent the newest there is.
-            let room = self.connection.outbox.push_room(DELTA_ROOM).await;
-            let frame = Arc::clone(&frames.borrow_and_update());
+            let newest = |frames: &mut watch::Receiver<Arc<Frame>>, start: &Start| {
+                let frame = Arc::clone(&frames.borrow_and_update());
+                let delta = deltas.encode(&frame, start);
+                (frame, delta)
+            };
             let start = Start { since, view: self.view, told };
-            let delta = cache.encode(self.session.id(), &frame, &start);
+            let (_, delta) = newest(&mut frames, &start);
             if first || !delta.empty {
+                // A slow client makes this wait, so what is sent is made anew from the newest frame.
+                let room = self.connection.outbox.push_room(delta.tail.len()).await;
+                let (frame, delta) = newest(&mut frames, &start);
                 let segments = [head.clone(), delta.tail, Bytes::new()];
                 let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
                 if receipt.await == Delivery::Dropped {
@@ -126,8 +132,6 @@ impl Observation {
                 if !self.pause.is_zero() {
                     clock.sleep_until(clock.now() + self.pause).await;
                 }
-            } else {
-                drop(room);
             }
             if frames.changed().await.is_err() {
                 return CustomResult::new(json!({"session": self.session.id().to_string()}));

@@ -96,7 +96,7 @@ impl Part {
         match self {
             Self::Grid => frame.screen_watermark().max(frame.title.changed),
             Self::Cursor => frame.cursor.changed,
-            Self::History => frame.scrolled,
+            Self::History => frame.scrolled.max(frame.reset),
             Self::Lease => frame.lease.changed,
         }
     }

@@ -40,7 +40,9 @@ use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
 
 /// How much room a reading tool's answer is given in the outbox before it is made, in bytes.
-const READ_ROOM: usize = 32 * 1024;
+const READ_ROOM: usize = 64 * 1024;
+/// The same for an answer that was asked to be large.
+const LARGE_READ_ROOM: usize = 512 * 1024;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -266,7 +268,7 @@ impl ServerHandler for Server {
         if let Some(turn) = turn {
             turn.wait().await;
         }
-        let room = self.connection.outbox.room(READ_ROOM).await;
+        let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
         let standing = self.standing(&context);
         let unknown = || {

@@ -4,10 +4,11 @@
 //! values, and what they say must be done next is done here.
 
 mod manage;
+mod posted;
 mod publish;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -15,9 +16,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::frame::{Exit, Frame, Size};
+use crate::core::ids::ConnectionId;
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
@@ -34,7 +36,7 @@ use crate::session::handle::Identity;
 use crate::session::live::Live;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::{Output, Pty};
-use crate::session::urgent::{Entries, Urgent};
+use crate::session::urgent::Urgent;
 
 /// How many commands may wait for the task; more are answered `busy`.
 pub const COMMANDS_MAX: usize = 256;
@@ -102,6 +104,14 @@ pub struct Actor<P> {
     holds: HashMap<WriteId, HoldToken>,
     killing: Option<Killing>,
     killers: Vec<Reply<()>>,
+    /// Operators to be told whether the lease that they ended was held.
+    preempted: Vec<(oneshot::Sender<bool>, bool)>,
+    /// The connections that ended last: their commands may still come, and have no effect.
+    closed: VecDeque<ConnectionId>,
+    /// The daemon ends, and this session with it.
+    ending: bool,
+    /// It ended before and is forgotten as soon as all its processes are gone.
+    removing: bool,
 }
 
 impl<P> fmt::Debug for Actor<P> {
@@ -140,6 +150,10 @@ impl<P: Pty> Actor<P> {
             holds: HashMap::new(),
             killing: None,
             killers: Vec::new(),
+            preempted: Vec::new(),
+            closed: VecDeque::new(),
+            ending: false,
+            removing: false,
         };
         (actor, receiver)
     }
@@ -150,20 +164,11 @@ impl<P: Pty> Actor<P> {
         let urgent = Arc::clone(&self.urgent);
         let mut alarm = Alarm::new(self.clock.clone());
         self.settle();
-        loop {
-            if self.remove_at.is_some_and(|at| at <= self.clock.now()) {
-                break;
-            }
+        while !self.ending && self.remove_at.is_none_or(|at| at > self.clock.now()) {
             alarm.set(self.deadline());
             let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
             tokio::select! {
-                entries = urgent.take() => {
-                    let end = entries.end;
-                    self.on_urgent(entries);
-                    if end {
-                        break;
-                    }
-                }
+                () = urgent.posted() => {}
                 command = commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => break,
@@ -175,45 +180,20 @@ impl<P: Pty> Actor<P> {
                 killed = killed(&mut self.killing), if self.killing.is_some() => {
                     self.on_killed(killed);
                 }
-                () = alarm.ring() => self.on_time(),
+                () = alarm.ring() => {}
             }
             self.settle();
         }
-        if self.exit.is_none() {
-            // Nobody is left to read what the program would still write.
+        commands.close();
+        urgent.close();
+        if self.ending || self.exit.is_none() {
+            // Nobody is left to read what these programs would still write.
             let _ = self.pty.kill().await;
         }
     }
 
     fn deadline(&self) -> Option<Moment> {
         [self.input.deadline(), self.frame_due(), self.remove_at].into_iter().flatten().min()
-    }
-
-    fn on_urgent(&mut self, entries: Entries) {
-        let now = self.clock.now();
-        for (by, reply) in entries.preempts {
-            let ended = self.input.preempt(now, by);
-            self.settle();
-            let _ = reply.send(ended);
-        }
-        if let Some(window) = entries.window {
-            self.input.set_window(now, window);
-        }
-        for waiter in entries.cancelled {
-            self.waiting.remove(&waiter);
-            if !self.input.cancel_wait(now, waiter) {
-                // It was granted the lease in the same moment, and nobody is there to use it.
-                self.input.on_undeliverable(now, waiter);
-            }
-        }
-        for write in entries.let_go {
-            if let Some(token) = self.holds.remove(&write) {
-                self.input.let_go(now, token);
-            }
-        }
-        for connection in entries.closed {
-            self.input.on_connection_closed(now, connection);
-        }
     }
 
     async fn on_output(&mut self, output: std::io::Result<Output>) {
@@ -275,8 +255,9 @@ impl<P: Pty> Actor<P> {
         self.remove_at = Some(now + self.rules.keep_ended);
         self.input.close(now);
         self.dirty = true;
-        self.tell(What::Exited);
+        // Whoever is told finds the end in the frame.
         self.settle();
+        self.tell(What::Exited);
         if self.killing.is_none() {
             self.answer_killers(None);
         }
@@ -290,11 +271,11 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn on_time(&mut self) {
-        self.input.on_time(self.clock.now());
-    }
-
     fn on_command(&mut self, command: Command) {
+        self.drain_urgent();
+        if command.is_abandoned() || self.closed.contains(&command.connection()) {
+            return;
+        }
         if let (Some(exit), true) = (self.exit, command.needs_program()) {
             command.refuse(SessionError::Exited(exit));
             return;
@@ -314,6 +295,7 @@ impl<P: Pty> Actor<P> {
     /// Frames go out before answers, so that whoever was answered finds its lease in the frame, and
     /// after them again, since an answer that nobody takes passes a lease on.
     fn settle(&mut self) {
+        self.drain_urgent();
         self.flush();
         self.publish_if_due();
         self.answer_writes();
@@ -329,10 +311,13 @@ impl<P: Pty> Actor<P> {
             }
         }
         self.publish_if_due();
+        self.answer_preempts();
     }
 
     /// Writes what may be written now and the terminal takes.
     fn flush(&mut self) {
+        // A lease or a switch that has ended meanwhile takes its bytes along.
+        self.input.on_time(self.clock.now());
         while self.exit.is_none() {
             let Some(bytes) = self.input.next_bytes() else { return };
             match self.pty.try_write(bytes) {

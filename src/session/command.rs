@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
-use crate::core::ids::{Epoch, LeaseId, Watermark};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::input::request::{IdempotencyKey, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::mouse::MouseEvent;
@@ -90,6 +90,8 @@ pub struct Written {
     /// The holding the bytes belong to.
     pub epoch: Option<Epoch>,
     pub warning: Option<String>,
+    /// The same call was made before, and this one had no effect.
+    pub replayed: bool,
     /// Keeps the lease alive where the order asked for it.
     pub kept: Option<KeepAlive>,
 }
@@ -167,6 +169,30 @@ impl Command {
             Self::Write { .. } | Self::Acquire(_) | Self::Renew(_) | Self::Resize(_) => true,
             Self::Manage(manage) => matches!(manage.act, Act::Signal(_)),
             Self::Release(_) => false,
+        }
+    }
+
+    /// The connection it came from.
+    pub fn connection(&self) -> ConnectionId {
+        match self {
+            Self::Write { order, .. } => order.caller.connection,
+            Self::Acquire(ask) => ask.caller.connection,
+            Self::Renew(ask) => ask.caller.connection,
+            Self::Release(ask) => ask.caller.connection,
+            Self::Resize(ask) => ask.caller.connection,
+            Self::Manage(ask) => ask.caller.connection,
+        }
+    }
+
+    /// Whether nobody waits for its answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Write { reply, .. } => reply.is_closed(),
+            Self::Acquire(ask) => ask.reply.is_closed(),
+            Self::Renew(ask) => ask.reply.is_closed(),
+            Self::Release(ask) => ask.reply.is_closed(),
+            Self::Resize(ask) => ask.reply.is_closed(),
+            Self::Manage(ask) => ask.reply.is_closed(),
         }
     }
 

@@ -146,27 +146,14 @@ impl Session {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Grant, SessionError> {
-        let (seat, mut seated) = oneshot::channel();
+        let (seat, seated) = oneshot::channel();
+        let mut line = Line { urgent: Arc::clone(&self.0.urgent), seated, over: false };
         let ask = |reply| {
             Command::Acquire(Box::new(Acquire { caller, request, key, accepted, reply, seat }))
         };
-        let mut granted = std::pin::pin!(self.ask(permit, ask));
-        // Whoever gives up while waiting must leave the line, so the place is held by a guard.
-        let mut leaving = None;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut granted => {
-                    if let Some(guard) = leaving {
-                        LeaveLine::stay(guard);
-                    }
-                    return answer;
-                }
-                seat = &mut seated, if leaving.is_none() && !seated.is_terminated() => {
-                    leaving = seat.ok().map(|waiter| LeaveLine::new(&self.0.urgent, waiter));
-                }
-            }
-        }
+        let granted = self.ask(permit, ask).await;
+        line.over = true;
+        granted
     }
 
     /// Prolongs a lease.
@@ -327,26 +314,17 @@ impl Drop for KeepAlive {
     }
 }
 
-/// Takes a caller out of the line for the lease if it gives up.
+/// A place in the line for the lease, which is given up with the call that waits.
 #[derive(Debug)]
-struct LeaveLine {
+struct Line {
     urgent: Arc<Urgent>,
-    waiter: Option<WaiterId>,
+    seated: oneshot::Receiver<WaiterId>,
+    over: bool,
 }
 
-impl LeaveLine {
-    fn new(urgent: &Arc<Urgent>, waiter: WaiterId) -> Self {
-        Self { urgent: Arc::clone(urgent), waiter: Some(waiter) }
-    }
-
-    fn stay(mut self) {
-        self.waiter = None;
-    }
-}
-
-impl Drop for LeaveLine {
+impl Drop for Line {
     fn drop(&mut self) {
-        if let Some(waiter) = self.waiter {
+        if let (false, Ok(waiter)) = (self.over, self.seated.try_recv()) {
             self.urgent.post(|entries| {
                 entries.cancelled.insert(waiter);
             });

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -72,6 +73,7 @@ struct Shared {
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
     tasks: TaskTracker,
+    ending: AtomicBool,
 }
 
 /// What a registry tells the floors above.
@@ -97,6 +99,7 @@ impl Registry {
             announcements,
             changes: watch::Sender::new(0),
             tasks: TaskTracker::new(),
+            ending: AtomicBool::new(false),
         };
         let listening = Listening { facts: facts_receiver, announcements: announced };
         (Self(Arc::new(shared)), listening)
@@ -154,6 +157,9 @@ impl Registry {
         creation: Creation,
     ) -> Result<(Session, Option<Grant>), CreateError> {
         let tenant = &creation.tenant;
+        if self.0.ending.load(Ordering::SeqCst) {
+            return Err(CreateError::Ending);
+        }
         let id = fresh_id(|id| self.0.sessions.contains_key(&id));
         let spec = resolve(self, id, &creation)?;
         let name = match &creation.name {
@@ -171,6 +177,11 @@ impl Registry {
             self.remember_lease(grant.lease, id);
         }
         self.adopt(session.clone(), task);
+        // Whoever ends the daemon either sees this session or is seen here.
+        if self.0.ending.load(Ordering::SeqCst) {
+            session.end();
+            return Err(CreateError::Ending);
+        }
         let (opened, open) = oneshot::channel();
         let announcement = Announcement { session: session.clone(), opened };
         if self.0.announcements.send(announcement).await.is_ok() {
@@ -196,13 +207,14 @@ impl Registry {
         }
         let name = self.take_name(session.tenant(), name, session.id())?;
         session.set_name(name);
-        self.0.names.remove(&(session.tenant().clone(), before));
+        self.free_name(session.tenant(), before, session.id());
         self.tell_listed(session);
         Ok(())
     }
 
     /// Ends every session and waits until all their processes are gone.
     pub async fn shut_down(&self) {
+        self.0.ending.store(true, Ordering::SeqCst);
         for session in self.all() {
             session.end();
         }
@@ -247,7 +259,7 @@ impl Registry {
 
     fn forget(&self, session: &Session) {
         self.0.sessions.remove(&session.id());
-        self.0.names.remove(&(session.tenant().clone(), session.name()));
+        self.free_name(session.tenant(), session.name(), session.id());
         if let Some((_, leases)) = self.0.recent_leases.remove(&session.id()) {
             for lease in leases {
                 self.0.leases.remove(&lease);
@@ -270,6 +282,10 @@ impl Registry {
         let most = if own { self.0.settings.sessions_max } else { OTHERS_SESSIONS_MAX };
         let named = self.0.names.iter().filter(|it| it.key().0 == *tenant).count();
         if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
+    }
+
+    fn free_name(&self, tenant: &TenantId, name: Arc<str>, id: SessionId) {
+        self.0.names.remove_if(&(tenant.clone(), name), |_, owner| *owner == id);
     }
 
     fn take_name(

@@ -5,7 +5,7 @@
 //! done from a destructor.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -33,23 +33,45 @@ pub struct Entries {
 }
 
 /// The box of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Urgent {
-    entries: Mutex<Entries>,
+    /// None once the session's task has ended: what is posted then goes nowhere.
+    entries: Mutex<Option<Entries>>,
     posted: Notify,
+}
+
+impl Default for Urgent {
+    fn default() -> Self {
+        Self { entries: Mutex::new(Some(Entries::default())), posted: Notify::new() }
+    }
 }
 
 impl Urgent {
     /// Changes the entries and wakes the session's task.
     pub fn post(&self, change: impl FnOnce(&mut Entries)) {
-        // A panic elsewhere cannot leave the sets half changed, so a poisoned lock is still good.
-        change(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(entries) = self.lock().as_mut() {
+            change(entries);
+        }
         self.posted.notify_one();
     }
 
-    /// Waits until something is posted and takes all of it; cancel-safe.
-    pub async fn take(&self) -> Entries {
+    /// Waits until something is posted; cancel-safe.
+    pub async fn posted(&self) {
         self.posted.notified().await;
-        std::mem::take(&mut *self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes all that was posted.
+    pub fn take(&self) -> Entries {
+        self.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes nothing more; whoever waits for an answer learns that the session is gone.
+    pub fn close(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Entries>> {
+        // A panic elsewhere cannot leave the sets half changed, so a poisoned lock is still good.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

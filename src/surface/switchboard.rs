@@ -29,15 +29,16 @@ impl Switchboard {
 
     /// Sets one switch and tells every session what it may now do.
     pub fn set(&self, _permit: &Permit, sessions: &Registry, scope: Scope, window: WriteWindow) {
-        self.lock().set(scope, window);
-        self.tell(sessions);
+        let mut switches = self.lock();
+        switches.set(scope, window);
+        self.tell(&switches, sessions);
     }
 
     /// Closes the switches whose time has come.
     pub fn on_time(&self, sessions: &Registry, now: Moment) {
-        let closed = self.lock().on_time(now);
-        if closed {
-            self.tell(sessions);
+        let mut switches = self.lock();
+        if switches.on_time(now) {
+            self.tell(&switches, sessions);
         }
     }
 
@@ -92,9 +93,11 @@ impl Switchboard {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn tell(&self, sessions: &Registry) {
+    /// Posts to every session while the switches are locked, so that an older state cannot come
+    /// after a newer one.
+    fn tell(&self, switches: &Switches, sessions: &Registry) {
         for session in sessions.all() {
-            session.set_window(self.window_of(session.tenant(), Some(session.id())));
+            session.set_window(switches.window(session.tenant(), Some(session.id())));
         }
         self.changes.send_modify(|count| *count += 1);
     }

@@ -45,6 +45,8 @@ use crate::transport::unix::listener::{BindError, Listener, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 
+/// How long all sessions together may take to end; the ladder of each takes three seconds at most.
+const SHUT_DOWN: Duration = Duration::from_secs(8);
 /// How long clients may take to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -135,8 +137,11 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     }
 
     tracing::info!("stopping");
-    registry.shut_down().await;
     doors.closing.cancel();
+    if tokio::time::timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
+        tracing::error!("some sessions did not end in time");
+    }
+    doors.hanging_up.cancel();
     doors.tasks.close();
     let _ = tokio::time::timeout(FAREWELL, doors.tasks.wait()).await;
     // Dropping the listeners removes their sockets.
@@ -186,6 +191,7 @@ impl Assembly {
             numbers: Arc::new(AtomicU64::new(1)),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            hanging_up: CancellationToken::new(),
         };
         Ok(Self { registry, daemon, doors, listening })
     }
@@ -257,7 +263,6 @@ async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
             What::Listed => {
                 let daemon = shared.gateway.daemon();
                 if daemon.sessions.get(fact.session).is_none() {
-                    shared.deltas.forget(fact.session);
                     daemon.switchboard.forget(fact.session);
                 }
             }

@@ -29,8 +29,10 @@ pub struct Doors {
     pub numbers: Arc<AtomicU64>,
     /// Every connection's task, so that the daemon can wait for them.
     pub tasks: TaskTracker,
-    /// Cancelled when the daemon ends.
+    /// Cancelled when nobody else is let in.
     pub closing: CancellationToken,
+    /// Cancelled when those inside must go.
+    pub hanging_up: CancellationToken,
 }
 
 impl Doors {
@@ -71,12 +73,12 @@ impl Doors {
         let connection = Arc::new(Connection::new(ConnectionId(number)));
         let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
         let touched = server.touched();
-        let (limits, closing, shared) =
-            (self.limits.clone(), self.closing.clone(), Arc::clone(&self.shared));
+        let (limits, hanging_up, shared) =
+            (self.limits.clone(), self.hanging_up.clone(), Arc::clone(&self.shared));
         self.tasks.spawn(async move {
             let serving = serve(server, link, connection, &limits);
             // A daemon that ends hangs up on whoever is still there.
-            closing.run_until_cancelled(serving).await;
+            hanging_up.run_until_cancelled(serving).await;
             let sessions = &shared.gateway.daemon().sessions;
             let touched = std::mem::take(
                 &mut *touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner),

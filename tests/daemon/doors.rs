@@ -389,3 +389,18 @@ async fn a_second_daemon_in_the_same_directory_is_refused() {
     assert_eq!(wire.structured("list_sessions", json!({})).await["sessions"], json!([]));
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_door_of_a_session_creates_and_renames_nothing() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let mut client = daemon.client(era).await;
+        let session = client.start("exec cat").await;
+        let mut bound = daemon.at_session(&session, era).await;
+        assert!(!bound.tools().await.iter().any(|name| name == "create_session"));
+        assert_eq!(bound.error_code("create_session", json!({})).await, "policy_denied");
+        let rename = json!({"action": "rename", "new_name": "other"});
+        assert_eq!(bound.error_code("manage_session", rename).await, "policy_denied");
+        daemon.stop().await;
+    }
+}

@@ -148,11 +148,9 @@ impl Frame {
             Lane::History => self.history.first(),
         };
         // A row told while it was on the screen may have changed before it scrolled off, so rows
-        // from the reader's last screen on are judged by their own watermark.
-        let start = match (known, told) {
-            (Some(_), Some(told)) => lane_start.max(told),
-            (Some(_) | None, _) => lane_start,
-        };
+        // from the reader's last screen on are judged by their own watermark. Those above it never
+        // change, so they stay told whatever becomes of the screen.
+        let start = told.map_or(lane_start, |told| lane_start.max(told));
         let floor = known.unwrap_or_default();
         for (row, kept) in self.history.range(start, self.base_row) {
             if known.is_none() || kept.changed > floor {

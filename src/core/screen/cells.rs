@@ -16,6 +16,7 @@ const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::ST
 const STYLED: Flags =
     DRAWN.union(Flags::BOLD).union(Flags::DIM).union(Flags::ITALIC).union(Flags::HIDDEN);
 
+const FOREGROUND: CellColor = CellColor::Named(NamedColor::Foreground);
 const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
 
 /// One row as it was read last.
@@ -37,7 +38,9 @@ impl Reader {
         let written = cells[..painted].iter().rposition(|cell| !is_blank(cell));
         let written = written.map_or(0, |at| at + 1);
         self.read_text(cells, written);
-        self.read_runs(&cells[..painted], written);
+        if cells[..painted].iter().any(has_style) {
+            self.read_runs(&cells[..painted], written);
+        }
     }
 
     fn read_text(&mut self, cells: &[Cell], written: usize) {
@@ -137,6 +140,14 @@ fn is_plain(cell: &Cell) -> bool {
         && !cell.flags.intersects(DRAWN.union(WIDE))
         && matches!(cell.bg, BACKGROUND)
         && cell.extra.is_none()
+}
+
+/// Whether the cell is drawn in anything but the plain style.
+#[inline(always)]
+fn has_style(cell: &Cell) -> bool {
+    cell.flags.intersects(STYLED)
+        || !matches!(cell.fg, FOREGROUND)
+        || !matches!(cell.bg, BACKGROUND)
 }
 
 fn looks_like(cell: &Cell, other: &Cell) -> bool {

@@ -3,6 +3,7 @@
 //! It stands between the parser and the emulator's own state, so that it sees each operation
 //! before and after it happens. It decides nothing about frames and when they are published.
 
+mod drawing;
 mod handler;
 pub(crate) mod keyboard;
 
@@ -12,25 +13,23 @@ use std::time::Duration;
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line as GridLine;
-use alacritty_terminal::term::{Config, Osc52, Term, TermDamage, TermMode};
-use alacritty_terminal::vte::ansi::CursorShape as EmulatorShape;
+use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 
+use crate::core::frame::Size;
 use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::line::Line;
-use crate::core::frame::{Cursor, CursorShape, Frame, ScreenMode, Size};
-use crate::core::ids::RowNumber;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
 use crate::core::screen::Origin;
 use crate::core::screen::answers::Answers;
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
 use crate::core::screen::guard::Query;
-use crate::core::screen::ledger::{Ledger, StampedLine};
+use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
 
 /// How many rows may scroll off before they are moved into history.
-const HARVEST_ROWS: usize = 32;
+const HARVEST_ROWS: usize = 16;
 
 /// How many rows the emulator itself may hold above the screen: those not moved yet, and those
 /// that one operation, or resizing behind the alternate screen, can add.
@@ -78,16 +77,6 @@ enum Shelved {
 struct Sync {
     until: Moment,
     bytes: usize,
-}
-
-/// What is on the screen, drawn on the frame before.
-pub(crate) struct Drawing {
-    pub(crate) base_row: RowNumber,
-    pub(crate) lines: Arc<[StampedLine]>,
-    /// A line is another than it was.
-    pub(crate) changed: bool,
-    pub(crate) cursor: Cursor,
-    pub(crate) mode: ScreenMode,
 }
 
 impl Emulator {
@@ -166,19 +155,26 @@ impl Emulator {
             application_keypad: has(TermMode::APP_KEYPAD),
             bracketed_paste: has(TermMode::BRACKETED_PASTE),
             line_feed_new_line: has(TermMode::LINE_FEED_NEW_LINE),
-            mouse: match () {
-                () if has(TermMode::MOUSE_MOTION) => MouseReporting::Motion,
-                () if has(TermMode::MOUSE_DRAG) => MouseReporting::Drags,
-                () if has(TermMode::MOUSE_REPORT_CLICK) => MouseReporting::Clicks,
-                () => MouseReporting::Off,
-            },
-            mouse_encoding: match () {
-                () if has(TermMode::SGR_MOUSE) => MouseEncoding::Sgr,
-                () if has(TermMode::UTF8_MOUSE) => MouseEncoding::Utf8,
-                () => MouseEncoding::Bytes,
+            mouse: self.mouse_reporting(),
+            mouse_encoding: if has(TermMode::SGR_MOUSE) {
+                MouseEncoding::Sgr
+            } else if has(TermMode::UTF8_MOUSE) {
+                MouseEncoding::Utf8
+            } else {
+                MouseEncoding::Bytes
             },
             kitty_flags: keyboard::flags(*self.term.mode()).bits(),
         }
+    }
+
+    fn mouse_reporting(&self) -> MouseReporting {
+        let kinds = [
+            (TermMode::MOUSE_MOTION, MouseReporting::Motion),
+            (TermMode::MOUSE_DRAG, MouseReporting::Drags),
+            (TermMode::MOUSE_REPORT_CLICK, MouseReporting::Clicks),
+        ];
+        let on = kinds.into_iter().find(|(mode, _)| self.term.mode().contains(*mode));
+        on.map_or(MouseReporting::Off, |(_, reporting)| reporting)
     }
 
     /// Answers a query that the emulator knows nothing of.
@@ -330,82 +326,6 @@ impl Emulator {
         self.term.swap_alt();
         self.term.grid_mut().saved_cursor = saved;
         self.set_keyboard_flags(flags);
-    }
-
-    fn cursor(&self) -> Cursor {
-        let point = self.term.grid().cursor.point;
-        let mode = self.term.mode();
-        let style = self.term.cursor_style();
-        // Rows that scrolled off and were not moved into history yet lie between.
-        let below = self.term.history_size() + point.line.0 as usize;
-        Cursor {
-            row: self.ledger.base_row().plus(below),
-            col: point.column.0 as u16,
-            visible: mode.contains(TermMode::SHOW_CURSOR) && style.shape != EmulatorShape::Hidden,
-            shape: match style.shape {
-                EmulatorShape::Underline => CursorShape::Underline,
-                EmulatorShape::Beam => CursorShape::Beam,
-                EmulatorShape::Block | EmulatorShape::HollowBlock | EmulatorShape::Hidden => {
-                    CursorShape::Block
-                }
-            },
-        }
-    }
-
-    /// Draws the screen, taking over from `last` the lines that did not change since.
-    pub(crate) fn draw(&mut self, last: Option<&Frame>) -> Drawing {
-        self.harvest();
-        let base_row = self.ledger.base_row();
-        let rows = self.term.screen_lines();
-        let same_place = |last: &&Frame| {
-            last.base_row == base_row && last.lines.len() == rows && !self.ledger.was_reset()
-        };
-        let lines = match last.filter(same_place) {
-            Some(last) => self.redraw(last),
-            None => Some(self.redraw_all()),
-        };
-        let changed = lines.is_some();
-        Drawing {
-            base_row,
-            lines: lines.or_else(|| last.map(|last| Arc::clone(&last.lines))).unwrap_or_default(),
-            changed,
-            cursor: self.cursor(),
-            mode: if self.alternate() { ScreenMode::Alternate } else { ScreenMode::Normal },
-        }
-    }
-
-    /// The lines with what changed since `last`, which stood in the same place; none when nothing
-    /// did.
-    fn redraw(&mut self, last: &Frame) -> Option<Arc<[StampedLine]>> {
-        let mut lines: Option<Vec<StampedLine>> = None;
-        for line in self.take_damage() {
-            let drawn = self.draw_row(line);
-            if drawn.changed != last.lines[line].changed {
-                lines.get_or_insert_with(|| last.lines.to_vec())[line] = drawn;
-            }
-        }
-        lines.map(Arc::from)
-    }
-
-    fn redraw_all(&mut self) -> Arc<[StampedLine]> {
-        self.take_damage();
-        (0..self.term.screen_lines()).map(|line| self.draw_row(line)).collect()
-    }
-
-    fn draw_row(&mut self, line: usize) -> StampedLine {
-        let number = self.ledger.base_row().plus(line);
-        self.ledger.stamp(number, &self.term.grid()[GridLine(line as i32)])
-    }
-
-    /// The lines that may have changed since this was asked last.
-    fn take_damage(&mut self) -> Vec<usize> {
-        let rows = self.term.screen_lines();
-        let damaged = match self.term.damage() {
-            TermDamage::Full => (0..rows).collect(),
-            TermDamage::Partial(lines) => lines.map(|bounds| bounds.line).collect(),
-        };
-        self.term.reset_damage();
-        damaged
     }
 }
 

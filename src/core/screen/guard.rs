@@ -174,7 +174,7 @@ impl Guard {
     fn join(&mut self, rest: &mut &[u8]) -> Option<Item<'static>> {
         let length = character_length(self.split[0]);
         while self.split_length < length {
-            let Some((next, after)) = rest.split_first() else { return None };
+            let (next, after) = rest.split_first()?;
             if !is_continuation(*next) {
                 break;
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject,
     ProgressNotificationParam,
 };
 use rmcp::service::RequestContext;
@@ -19,11 +19,11 @@ use crate::gateway::Request;
 use crate::mcp::envelope::{Envelope, KEY};
 use crate::mcp::error::WireError;
 use crate::mcp::long::always_waits;
-use crate::mcp::server::{READ_ROOM, Server};
+use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::mcp::turn::TurnSlot;
 use crate::session::command::Accepted;
 use crate::surface::error::SurfaceError;
-use crate::surface::tool::{Access, Answer};
+use crate::surface::tool::{Access, Answer, Entry};
 
 /// How often a client that asked for progress is told.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -75,8 +75,12 @@ impl Server {
         if let Some(turn) = &turn {
             turn.wait().await;
         }
-        let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
-        let reads = entry.access == Access::Read;
+        let mut accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
+        let room = reply_room(entry, request.arguments.as_ref());
+        if room.is_some() {
+            // What only looks takes effect at once, and must not keep others while it has no room.
+            accepted = Accepted::nothing();
+        }
         let request = Request {
             standing,
             arguments: request.arguments.unwrap_or_default(),
@@ -84,9 +88,8 @@ impl Server {
             touched: Arc::clone(&self.touched),
         };
         let call = async {
-            // What answers at once has room before it is made; what waits takes none meanwhile.
-            if reads && !always_waits(entry.name) {
-                let room = self.connection.outbox.room(READ_ROOM).await;
+            if let Some(bytes) = room {
+                let room = self.connection.outbox.room(bytes).await;
                 self.connection.outbox.attach(&context.id, room);
             }
             self.shared.gateway.call(entry, request).await
@@ -129,4 +132,15 @@ impl Server {
             ..Envelope::default()
         }
     }
+}
+
+/// How much room an answer is given before it is made, in bytes. What waits takes none meanwhile.
+fn reply_room(entry: &Entry, arguments: Option<&JsonObject>) -> Option<usize> {
+    if entry.access != Access::Read || always_waits(entry.name) {
+        return None;
+    }
+    let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));
+    // Whoever asks for another form or for so many rows may get more than others.
+    let large = given("format") || given("count");
+    Some(if large { LARGE_READ_ROOM } else { READ_ROOM })
 }

@@ -21,8 +21,9 @@ impl<P: Pty> Actor<P> {
             }
             Ok(Acquired::Waiting(waiter)) => {
                 self.waiting.entry(waiter).or_default().push(reply);
-                // A caller that has gone already is in nobody's way: its guard cancels the wait.
-                let _ = seat.send(waiter);
+                if seat.send(waiter).is_err() {
+                    self.give_up_waiting(waiter);
+                }
                 self.settle();
             }
             Err(error) => {
@@ -107,11 +108,9 @@ impl<P: Pty> Actor<P> {
                 self.publish_output();
                 Ok(())
             }
-            Act::Kill if self.exit.is_some() => {
-                self.remove_at = Some(self.clock.now());
-                Ok(())
-            }
             Act::Kill => {
+                // What was left behind by a program that has ended goes with its session.
+                self.removing |= self.exit.is_some();
                 let pty = Arc::clone(&self.pty);
                 if self.killing.is_none() {
                     self.killing = Some(Box::pin(async move { pty.kill().await }));
@@ -142,6 +141,9 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_killed(&mut self, killed: Result<(), KillError>) {
         self.killing = None;
         let problem = killed.err().map(|error| error.to_string());
+        if self.removing {
+            self.remove_at = Some(self.clock.now());
+        }
         // Whoever killed the session finds it ended, so a success is answered after its end is told.
         if problem.is_some() || self.exit.is_some() {
             self.answer_killers(problem.as_deref());

@@ -30,6 +30,7 @@ pub(super) struct Pending {
     grant: Option<Grant>,
     warning: Option<String>,
     kept: Option<KeepAlive>,
+    replayed: bool,
 }
 
 impl<P: Pty> Actor<P> {
@@ -45,15 +46,23 @@ impl<P: Pty> Actor<P> {
         match self.try_write(&order) {
             Ok(Step::Queued { write, grant, kept }) => {
                 let warning = self.warning_for(&order.caller);
-                let grant = grant.or_else(|| self.grant_of(&order));
-                let pending = Pending { reply, before, grant, warning, kept };
+                let replayed = false;
+                let pending = Pending { reply, before, grant, warning, kept, replayed };
+                self.pending.entry(write).or_default().push(pending);
+                self.settle();
+            }
+            Ok(Step::Joined(write)) => {
+                let grant = self.grant_of(&order);
+                let pending =
+                    Pending { reply, before, grant, warning: None, kept: None, replayed: true };
                 self.pending.entry(write).or_default().push(pending);
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order);
-                let pending = Pending { reply, before, grant, warning, kept: None };
+                let replayed = !order.dry_run;
+                let pending = Pending { reply, before, grant, warning, kept: None, replayed };
                 self.answer(pending, outcome);
             }
             Err(error) => {
@@ -158,6 +167,7 @@ impl<P: Pty> Actor<P> {
             lease,
             epoch,
             warning: pending.warning,
+            replayed: pending.replayed,
             kept: pending.kept,
         };
         let _ = pending.reply.send(Ok(written));
@@ -184,7 +194,13 @@ impl<P: Pty> Actor<P> {
 
 /// How far a write got at once.
 enum Step {
-    Queued { write: WriteId, grant: Option<Grant>, kept: Option<KeepAlive> },
+    Queued {
+        write: WriteId,
+        grant: Option<Grant>,
+        kept: Option<KeepAlive>,
+    },
+    /// The same call is on its way already.
+    Joined(WriteId),
     Done(WriteOutcome),
 }
 
@@ -192,7 +208,7 @@ impl Step {
     fn of(queued: Queued, kept: Option<KeepAlive>) -> Self {
         match queued {
             Queued::Queued { write, grant } => Self::Queued { write, grant: Some(grant), kept },
-            Queued::InFlight(write) => Self::Queued { write, grant: None, kept },
+            Queued::InFlight(write) => Self::Joined(write),
             Queued::Replayed(outcome) => Self::Done(outcome),
         }
     }

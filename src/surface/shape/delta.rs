@@ -58,6 +58,23 @@ impl From<&Update> for UpdateWire {
 }
 
 impl UpdateWire {
+    /// About how many bytes a row takes on the wire; nothing for what is never large.
+    fn bytes(&self) -> usize {
+        const RUN_BYTES: usize = 60;
+        match self {
+            Self::Row { text, runs, .. } => {
+                text.len() + runs.as_ref().map_or(0, Vec::len) * RUN_BYTES
+            }
+            Self::Cursor(_)
+            | Self::Size { .. }
+            | Self::Title { .. }
+            | Self::Mode { .. }
+            | Self::Lease { .. }
+            | Self::Exit { .. }
+            | Self::Bell { .. } => 0,
+        }
+    }
+
     /// The number and the text, when it is a row that changed.
     pub fn row(&self) -> Option<(u64, &str)> {
         match self {
@@ -82,6 +99,9 @@ pub struct DeltaWire {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reset: bool,
     pub updates: Vec<UpdateWire>,
+    /// How many changed rows an answer leaves out for their size; `read_screen` shows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_left_out: Option<usize>,
 }
 
 impl From<&Delta> for DeltaWire {
@@ -92,11 +112,26 @@ impl From<&Delta> for DeltaWire {
             base_row: delta.base_row.0,
             reset: delta.reset,
             updates: delta.updates.iter().map(UpdateWire::from).collect(),
+            rows_left_out: None,
         }
     }
 }
 
 impl DeltaWire {
+    /// The delta as part of an answer: of its rows no more than fit into `bytes_max`.
+    pub fn within(delta: &Delta, bytes_max: usize) -> Self {
+        let (mut bytes, mut left_out) = (0, 0);
+        let mut wire = Self::from(delta);
+        wire.updates.retain(|update| {
+            bytes += update.bytes();
+            let fits = bytes <= bytes_max || update.row().is_none();
+            left_out += usize::from(!fits);
+            fits
+        });
+        wire.rows_left_out = (left_out > 0).then_some(left_out);
+        wire
+    }
+
     /// The updates that are no rows.
     pub fn without_rows(self) -> Vec<UpdateWire> {
         self.updates.into_iter().filter(|update| update.row().is_none()).collect()

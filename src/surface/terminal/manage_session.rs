@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::policy::Door;
+use crate::core::policy::{Denial, Door};
 use crate::session::command::Act;
 use crate::session::create::check_name;
 use crate::session::handle::ManageOrder;
@@ -63,6 +63,10 @@ impl Tool for ManageSession {
     async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Managed>, SurfaceError> {
         let target = call.take_target()?;
         let (act, done) = parameters.act()?;
+        if matches!(parameters.action, Action::Rename) && call.standing.bound_session().is_some() {
+            // Which names are taken is not for this door to tell.
+            return Err(Denial::BoundDoor.into());
+        }
         let order = ManageOrder {
             caller: call.standing.caller.clone(),
             act,

@@ -10,7 +10,7 @@ use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waiting::{Bounds, Waited, wait};
+use crate::surface::terminal::waiting::{Bounds, Waited, Watch};
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many sessions one call may wait on.
@@ -57,11 +57,14 @@ impl Tool for WaitFor {
 
         let mut waits = JoinSet::new();
         for session in parameters.chosen(&call)? {
-            let (clock, conditions) = (clock.clone(), conditions.clone());
-            waits.spawn(async move { wait(&session, &clock, conditions, bounds).await });
+            let (clock, watch) =
+                (clock.clone(), Watch::begin(session, conditions.clone(), bounds)?);
+            waits.spawn(async move { watch.end(&clock).await });
         }
+        // What the same client sends next comes after this, and is seen.
+        drop(call.accepted);
         match waits.join_next().await {
-            Some(Ok(waited)) => waited.map(|it| Answer { text: it.summary(), result: it }),
+            Some(Ok(waited)) => Ok(Answer { text: waited.summary(), result: waited }),
             Some(Err(error)) => Err(SurfaceError::Internal(error.to_string())),
             None => Err(SurfaceError::Internal("there was nothing to wait on".to_owned())),
         }
@@ -75,6 +78,10 @@ impl Parameters {
         }
         if self.session.is_some() {
             return Err(SurfaceError::argument("sessions", "give either `session` or `sessions`"));
+        }
+        if self.since.is_some() && self.sessions.len() > 1 {
+            let problem = "each session has watermarks of its own; leave it out for several";
+            return Err(SurfaceError::argument("since", problem));
         }
         if self.sessions.len() > SESSIONS_MAX {
             let problem = format!("{} are more than {SESSIONS_MAX}", self.sessions.len());

@@ -2,10 +2,12 @@
 //!
 //! Nothing polls: the wait sleeps until the session publishes a frame or its own deadline comes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
@@ -64,45 +66,62 @@ enum End {
     Gone,
 }
 
-/// Waits until a condition holds, the time is over or the lease is lost; cancel-safe.
-///
-/// # Errors
-/// [`SurfaceError::Argument`] when there is no condition at all.
-pub async fn wait(
-    session: &Session,
-    clock: &Clock,
-    conditions: Conditions,
+/// A wait that has begun: what comes from now on counts.
+#[derive(Debug)]
+pub struct Watch {
+    session: Session,
+    frames: watch::Receiver<Arc<Frame>>,
+    frame: Arc<Frame>,
+    wait: Wait,
     bounds: Bounds,
-) -> Result<Waited, SurfaceError> {
-    let mut frames = session.frames();
-    let first = frames.borrow_and_update().clone();
-    let mut wait = Wait::new(conditions, bounds.since, &first, bounds.started)
-        .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
-    let timeout = bounds.started + bounds.timeout;
-    let mut frame = first;
-    let end = loop {
-        let now = clock.now();
-        if let Some(outcome) = wait.on_frame(&frame, now).or_else(|| wait.on_time(now)) {
-            break End::Met(outcome);
-        }
-        if bounds.epoch.is_some_and(|epoch| !still_held(&frame, epoch)) {
-            break End::LeaseLost;
-        }
-        if now >= timeout {
-            break End::Timeout;
-        }
-        let deadline = wait.deadline().map_or(timeout, |at| at.min(timeout));
-        tokio::select! {
-            changed = frames.changed() => {
-                if changed.is_err() {
-                    break End::Gone;
-                }
-                frame = frames.borrow_and_update().clone();
+}
+
+impl Watch {
+    /// Begins to wait, without waiting for anything yet.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when there is no condition at all.
+    pub fn begin(
+        session: Session,
+        conditions: Conditions,
+        bounds: Bounds,
+    ) -> Result<Self, SurfaceError> {
+        let mut frames = session.frames();
+        let frame = Arc::clone(&frames.borrow_and_update());
+        let wait = Wait::new(conditions, bounds.since, &frame, bounds.started)
+            .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
+        Ok(Self { session, frames, frame, wait, bounds })
+    }
+
+    /// Waits until a condition holds, the time is over or the lease is lost.
+    pub async fn end(mut self, clock: &Clock) -> Waited {
+        let timeout = self.bounds.started + self.bounds.timeout;
+        let end = loop {
+            let now = clock.now();
+            let met = self.wait.on_frame(&self.frame, now);
+            if let Some(outcome) = met.or_else(|| self.wait.on_time(now)) {
+                break End::Met(outcome);
             }
-            () = clock.sleep_until(deadline) => {}
-        }
-    };
-    Ok(Waited::of(session, &frame, end, &wait, clock.now().since(bounds.started)))
+            if self.bounds.epoch.is_some_and(|epoch| !still_held(&self.frame, epoch)) {
+                break End::LeaseLost;
+            }
+            if now >= timeout {
+                break End::Timeout;
+            }
+            let deadline = self.wait.deadline().map_or(timeout, |at| at.min(timeout));
+            tokio::select! {
+                changed = self.frames.changed() => {
+                    if changed.is_err() {
+                        break End::Gone;
+                    }
+                    self.frame = Arc::clone(&self.frames.borrow_and_update());
+                }
+                () = clock.sleep_until(deadline) => {}
+            }
+        };
+        let elapsed = clock.now().since(self.bounds.started);
+        Waited::of(&self.session, &self.frame, end, &self.wait, elapsed)
+    }
 }
 
 fn still_held(frame: &Frame, epoch: Epoch) -> bool {

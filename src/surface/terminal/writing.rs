@@ -15,9 +15,11 @@ use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waiting::{Bounds, Waited, wait};
+use crate::surface::terminal::waiting::{Bounds, Waited, Watch};
 use crate::surface::tool::Answer;
 
+/// How many bytes of changed rows an answer holds.
+pub const CHANGED_BYTES_MAX: usize = 20_000;
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
 
@@ -121,10 +123,11 @@ pub async fn write(
         call.daemon.sessions.remember_lease(grant.lease, target.session.id());
     }
     let mut result = WriteResult::of(&target, &written, dry_run, &clock);
-    if let Some(waiting) = waiting.filter(|_| !dry_run) {
+    if let Some(waiting) = waiting.filter(|_| !dry_run && !written.replayed) {
         let since = Some(written.before);
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
-        let waited = wait(&target.session, &clock, waiting.conditions, bounds).await?;
+        let watch = Watch::begin(target.session.clone(), waiting.conditions, bounds)?;
+        let waited = watch.end(&clock).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark;
@@ -175,7 +178,7 @@ fn order(
 
 fn changes(target: &Target, since: Watermark) -> DeltaWire {
     let frame = target.session.frame();
-    DeltaWire::from(&frame.delta_since(Some(since), &View::default(), None))
+    DeltaWire::within(&frame.delta_since(Some(since), &View::default(), None), CHANGED_BYTES_MAX)
 }
 
 impl WriteResult {

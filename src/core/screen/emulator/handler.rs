@@ -119,20 +119,22 @@ impl Handler for Emulator {
     }
 
     fn set_private_mode(&mut self, mode: PrivateMode) {
-        match mode {
-            SYNC_UPDATE => self.begin_sync(),
-            ALTERNATE_SCREEN if self.alternate() => {}
-            ALTERNATE_SCREEN => self.enter_alternate(),
-            other => self.term.set_private_mode(other),
+        if mode == SYNC_UPDATE {
+            self.begin_sync();
+        } else if mode != ALTERNATE_SCREEN {
+            self.term.set_private_mode(mode);
+        } else if !self.alternate() {
+            self.enter_alternate();
         }
     }
 
     fn unset_private_mode(&mut self, mode: PrivateMode) {
-        match mode {
-            SYNC_UPDATE => self.sync = None,
-            ALTERNATE_SCREEN if self.alternate() => self.leave_alternate(),
-            ALTERNATE_SCREEN => {}
-            other => self.term.unset_private_mode(other),
+        if mode == SYNC_UPDATE {
+            self.sync = None;
+        } else if mode != ALTERNATE_SCREEN {
+            self.term.unset_private_mode(mode);
+        } else if self.alternate() {
+            self.leave_alternate();
         }
     }
 

@@ -219,7 +219,7 @@ fn check(frame: &Frame, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_screen_shows_what_the_bare_emulator_shows_and_numbers_never_shift(

@@ -86,7 +86,7 @@ fn parts(replica: &Replica) -> Replica {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_reader_who_skips_frames_knows_what_one_knows_who_saw_all(

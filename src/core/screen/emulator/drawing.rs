@@ -1,0 +1,104 @@
+//! The screen as lines: what is on it now, drawn on the frame before.
+//!
+//! It reads the emulator and changes nothing in it but its note of what was damaged, which has no
+//! other reader.
+
+use std::sync::Arc;
+
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::Line as GridLine;
+use alacritty_terminal::term::{TermDamage, TermMode};
+use alacritty_terminal::vte::ansi::CursorShape as EmulatorShape;
+
+use crate::core::frame::{Cursor, CursorShape, Frame, ScreenMode};
+use crate::core::ids::RowNumber;
+use crate::core::screen::emulator::Emulator;
+use crate::core::screen::ledger::StampedLine;
+
+/// What is on the screen, drawn on the frame before.
+pub(crate) struct Drawing {
+    pub(crate) base_row: RowNumber,
+    pub(crate) lines: Arc<[StampedLine]>,
+    /// A line is another than it was.
+    pub(crate) changed: bool,
+    pub(crate) cursor: Cursor,
+    pub(crate) mode: ScreenMode,
+}
+
+impl Emulator {
+    pub(super) fn cursor(&self) -> Cursor {
+        let point = self.term.grid().cursor.point;
+        let mode = self.term.mode();
+        let style = self.term.cursor_style();
+        // Rows that scrolled off and were not moved into history yet lie between.
+        let below = self.term.history_size() + point.line.0 as usize;
+        Cursor {
+            row: self.ledger.base_row().plus(below),
+            col: point.column.0 as u16,
+            visible: mode.contains(TermMode::SHOW_CURSOR) && style.shape != EmulatorShape::Hidden,
+            shape: match style.shape {
+                EmulatorShape::Underline => CursorShape::Underline,
+                EmulatorShape::Beam => CursorShape::Beam,
+                EmulatorShape::Block | EmulatorShape::HollowBlock | EmulatorShape::Hidden => {
+                    CursorShape::Block
+                }
+            },
+        }
+    }
+
+    /// Draws the screen, taking over from `last` the lines that did not change since.
+    pub(crate) fn draw(&mut self, last: Option<&Frame>) -> Drawing {
+        self.harvest();
+        let base_row = self.ledger.base_row();
+        let rows = self.term.screen_lines();
+        let same_place = |last: &&Frame| {
+            last.base_row == base_row && last.lines.len() == rows && !self.ledger.was_reset()
+        };
+        let lines = match last.filter(same_place) {
+            Some(last) => self.redraw(last),
+            None => Some(self.redraw_all()),
+        };
+        let changed = lines.is_some();
+        Drawing {
+            base_row,
+            lines: lines.or_else(|| last.map(|last| Arc::clone(&last.lines))).unwrap_or_default(),
+            changed,
+            cursor: self.cursor(),
+            mode: if self.alternate() { ScreenMode::Alternate } else { ScreenMode::Normal },
+        }
+    }
+
+    /// The lines with what changed since `last`, which stood in the same place; none when nothing
+    /// did.
+    fn redraw(&mut self, last: &Frame) -> Option<Arc<[StampedLine]>> {
+        let mut lines: Option<Vec<StampedLine>> = None;
+        for line in self.take_damage() {
+            let drawn = self.draw_row(line);
+            if drawn.changed != last.lines[line].changed {
+                lines.get_or_insert_with(|| last.lines.to_vec())[line] = drawn;
+            }
+        }
+        lines.map(Arc::from)
+    }
+
+    fn redraw_all(&mut self) -> Arc<[StampedLine]> {
+        self.take_damage();
+        (0..self.term.screen_lines()).map(|line| self.draw_row(line)).collect()
+    }
+
+    pub(super) fn draw_row(&mut self, line: usize) -> StampedLine {
+        let number = self.ledger.base_row().plus(line);
+        self.ledger.stamp(number, &self.term.grid()[GridLine(line as i32)])
+    }
+
+    /// The lines that may have changed since this was asked last.
+    fn take_damage(&mut self) -> Vec<usize> {
+        let rows = self.term.screen_lines();
+        let damaged = match self.term.damage() {
+            TermDamage::Full => (0..rows).collect(),
+            TermDamage::Partial(lines) => lines.map(|bounds| bounds.line).collect(),
+        };
+        self.term.reset_damage();
+        damaged
+    }
+}
