@@ -3,6 +3,9 @@
 //! Nothing of the daemon is replaced and nothing inside it is looked at; every test has one of its
 //! own.
 
+// A test that unwraps in vain has failed, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
 mod daemon {
     mod arguments;
     mod contract;

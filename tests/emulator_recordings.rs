@@ -3,6 +3,9 @@
 //! The crate ships each as recorded bytes with the grid they must end in, so nothing expected here
 //! was made by the code under test. However a recording is cut, the frame must be the same.
 
+// A test that unwraps in vain has failed, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};

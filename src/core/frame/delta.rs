@@ -57,7 +57,8 @@ pub struct Delta {
     pub from: Watermark,
     pub watermark: Watermark,
     pub base_row: RowNumber,
-    /// The updates are the whole frame, and all that the reader knew before is void.
+    /// The updates are the whole frame, and all that the reader knew of the screen is void; rows
+    /// that had scrolled off before the top row of its last frame stay as they were told.
     pub reset: bool,
     pub updates: Vec<Update>,
 }

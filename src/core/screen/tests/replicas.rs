@@ -37,7 +37,9 @@ impl Reader {
 
     fn learn(&mut self, delta: &Delta) {
         if delta.reset {
-            self.known.clear();
+            // What scrolled off before the reader's last screen stays as it was told.
+            let told = self.told.unwrap_or_default();
+            self.known.retain(|row, _| *row < told);
         }
         for update in &delta.updates {
             if let Update::Row { row, line } = update {
