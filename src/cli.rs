@@ -136,7 +136,7 @@ impl Command {
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),
-            Self::Why(why) => why.run(context).await?.into(),
+            Self::Why(why) => why.run()?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),
         })
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 
 use crate::cli::context::{Context, runtime_paths};
@@ -22,9 +22,10 @@ use crate::transport::daemon::{Banner, Settings, serve};
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Let clients write; without it they only watch
-    #[arg(long, env = "TERMGATE_ALLOW_WRITE", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "TERMGATE_ALLOW_WRITE", value_parser = BoolishValueParser::new())]
     allow_write: bool,
-    /// Let nobody write, whatever the configuration and the environment say
+    /// Start read-only, whatever the configuration and the environment say; `allow-write on` still
+    /// switches writing on
     #[arg(long)]
     read_only: bool,
     /// Read the configuration from this file [default: termgate/config.toml in XDG_CONFIG_HOME]

@@ -1,11 +1,12 @@
-//! `why`: what an error code means.
+//! `why`: what an error code means; it needs no daemon for it.
 
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::core::code::Code;
 
 /// Explain an error code and what to do about it
 #[derive(Debug, Args)]
@@ -19,8 +20,22 @@ impl Why {
     ///
     /// # Errors
     /// That there is no such code.
-    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let arguments = json!({"code": self.code});
-        Ok(context.daemon().await?.call("why", arguments).await?.report_as_told())
+    pub fn run(self) -> Result<Report, Failure> {
+        let Some(code) = Code::parse(&self.code) else {
+            let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+            return Err(Failure::Usage(format!(
+                "no code is `{}`; there are: {}",
+                self.code,
+                codes.join(", ")
+            )));
+        };
+        let (meaning, advice) = (code.meaning(), code.advice());
+        Ok(Report {
+            data: json!({"code": code.as_str(), "meaning": meaning, "advice": advice}),
+            text: format!("{}: {meaning} {advice}", code.as_str()),
+            notes: Vec::new(),
+            exit: Exit::Done,
+            mcp_version: None,
+        })
     }
 }

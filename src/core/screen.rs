@@ -81,6 +81,19 @@ impl Screen {
         }
     }
 
+    /// How many bytes one call of [`Screen::feed`] should get at most.
+    ///
+    /// Some sequences of three bytes touch every cell, so that what a large screen does with
+    /// hostile output takes longer; a caller that goes by this stays away for a tenth of a second
+    /// or so at worst.
+    pub fn slice_bytes(&self) -> usize {
+        const SLICE_BYTES_MAX: usize = 64 * 1024;
+        const CELLS: usize = 2_000;
+        let Size { rows, cols } = self.emulator.size();
+        let cells = usize::from(rows) * usize::from(cols);
+        SLICE_BYTES_MAX * CELLS / cells.max(CELLS)
+    }
+
     /// Takes output of the program in. However it is cut into pieces, the screen becomes the same.
     pub fn feed(&mut self, now: Moment, bytes: &[u8]) {
         self.emulator.begin_feed(now, bytes.len());

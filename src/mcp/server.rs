@@ -371,7 +371,10 @@ impl ServerHandler for Server {
                 self.shared.stop.cancel();
                 Ok(CustomResult::new(json!({"stopping": true})))
             }
-            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+            unknown => {
+                let message = format!("no method is named `{unknown}`");
+                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+            }
         }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! It is made by the gateway, which settled the rights; a tool takes from it what it needs.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use crate::core::ids::{LeaseId, SessionId};
+use crate::core::caller::Caller;
+use crate::core::ids::{LeaseId, PrincipalId, SessionId, TenantId};
 use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
 use crate::core::policy::{Door, Permit, Standing};
@@ -24,6 +25,33 @@ pub struct Daemon {
     pub switchboard: Switchboard,
     /// Whether a write takes a free lease by itself and keeps it.
     pub lease_auto: bool,
+    /// Who is connected now.
+    pub principals: Principals,
+}
+
+/// Those who are connected, each with its tenant.
+#[derive(Debug, Default)]
+pub struct Principals(Mutex<HashMap<PrincipalId, TenantId>>);
+
+impl Principals {
+    /// Notes that somebody is connected.
+    pub fn enter(&self, caller: &Caller) {
+        self.lock().insert(caller.principal, caller.tenant.clone());
+    }
+
+    /// Notes that somebody is gone.
+    pub fn leave(&self, principal: PrincipalId) {
+        self.lock().remove(&principal);
+    }
+
+    /// Whether this principal of this tenant is connected.
+    pub fn is_here(&self, principal: PrincipalId, tenant: &TenantId) -> bool {
+        self.lock().get(&principal) == Some(tenant)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, TenantId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Daemon {
@@ -97,11 +125,11 @@ impl Call {
     /// What a write of this caller does about a lease it does not hold: the command line takes a
     /// free one for the call, agents need to hold one unless the configuration says otherwise.
     pub fn take_rule(&self) -> TakeRule {
-        let fresh = LeaseId(Uuid::new_v4());
+        let fresh = || LeaseId(Uuid::new_v4());
         if self.standing.door == Door::Operator {
-            TakeRule::ForThisCall(fresh)
+            TakeRule::ForThisCall(fresh())
         } else if self.daemon.lease_auto {
-            TakeRule::AndKeep(fresh, self.daemon.sessions.lease_limits().ttl_default)
+            TakeRule::AndKeep(fresh(), self.daemon.sessions.lease_limits().ttl_default)
         } else {
             TakeRule::HeldOnly
         }

@@ -35,7 +35,7 @@ use crate::session::facts::{Fact, What};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
-use crate::surface::call::Daemon;
+use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
 use crate::transport::door::Doors;
 use crate::transport::limits::Limits;
@@ -176,6 +176,7 @@ impl Assembly {
             sessions: registry.clone(),
             switchboard: Switchboard::new(switches),
             lease_auto: config.lease.auto,
+            principals: Principals::default(),
         });
         let shared = Arc::new(Shared {
             gateway: Gateway::new(Arc::clone(&daemon)),
@@ -207,6 +208,8 @@ fn session_settings(
             ttl_default: config.lease.ttl,
             max_hold: config.lease.max_hold,
             grace_default: config.lease.grace,
+            // All who see a session are of its tenant, so the line is theirs as a whole.
+            tenant_waiters_max: LeaseLimits::default().waiters_max,
             ..LeaseLimits::default()
         },
         screen: ScreenLimits {

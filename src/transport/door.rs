@@ -71,6 +71,7 @@ impl Doors {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let standing = standing(peer, door, managed, number);
         let connection = Arc::new(Connection::new(ConnectionId(number)));
+        self.shared.gateway.daemon().principals.enter(&standing.caller);
         let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
         let touched = server.touched();
         let (limits, hanging_up, shared) =
@@ -79,7 +80,9 @@ impl Doors {
             let serving = serve(server, link, connection, &limits);
             // A daemon that ends hangs up on whoever is still there.
             hanging_up.run_until_cancelled(serving).await;
-            let sessions = &shared.gateway.daemon().sessions;
+            let daemon = shared.gateway.daemon();
+            daemon.principals.leave(PrincipalId(number));
+            let sessions = &daemon.sessions;
             let touched = std::mem::take(
                 &mut *touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             );

@@ -233,7 +233,8 @@ async fn a_write_sent_twice_with_one_key_is_written_once() {
             |text: &str| json!({"session": session, "text": text, "idempotency_key": "one"});
         let first = client.structured("send_text", keyed("once")).await;
         let mut second = client.structured("send_text", keyed("once")).await;
-        // Only the time that is left may differ between the two answers.
+        assert_eq!(second.as_object_mut().unwrap().remove("replayed"), Some(json!(true)));
+        // Beside that, only the time that is left may differ between the two answers.
         second["lease"]["expires_in_ms"] = first["lease"]["expires_in_ms"].clone();
         second["watermark"] = first["watermark"].clone();
         assert_eq!(second, first);

@@ -88,8 +88,10 @@ impl Emulator {
             ..Config::default()
         };
         let answers = Answers::default();
+        // Made larger and then shrunk, it has rows set aside from the start.
+        let larger = Size { rows: rows_with_spare(size.rows.into()) as u16, ..size };
         let mut emulator = Self {
-            term: Term::new(config, &Cells(size), answers.clone()),
+            term: Term::new(config, &Cells(larger), answers.clone()),
             ledger: Ledger::new(limits, origin),
             answers,
             now: Moment::default(),
@@ -102,7 +104,8 @@ impl Emulator {
             shelf: Vec::new(),
             shelved: Shelved::default(),
         };
-        emulator.set_rows_aside();
+        emulator.term.resize(Cells(size));
+        emulator.settle_alternate();
         emulator
     }
 
@@ -301,7 +304,7 @@ impl Emulator {
     fn set_rows_aside(&mut self) {
         let (rows, cols) = (self.term.screen_lines(), self.term.columns());
         let grid = self.term.grid_mut();
-        grid.resize(false, 2 * rows + HARVEST_ROWS, cols);
+        grid.resize(false, rows_with_spare(rows), cols);
         grid.truncate();
         grid.resize(false, rows, cols);
     }
@@ -327,6 +330,12 @@ impl Emulator {
         self.term.grid_mut().saved_cursor = saved;
         self.set_keyboard_flags(flags);
     }
+}
+
+/// How many rows the emulator needs for a screen, those of it and those that may scroll off before
+/// they are moved into history.
+fn rows_with_spare(rows: usize) -> usize {
+    2 * rows + HARVEST_ROWS
 }
 
 /// A size, in the form that the emulator takes.

@@ -20,9 +20,9 @@ const DCS_BYTES_MAX: usize = 16;
 /// How many parameter bytes of a control sequence are looked at.
 const CSI_BYTES_MAX: usize = 16;
 
-/// How often one sequence may repeat a character.
-pub(crate) const REPEAT_MAX: usize = 4_096;
-const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[4096b";
+/// How often one sequence may repeat a character: as often as the widest row has columns.
+pub(crate) const REPEAT_MAX: usize = 1_000;
+const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 
 /// A part of the stream.
 #[derive(Debug, PartialEq, Eq)]

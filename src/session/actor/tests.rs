@@ -156,7 +156,15 @@ fn typing(caller: &Caller, text: &str) -> WriteOrder {
 fn lease_error(error: SessionError) -> LeaseError {
     match error {
         SessionError::Write(WriteError::Lease(error)) => error,
-        other => panic!("not about the lease: {other:?}"),
+        SessionError::Write(_)
+        | SessionError::Exited(_)
+        | SessionError::ScreenChanged(_)
+        | SessionError::TextNotShown(_)
+        | SessionError::Mouse(_)
+        | SessionError::LineTooLong { .. }
+        | SessionError::Busy
+        | SessionError::Closed
+        | SessionError::Terminal(_) => panic!("not about the lease"),
     }
 }
 
@@ -542,4 +550,17 @@ async fn a_caller_that_vanishes_lets_its_lease_expire() {
     desk.until_lease(false).await;
     let lasted = desk.clock.now().since(start);
     assert!(lasted <= Duration::from_secs(32), "{lasted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_write_brings_about_shows_at_once() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.push("busy");
+    desk.until_shown("busy").await;
+    let start = desk.clock.now();
+    desk.write(typing(&agent(1), "x")).await.expect("the holder writes");
+    desk.terminal.push(" echo");
+    desk.until_shown("busy echo").await;
+    assert_eq!(desk.clock.now(), start);
 }

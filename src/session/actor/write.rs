@@ -49,6 +49,9 @@ impl<P: Pty> Actor<P> {
                 let replayed = false;
                 let pending = Pending { reply, before, grant, warning, kept, replayed };
                 self.pending.entry(write).or_default().push(pending);
+                // What the program makes of it is worth a frame of its own, without waiting for the
+                // interval that the frame before the write began.
+                self.published_at = None;
                 self.settle();
             }
             Ok(Step::Joined(write)) => {
@@ -160,13 +163,20 @@ impl<P: Pty> Actor<P> {
         // A lease that was taken for this call alone is gone by now and of no use to its caller.
         let held = self.input.lease().grant(self.clock.now());
         let lease = held.filter(|grant| Some(grant.epoch) == epoch);
+        let cut = (outcome.discarded > 0).then(|| {
+            let bytes = outcome.discarded;
+            format!(
+                "{bytes} bytes were discarded before the program read them: the lease ended or an \
+                 interrupt went past them"
+            )
+        });
         let written = Written {
             outcome,
             before: pending.before,
             watermark: self.frames.borrow().watermark,
             lease,
             epoch,
-            warning: pending.warning,
+            warning: cut.or(pending.warning),
             replayed: pending.replayed,
             kept: pending.kept,
         };

@@ -88,7 +88,14 @@ impl Tool for SetWrite {
         }
         let open = call.daemon.switchboard.open(now);
         let on: Vec<SwitchWire> = open.into_iter().map(|open| SwitchWire::of(open, now)).collect();
-        Ok(Answer { text: text_of(&on), result: Switched { on } })
+        let mut text = text_of(&on);
+        let narrowed = parameters.session.is_some() || parameters.tenant.is_some();
+        if parameters.state == State::Off && narrowed && on.iter().any(SwitchWire::is_everything) {
+            text.push_str(
+                "\nthat covers what you switched off as well; switch everything off first",
+            );
+        }
+        Ok(Answer { text, result: Switched { on } })
     }
 }
 
@@ -106,6 +113,10 @@ impl Parameters {
 }
 
 impl SwitchWire {
+    fn is_everything(&self) -> bool {
+        self.scope == "everything"
+    }
+
     fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
         let scope = match scope {
             Scope::Everything => "everything".to_owned(),

@@ -56,6 +56,11 @@ impl Tool for ReleaseLease {
         let hand_to = parameters.hand_to.as_deref().map(principal).transpose()?;
         let of = ("release", presented, &parameters.hand_to);
         let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&of))?;
+        if let Some(to) = &hand_to
+            && !call.daemon.principals.is_here(to.principal, &call.standing.caller.tenant)
+        {
+            return Err(SurfaceError::argument("hand_to", "nobody of this name is connected"));
+        }
         let hand_to = hand_to.map(|to| HandOver { to, fresh: fresh_lease() });
         let request = ReleaseRequest { presented, hand_to };
         let caller = call.standing.caller.clone();

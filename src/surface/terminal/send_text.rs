@@ -71,9 +71,9 @@ impl Tool for SendText {
         let content = match encoding {
             Encoding::Utf8 => Content::Text { text, paste: paste.into(), enter },
             Encoding::Base64 => {
-                let bytes = STANDARD
-                    .decode(text)
-                    .map_err(|error| SurfaceError::argument("text", error.to_string()))?;
+                let bytes = STANDARD.decode(text).map_err(|error| {
+                    SurfaceError::argument("text", format!("not base64: {error}"))
+                })?;
                 Content::Bytes { bytes, enter }
             }
         };

@@ -65,6 +65,9 @@ pub struct WriteResult {
     pub warning: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// The same call was made before, and this one had no effect.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Waited>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,21 +205,22 @@ impl WriteResult {
             lease: written.lease.as_ref().map(left),
             warning: written.warning.clone(),
             dry_run,
+            replayed: written.replayed,
             wait: None,
             changed: None,
         }
     }
 
     fn summary(&self) -> String {
-        let mut text = match (self.dry_run, self.queued_bytes, self.discarded) {
-            (true, _, _) => "this would be sent; nothing was".to_owned(),
-            (false, 0, 0) => format!("sent {} bytes", self.written),
-            (false, queued, discarded) => format!(
-                "sent {} bytes; {queued} wait because the program does not read, {discarded} were \
-                 discarded",
-                self.written
-            ),
+        let mut text = match (self.dry_run, self.replayed) {
+            (true, _) => "this would be sent; nothing was".to_owned(),
+            (false, true) => format!("this was sent before ({} bytes), not again", self.written),
+            (false, false) => format!("sent {} bytes", self.written),
         };
+        if self.queued_bytes > 0 {
+            let queued = self.queued_bytes;
+            text.push_str(&format!("; {queued} wait because the program does not read"));
+        }
         text.push_str(&format!(", watermark {}", self.watermark));
         if let Some(warning) = &self.warning {
             text.push_str(&format!("\nwarning: {warning}"));

@@ -127,15 +127,22 @@ fn a_cell_carries_eight_marks() {
 }
 
 #[test]
-fn a_character_is_repeated_4096_times_at_most() {
-    for (asked, given) in [("4096", REPEAT_MAX), ("4097", REPEAT_MAX), ("99999999999", REPEAT_MAX)]
+fn a_character_is_repeated_a_thousand_times_at_most() {
+    for (asked, given) in
+        [("999", 999), ("1000", REPEAT_MAX), ("1001", REPEAT_MAX), ("9999999", REPEAT_MAX)]
     {
-        let mut terminal = Terminal::new(2, 100);
+        let mut terminal = Terminal::new(11, 100);
         terminal.show(format!("x\x1b[{asked}b"));
-        let end =
-            terminal.frame.base_row.0 * 100 + 100 + u64::from(terminal.frame.cursor.value.col);
-        assert_eq!(end, given as u64 + 1, "{asked}");
+        let shown = terminal.frame.lines.iter().map(|line| line.value.text.len()).sum::<usize>();
+        assert_eq!(shown, 1 + given, "{asked}");
     }
+}
+
+#[test]
+fn the_larger_the_screen_the_less_output_it_takes_at_once() {
+    assert_eq!(Terminal::new(24, 80).screen.slice_bytes(), 64 * 1024);
+    assert_eq!(Terminal::new(50, 80).screen.slice_bytes(), 32 * 1024);
+    assert_eq!(Terminal::new(200, 1_000).screen.slice_bytes(), 655);
 }
 
 #[test]
