@@ -11,6 +11,7 @@ mod daemon {
     mod contract;
     mod doors;
     mod driven;
+    mod endings;
     mod harness;
     mod leases;
     mod limits;
@@ -18,6 +19,7 @@ mod daemon {
     mod order;
     mod reading;
     mod resources;
+    mod rmcp_client;
     mod seeds;
     mod write_switch;
 }

@@ -1,0 +1,97 @@
+//! How things end: what a kill leaves, what a stop waits for, what a caller who vanished holds.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::daemon::harness::{Era, TestDaemon, soon};
+
+/// Waits until a file has been written, without looking more often than others let us.
+async fn written(path: &Path) -> String {
+    soon("the file", async {
+        loop {
+            match fs::read_to_string(path) {
+                Ok(text) if text.ends_with('\n') => return text,
+                Ok(_) | Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await
+}
+
+fn lives(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killing_a_session_that_ended_ends_what_it_left_behind() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let file = daemon.file("pid");
+    let line = format!("trap '' HUP; sleep 1000 >/dev/null 2>&1 & echo $! > {}", file.display());
+    let session = client.start(&line).await;
+    client.wait_for_exit(&session).await;
+    let pid = written(&file).await;
+    assert!(lives(&pid));
+    client.structured("manage_session", json!({"session": session, "action": "kill"})).await;
+    assert!(!lives(&pid));
+    let listed = client.error_code("list_sessions", json!({"session": session})).await;
+    assert_eq!(listed, "session_not_found");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_stops_although_programs_ignore_it_and_clients_go_on_creating() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let stubborn = client.start("trap '' HUP TERM; echo ready; while :; do sleep 1; done").await;
+    client.wait_for(json!({"session": stubborn, "pattern": "ready", "since": 0})).await;
+    let mut eager = daemon.client(Era::Legacy).await;
+    for _ in 0..20 {
+        eager.send_call("create_session", json!({"command": "exec cat"})).await;
+    }
+    soon("the end of the daemon", daemon.stop()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_cancelled_and_made_again_with_its_key_is_answered() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let mut holder = daemon.client(era).await;
+        let session = holder.start("exec cat").await;
+        let lease = holder.acquire(&session).await;
+        let mut client = daemon.client(era).await;
+        let wish = json!({"session": session, "wait_ms": 20_000, "idempotency_key": "k"});
+        for _ in 0..20 {
+            let first = client.send_call("acquire_lease", wish.clone()).await;
+            client.sender.cancel(first).await;
+        }
+        let last = client.send_call("acquire_lease", wish).await;
+        let waiting = json!({"session": session});
+        soon("one waiter", async {
+            while holder.structured("list_sessions", waiting.clone()).await["sessions"][0]["lease"]
+                ["waiters"]
+                != 1
+            {}
+        })
+        .await;
+        holder.structured("release_lease", json!({"lease_id": lease["lease_id"]})).await;
+        let granted = client.answer(last).await;
+        assert_ne!(granted["isError"], json!(true), "{granted}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_handed_only_to_somebody_who_is_connected() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = client.start("exec cat").await;
+    let lease = client.acquire(&session).await;
+    let nobody = json!({"lease_id": lease["lease_id"], "hand_to": "nobody#p99999"});
+    assert_eq!(client.error_code("release_lease", nobody).await, "invalid_argument");
+    client.structured("send_text", json!({"session": session, "text": "still mine"})).await;
+    daemon.stop().await;
+}
