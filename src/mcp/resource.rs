@@ -2,13 +2,10 @@
 //!
 //! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
-use crate::core::frame::line::Line;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::Standing;
 use crate::session::handle::Session;
@@ -19,6 +16,7 @@ use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::session::SessionWire;
 use crate::surface::terminal::read_history::{self, HistoryFormat, rows_of};
+use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 
 /// How all URIs begin.
 const SCHEME: &str = "termgate://";
@@ -225,8 +223,16 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     let size = frame.size.value;
     let view = View { top: query.top, rows: query.rows, ..View::default() };
     let delta = frame.delta_since(query.since.map(Watermark), &view, None);
-    let wire = |(row, line): (_, &Arc<Line>)| LineWire::of(row, line, query.format);
-    let lines: Vec<LineWire> = delta.rows().map(wire).collect();
+    let (mut lines, mut bytes, mut next_top) = (Vec::new(), 0, None);
+    for (row, line) in delta.rows() {
+        let wire = LineWire::of(row, line, query.format);
+        bytes += wire.bytes(query.format);
+        if bytes > LARGE_BYTES_MAX && !lines.is_empty() {
+            next_top = Some(row.0.saturating_sub(frame.base_row.0));
+            break;
+        }
+        lines.push(wire);
+    }
     let top = query.top.min(size.rows);
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
     let mut grid = json!({
@@ -238,6 +244,9 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
         "cursor": cursor(&frame),
         "watermark": frame.watermark.0,
     });
+    if let Some(next_top) = next_top {
+        grid["next_top"] = json!(next_top);
+    }
     if query.since.is_some() {
         grid["reset"] = Value::Bool(delta.reset);
         grid["updates"] = json!(DeltaWire::from(&delta).without_rows());

@@ -245,3 +245,51 @@ async fn what_an_ended_program_left_stays_readable() {
     assert_eq!(wire.error_code("send_text", write).await, "session_exited");
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_list_is_cut_for_agents_and_whole_for_operators() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    for _ in 0..42 {
+        client.start("exec cat").await;
+    }
+    let listed = client.structured("list_sessions", json!({})).await;
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 40);
+    assert_eq!(listed["left_out"], 2);
+    assert!(listed.to_string().len() < 30_000);
+    let all = daemon.operator().await.structured("list_sessions", json!({})).await;
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 42);
+    assert!(all.get("left_out").is_none());
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grid_in_cells_is_bounded_and_says_where_to_go_on() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let line = "for i in $(seq 400); do printf '%0500d\\n' $i; done; echo done; exec cat";
+    let create = json!({
+        "command": "sh", "args": ["-c", line], "rows": 390, "cols": 500, "lease": false,
+    });
+    let created = client.structured("create_session", create).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    client.wait_for(json!({"session": session, "pattern": "done", "since": 0})).await;
+    let uri = |query: &str| format!("termgate://session/{session}/grid?format=cells{query}");
+    let mut rows = Vec::new();
+    let mut query = String::new();
+    loop {
+        let read = client.request("resources/read", json!({"uri": uri(&query)})).await.unwrap();
+        let text = read["contents"][0]["text"].as_str().unwrap().to_owned();
+        assert!(text.len() < 700_000, "{} bytes", text.len());
+        let grid: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let lines = grid["lines"].as_array().unwrap().clone();
+        rows.extend(lines.iter().map(|line| line["row"].as_u64().unwrap()));
+        match grid["next_top"].as_u64() {
+            Some(top) => query = format!("&top={top}"),
+            None => break,
+        }
+    }
+    assert_eq!(rows.len(), 390);
+    assert!(rows.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    daemon.stop().await;
+}

@@ -29,7 +29,7 @@ use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
 
 /// How many rows may scroll off before they are moved into history.
-const HARVEST_ROWS: usize = 32;
+const HARVEST_ROWS: usize = 8;
 
 /// How many rows the emulator itself may hold above the screen: those not moved yet, and those
 /// that one operation, or resizing behind the alternate screen, can add.

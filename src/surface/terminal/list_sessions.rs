@@ -3,11 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::core::policy::Door;
 use crate::session::handle::Session;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::session::SessionWire;
 use crate::surface::tool::{Access, Answer, Tool};
+
+/// How many sessions an agent is listed at once, so that the list stays below about 30 KB.
+const SESSIONS_MAX: usize = 40;
 
 /// The tool.
 #[derive(Debug)]
@@ -36,6 +40,9 @@ pub struct Parameters {
 pub struct Listed {
     pub sessions: Vec<SessionWire>,
     pub write_allowed: bool,
+    /// How many more there are; ask for them by tag, state or name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 impl Tool for ListSessions {
@@ -65,8 +72,17 @@ impl Tool for ListSessions {
         sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
-        let text = text_of(&sessions, write_allowed);
-        Ok(Answer { result: Listed { sessions, write_allowed }, text })
+        let left_out = sessions.len().checked_sub(SESSIONS_MAX).filter(|count| *count > 0);
+        // The command line shows people all there are.
+        let left_out = left_out.filter(|_| call.standing.door != Door::Operator);
+        if left_out.is_some() {
+            sessions.truncate(SESSIONS_MAX);
+        }
+        let mut text = text_of(&sessions, write_allowed);
+        if let Some(count) = left_out {
+            text.push_str(&format!("\n{count} more are left out; narrow by tag, state or session"));
+        }
+        Ok(Answer { result: Listed { sessions, write_allowed, left_out }, text })
     }
 }
 

@@ -15,6 +15,9 @@ use crate::surface::shape::{CursorWire, ExitShape, mode_word};
 use crate::surface::terminal::read_history::BYTES_MAX;
 use crate::surface::tool::{Access, Answer, Tool};
 
+/// How many bytes of rows an answer holds when it was asked to be large.
+pub const LARGE_BYTES_MAX: usize = 480 * 1024;
+
 /// The tool.
 #[derive(Debug)]
 pub struct ReadScreen;
@@ -118,14 +121,15 @@ impl Screen {
         }
     }
 
-    /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets those.
+    /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more.
     fn fit(&mut self, lines: Vec<(RowNumber, &Line)>, parameters: &Parameters) -> Vec<LineWire> {
+        let most = if parameters.count.is_some() { LARGE_BYTES_MAX } else { BYTES_MAX };
         let mut fitting = Vec::new();
         let mut bytes = 0;
         for (row, line) in lines {
             let wire = LineWire::of(row, line, parameters.format);
             bytes += wire.bytes(parameters.format);
-            if bytes > BYTES_MAX && parameters.count.is_none() && !fitting.is_empty() {
+            if bytes > most && !fitting.is_empty() {
                 self.next_top = Some(row.0 - self.base_row);
                 break;
             }

@@ -151,7 +151,12 @@ fn mark(pid: ProcessId) -> io::Result<Option<String>> {
 /// Whether the process of this handle has not ended.
 fn is_alive(handle: &OwnedFd) -> bool {
     let mut ended = [PollFd::new(handle.as_fd(), PollFlags::POLLIN)];
-    matches!(poll(&mut ended, PollTimeout::ZERO), Ok(0))
+    loop {
+        match poll(&mut ended, PollTimeout::ZERO) {
+            Err(Errno::EINTR) => {}
+            polled => return polled == Ok(0),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -72,13 +72,14 @@ impl Reader {
     }
 }
 
-fn views() -> [View; 4] {
+fn views() -> [View; 5] {
     let whole = View::default();
     [
         whole,
         View { lane: Lane::Recent, ..whole },
         View { lane: Lane::History, ..whole },
         View { top: 1, rows: Some(2), ..whole },
+        View { rows: Some(2), ..whole },
     ]
 }
 
@@ -88,7 +89,7 @@ fn parts(replica: &Replica) -> Replica {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_reader_who_skips_frames_knows_what_one_knows_who_saw_all(
