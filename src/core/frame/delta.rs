@@ -110,7 +110,7 @@ impl Frame {
         let top = usize::from(view.top).min(self.lines.len());
         let wanted = view.rows.map_or(self.lines.len(), usize::from);
         // Scrolling moves rows into a partial view that changed long ago and were never told.
-        let partial = top > 0 || wanted < self.lines.len();
+        let partial = view.top > 0 || view.rows.is_some();
         let moved = partial && (new(self.scrolled) || new(self.size.changed));
         for (index, line) in self.lines.iter().enumerate().skip(top).take(wanted) {
             if moved || new(line.changed) {

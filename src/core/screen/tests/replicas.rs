@@ -88,8 +88,20 @@ fn parts(replica: &Replica) -> Replica {
     Replica { rows: BTreeMap::new(), ..replica.clone() }
 }
 
+#[test]
+fn a_reader_of_the_top_rows_is_told_those_that_a_smaller_screen_moves_there() {
+    let mut terminal = Terminal::new(4, 10);
+    let mut reader = Reader::new(View { rows: Some(2), ..View::default() });
+    terminal.show("a\r\nb\r\nc\r\nd");
+    reader.read(&terminal.frame);
+    terminal.resize(2, 10);
+    terminal.shows(2, &["c", "d"]);
+    reader.read(&terminal.frame);
+    reader.check(&terminal.frame);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_reader_who_skips_frames_knows_what_one_knows_who_saw_all(
