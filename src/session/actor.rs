@@ -41,9 +41,6 @@ use crate::session::urgent::Urgent;
 /// How many commands may wait for the task; more are answered `busy`.
 pub const COMMANDS_MAX: usize = 256;
 
-/// How many bytes the emulator is given before other tasks get their turn.
-const EMULATOR_SLICE: usize = 64 * 1024;
-
 /// How a session is run.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -202,7 +199,7 @@ impl<P: Pty> Actor<P> {
                 self.offset += count as u64;
                 self.outlets.live.add_read(count);
                 let bytes = std::mem::take(&mut self.buffer);
-                for (index, slice) in bytes.chunks(EMULATOR_SLICE).enumerate() {
+                for (index, slice) in bytes.chunks(self.screen.slice_bytes()).enumerate() {
                     if index > 0 {
                         // One flooding session must not keep the others from their turn.
                         tokio::task::yield_now().await;
