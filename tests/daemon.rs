@@ -21,5 +21,6 @@ mod daemon {
     mod resources;
     mod rmcp_client;
     mod seeds;
+    mod settings;
     mod write_switch;
 }

@@ -197,7 +197,6 @@ impl<P: Pty> Actor<P> {
         match output {
             Ok(Output::Bytes(count)) => {
                 self.offset += count as u64;
-                self.outlets.live.add_read(count);
                 let bytes = std::mem::take(&mut self.buffer);
                 for (index, slice) in bytes.chunks(self.screen.slice_bytes()).enumerate() {
                     if index > 0 {
@@ -320,7 +319,6 @@ impl<P: Pty> Actor<P> {
             match self.pty.try_write(bytes) {
                 Ok(0) => return,
                 Ok(taken) => {
-                    self.outlets.live.add_written(taken);
                     self.input.on_taken(self.clock.now(), taken);
                 }
                 Err(error) => {

@@ -1,4 +1,5 @@
-//! The few facts of a session that change too often for frames: counters and the lease's expiry.
+//! The few facts of a session that frames do not hold: its observers, its directory, and when its
+//! lease expires.
 //!
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
@@ -10,14 +11,11 @@ use crate::core::moment::Moment;
 
 const NEVER: u64 = u64::MAX;
 
-/// Counters and times of one session.
+/// Facts of one session that frames do not hold.
 #[derive(Debug)]
 pub struct Live {
     lease_expires_ms: AtomicU64,
     observers: AtomicUsize,
-    bytes_read: AtomicU64,
-    bytes_written: AtomicU64,
-    writes_denied: AtomicU64,
     directory: Mutex<Option<Arc<str>>>,
 }
 
@@ -26,9 +24,6 @@ impl Default for Live {
         Self {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
-            bytes_read: AtomicU64::new(0),
-            bytes_written: AtomicU64::new(0),
-            writes_denied: AtomicU64::new(0),
             directory: Mutex::new(None),
         }
     }
@@ -61,36 +56,6 @@ impl Live {
     /// How many observers are fed deltas.
     pub fn observers(&self) -> usize {
         self.observers.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes the program has written.
-    pub fn bytes_read(&self) -> u64 {
-        self.bytes_read.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes were typed into the terminal.
-    pub fn bytes_written(&self) -> u64 {
-        self.bytes_written.load(Ordering::Relaxed)
-    }
-
-    /// How many writes were refused.
-    pub fn writes_denied(&self) -> u64 {
-        self.writes_denied.load(Ordering::Relaxed)
-    }
-
-    /// Counts bytes of output.
-    pub fn add_read(&self, bytes: usize) {
-        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// Counts bytes of input.
-    pub fn add_written(&self, bytes: usize) {
-        self.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// Counts a refused write.
-    pub fn add_denied(&self) {
-        self.writes_denied.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, ReadResourceResult};
+use rmcp::model::CallToolResult;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -136,15 +136,6 @@ impl Client {
     ) -> Result<CallToolResult, ClientError> {
         let params = json!({"name": name, "arguments": arguments});
         read(self.request("tools/call", params).await?)
-    }
-
-    /// Reads a resource.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such resource or no daemon any more.
-    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ClientError> {
-        read(self.request("resources/read", json!({"uri": uri})).await?)
     }
 
     /// Sends any request and waits for its result. Giving up waiting cancels it.

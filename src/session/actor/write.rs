@@ -69,7 +69,6 @@ impl<P: Pty> Actor<P> {
                 self.answer(pending, outcome);
             }
             Err(error) => {
-                self.outlets.live.add_denied();
                 self.settle();
                 let _ = reply.send(Err(error));
             }
