@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::core::frame::history::History;
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
+use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 
@@ -111,6 +112,8 @@ pub struct Frame {
     pub cursor: Stamped<Cursor>,
     pub mode: Stamped<ScreenMode>,
     pub title: Stamped<Arc<str>>,
+    /// What the program asked of the keyboard and the mouse.
+    pub input_modes: Stamped<InputModes>,
     pub lease: Stamped<Arc<LeaseView>>,
     pub bell: Stamped<u64>,
     pub exit: Stamped<Option<Exit>>,

@@ -185,6 +185,7 @@ impl Screen {
             cursor: Stamped { value: drawing.cursor, changed: mark },
             mode: Stamped { value: drawing.mode, changed: mark },
             title: Stamped { value: self.emulator.title(), changed: mark },
+            input_modes: Stamped { value: self.modes(), changed: mark },
             lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
             bell: Stamped { value: self.emulator.bells(), changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
@@ -202,6 +203,7 @@ impl Screen {
         shown |= next.cursor.update(drawing.cursor, mark);
         shown |= next.mode.update(drawing.mode, mark);
         let mut told = next.title.update(self.emulator.title(), mark);
+        told |= next.input_modes.update(self.modes(), mark);
         told |= next.lease.update(Arc::clone(&facts.lease), mark);
         told |= next.bell.update(self.emulator.bells(), mark);
         told |= next.exit.update(facts.exit, mark);

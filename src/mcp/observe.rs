@@ -68,7 +68,7 @@ impl From<LaneWord> for Lane {
 impl Parameters {
     /// The part of the screen that is watched.
     pub fn view(&self) -> View {
-        View { lane: self.lane.into(), top: self.top, rows: self.rows }
+        View { lane: self.lane.into(), top: self.top, rows: self.rows, input_modes: false }
     }
 
     /// The shortest time between two deltas.

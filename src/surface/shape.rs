@@ -5,6 +5,7 @@
 pub mod delta;
 pub mod lease;
 pub mod line;
+pub mod modes;
 pub mod session;
 
 use schemars::JsonSchema;

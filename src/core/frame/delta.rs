@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Cursor, Exit, Frame, ScreenMode, Size};
 use crate::core::ids::{RowNumber, Watermark};
+use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 
 /// How far above the screen a reader wants rows to be told.
@@ -36,6 +37,9 @@ pub struct View {
     pub top: u16,
     /// How many rows are wanted from there; all of them without it.
     pub rows: Option<u16>,
+    /// Whether the reader is told what the program asked of keyboard and mouse, which only who
+    /// types at it needs to know.
+    pub input_modes: bool,
 }
 
 /// One part that changed.
@@ -46,6 +50,7 @@ pub enum Update {
     Size(Size),
     Title(Arc<str>),
     Mode(ScreenMode),
+    InputModes(InputModes),
     Lease(Arc<LeaseView>),
     Exit(Exit),
     Bell(u64),
@@ -72,6 +77,7 @@ impl Delta {
             | Update::Size(_)
             | Update::Title(_)
             | Update::Mode(_)
+            | Update::InputModes(_)
             | Update::Lease(_)
             | Update::Exit(_)
             | Update::Bell(_) => None,
@@ -102,6 +108,9 @@ impl Frame {
         }
         if new(self.mode.changed) {
             updates.push(Update::Mode(self.mode.value));
+        }
+        if view.input_modes && new(self.input_modes.changed) {
+            updates.push(Update::InputModes(self.input_modes.value));
         }
         if new(self.title.changed) {
             updates.push(Update::Title(Arc::clone(&self.title.value)));
@@ -174,6 +183,7 @@ pub struct Replica {
     pub size: Option<Size>,
     pub title: Arc<str>,
     pub mode: ScreenMode,
+    pub input_modes: InputModes,
     pub lease: Arc<LeaseView>,
     pub bell: u64,
     pub exit: Option<Exit>,
@@ -196,6 +206,7 @@ impl Replica {
                 Update::Size(size) => self.size = Some(*size),
                 Update::Title(title) => self.title = Arc::clone(title),
                 Update::Mode(mode) => self.mode = *mode,
+                Update::InputModes(modes) => self.input_modes = *modes,
                 Update::Lease(lease) => self.lease = Arc::clone(lease),
                 Update::Bell(count) => self.bell = *count,
                 Update::Exit(exit) => self.exit = Some(*exit),

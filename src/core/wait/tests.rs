@@ -32,6 +32,7 @@ impl Terminal {
             cursor: Stamped::default(),
             mode: Stamped::default(),
             title: Stamped { value: Arc::from(""), changed: Watermark(0) },
+            input_modes: Stamped::default(),
             lease: Stamped::default(),
             bell: Stamped::default(),
             exit: Stamped::default(),

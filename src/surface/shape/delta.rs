@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::core::frame::delta::{Delta, Update};
 use crate::surface::shape::line::{Format, LineWire, RunWire};
+use crate::surface::shape::modes::InputModesWire;
 use crate::surface::shape::{CursorWire, ExitShape, LeaseShape, mode_word};
 
 /// One part that changed.
@@ -28,6 +29,7 @@ pub enum UpdateWire {
     Mode {
         mode: &'static str,
     },
+    InputModes(InputModesWire),
     Lease {
         lease: LeaseShape,
     },
@@ -50,6 +52,7 @@ impl From<&Update> for UpdateWire {
             Update::Size(size) => Self::Size { cols: size.cols, rows: size.rows },
             Update::Title(title) => Self::Title { title: title.to_string() },
             Update::Mode(mode) => Self::Mode { mode: mode_word(*mode) },
+            Update::InputModes(modes) => Self::InputModes((*modes).into()),
             Update::Lease(lease) => Self::Lease { lease: LeaseShape::of(lease) },
             Update::Exit(exit) => Self::Exit { status: (*exit).into() },
             Update::Bell(count) => Self::Bell { count: *count },
@@ -69,6 +72,7 @@ impl UpdateWire {
             | Self::Size { .. }
             | Self::Title { .. }
             | Self::Mode { .. }
+            | Self::InputModes(_)
             | Self::Lease { .. }
             | Self::Exit { .. }
             | Self::Bell { .. } => 0,
@@ -83,6 +87,7 @@ impl UpdateWire {
             | Self::Size { .. }
             | Self::Title { .. }
             | Self::Mode { .. }
+            | Self::InputModes(_)
             | Self::Lease { .. }
             | Self::Exit { .. }
             | Self::Bell { .. } => None,
