@@ -127,7 +127,7 @@ fn screen_texts(frame: &Frame) -> Vec<String> {
 
 fn history_texts(frame: &Frame) -> Vec<String> {
     let rows = frame.history.range(frame.history.first(), frame.history.end());
-    rows.map(|(_, row)| row.line.text.trim_end().to_owned()).collect()
+    rows.map(|(_, row)| row.text.trim_end().to_owned()).collect()
 }
 
 /// The bytes of a program, and the size of the terminal that it ran in.

@@ -136,10 +136,10 @@ impl Frame {
     }
 
     /// The line of a row on the screen or in history, with the watermark of its last change.
-    pub fn any_line(&self, row: RowNumber) -> Option<(&Arc<Line>, Watermark)> {
+    pub fn any_line(&self, row: RowNumber) -> Option<(Arc<Line>, Watermark)> {
         match self.line(row) {
-            Some(stamped) => Some((&stamped.value, stamped.changed)),
-            None => self.history.row(row).map(|kept| (&kept.line, kept.changed)),
+            Some(stamped) => Some((Arc::clone(&stamped.value), stamped.changed)),
+            None => self.history.row(row).map(|kept| (Arc::new(kept.line()), kept.changed)),
         }
     }
 

@@ -165,7 +165,7 @@ impl Frame {
         let floor = known.unwrap_or_default();
         for (row, kept) in self.history.range(start, self.base_row) {
             if known.is_none() || kept.changed > floor {
-                updates.push(Update::Row { row, line: Arc::clone(&kept.line) });
+                updates.push(Update::Row { row, line: Arc::new(kept.line()) });
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::frame::line::Line;
+use crate::core::frame::line::{Line, Run};
 use crate::core::ids::{RowNumber, Watermark};
 
 /// How many rows share one chunk, the unit that clones copy and that trimming drops.
@@ -26,16 +26,80 @@ impl Default for HistoryLimits {
 }
 
 /// A row of history: what it says and the watermark of its last change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryRow {
-    pub line: Arc<Line>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryRow<'a> {
+    pub text: &'a str,
+    pub runs: &'a [Run],
+    pub wrapped: bool,
     pub changed: Watermark,
 }
 
+impl<'a> HistoryRow<'a> {
+    /// The row that says what a line says.
+    pub fn of(line: &'a Line, changed: Watermark) -> Self {
+        Self { text: &line.text, runs: &line.runs, wrapped: line.wrapped, changed }
+    }
+
+    /// The row as a line of its own.
+    pub fn line(&self) -> Line {
+        Line { text: self.text.into(), runs: self.runs.into(), wrapped: self.wrapped }
+    }
+
+    /// The memory the row takes, in bytes.
+    fn bytes(&self) -> usize {
+        size_of::<Place>() + self.text.len() + size_of_val(self.runs)
+    }
+}
+
+/// Where a row's text and runs end in its chunk; they begin where those of the row before end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    text_end: u32,
+    runs_end: u32,
+    changed: Watermark,
+    wrapped: bool,
+}
+
+/// Rows one behind the other, so that keeping one costs no allocation of its own.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
-    rows: Vec<HistoryRow>,
+    text: String,
+    runs: Vec<Run>,
+    places: Vec<Place>,
     bytes: usize,
+}
+
+impl Chunk {
+    fn push(&mut self, row: HistoryRow<'_>) {
+        self.text.push_str(row.text);
+        self.runs.extend_from_slice(row.runs);
+        self.bytes += row.bytes();
+        // A row has at most a thousand cells with a few marks each, so a chunk's ends fit.
+        self.places.push(Place {
+            text_end: self.text.len() as u32,
+            runs_end: self.runs.len() as u32,
+            changed: row.changed,
+            wrapped: row.wrapped,
+        });
+    }
+
+    fn row(&self, index: usize) -> Option<HistoryRow<'_>> {
+        let place = self.places.get(index)?;
+        let before = index.checked_sub(1).map(|before| self.places[before]).unwrap_or_default();
+        Some(HistoryRow {
+            text: &self.text[before.text_end as usize..place.text_end as usize],
+            runs: &self.runs[before.runs_end as usize..place.runs_end as usize],
+            wrapped: place.wrapped,
+            changed: place.changed,
+        })
+    }
+
+    /// Gives back the room that was taken in advance and is not needed.
+    fn close(&mut self) {
+        self.text.shrink_to_fit();
+        self.runs.shrink_to_fit();
+        self.places.shrink_to_fit();
+    }
 }
 
 /// Rows `first()..end()`, oldest first.
@@ -85,20 +149,24 @@ impl History {
     }
 
     /// Adds the row after the newest one and trims whole chunks that no longer fit the limits.
-    pub fn push(&mut self, row: HistoryRow) {
-        let bytes = row.line.bytes();
-        let full = self.chunks.back().is_none_or(|chunk| chunk.rows.len() >= CHUNK_ROWS);
+    pub fn push(&mut self, row: HistoryRow<'_>) {
+        let full = self.chunks.back().is_none_or(|chunk| chunk.places.len() >= CHUNK_ROWS);
         if full {
-            self.chunks.push_back(Arc::new(Chunk::default()));
+            self.open_chunk();
         }
         if let Some(open) = self.chunks.back_mut() {
-            let open = Arc::make_mut(open);
-            open.rows.push(row);
-            open.bytes += bytes;
+            Arc::make_mut(open).push(row);
         }
         self.rows += 1;
-        self.bytes += bytes;
+        self.bytes += row.bytes();
         self.trim();
+    }
+
+    fn open_chunk(&mut self) {
+        if let Some(closing) = self.chunks.back_mut() {
+            Arc::make_mut(closing).close();
+        }
+        self.chunks.push_back(Arc::new(Chunk::default()));
     }
 
     fn trim(&mut self) {
@@ -108,14 +176,14 @@ impl History {
                 return;
             }
             let Some(oldest) = self.chunks.pop_front() else { return };
-            self.first = self.first.plus(oldest.rows.len());
-            self.rows -= oldest.rows.len();
+            self.first = self.first.plus(oldest.places.len());
+            self.rows -= oldest.places.len();
             self.bytes -= oldest.bytes;
         }
     }
 
     /// The row with this number, unless it was trimmed or has not scrolled off yet.
-    pub fn row(&self, number: RowNumber) -> Option<&HistoryRow> {
+    pub fn row(&self, number: RowNumber) -> Option<HistoryRow<'_>> {
         self.range(number, number.plus(1)).next().map(|(_, row)| row)
     }
 
@@ -124,14 +192,14 @@ impl History {
         &self,
         start: RowNumber,
         end: RowNumber,
-    ) -> impl DoubleEndedIterator<Item = (RowNumber, &HistoryRow)> {
+    ) -> impl DoubleEndedIterator<Item = (RowNumber, HistoryRow<'_>)> {
         let start = start.max(self.first);
         let end = end.min(self.end()).max(start);
         // Every chunk but the newest is full, so a row's place follows from its number.
         let indices = (start.0 - self.first.0) as usize..(end.0 - self.first.0) as usize;
         indices.filter_map(move |index| {
             let chunk = self.chunks.get(index / CHUNK_ROWS)?;
-            let row = chunk.rows.get(index % CHUNK_ROWS)?;
+            let row = chunk.row(index % CHUNK_ROWS)?;
             Some((self.first.plus(index), row))
         })
     }
@@ -141,9 +209,8 @@ impl History {
 mod tests {
     use super::*;
 
-    fn row(text: &str) -> HistoryRow {
-        let line = Line { text: text.into(), ..Line::default() };
-        HistoryRow { line: Arc::new(line), changed: Watermark(1) }
+    fn row(text: &str) -> HistoryRow<'_> {
+        HistoryRow { text, runs: &[], wrapped: false, changed: Watermark(1) }
     }
 
     fn history_of(rows: usize, limits: HistoryLimits) -> History {
@@ -161,7 +228,7 @@ mod tests {
         assert!(history.len() <= 300);
         assert_eq!(history.end(), RowNumber(1_000));
         for (number, row) in history.range(RowNumber(0), RowNumber(2_000)) {
-            assert_eq!(&*row.line.text, number.to_string());
+            assert_eq!(row.text, number.to_string());
         }
         assert_eq!(history.range(RowNumber(0), RowNumber(2_000)).count(), history.len());
     }
@@ -181,7 +248,7 @@ mod tests {
         history.push(row("late"));
         assert_eq!(before.end(), RowNumber(10));
         assert!(before.row(RowNumber(10)).is_none());
-        assert_eq!(&*history.row(RowNumber(10)).expect("pushed").line.text, "late");
+        assert_eq!(history.row(RowNumber(10)).expect("pushed").text, "late");
     }
 
     #[test]

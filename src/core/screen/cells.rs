@@ -7,7 +7,9 @@ use alacritty_terminal::grid::Row;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color as CellColor, NamedColor};
 
+use crate::core::frame::history::HistoryRow;
 use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+use crate::core::ids::Watermark;
 
 /// What makes a blank cell visible.
 const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
@@ -88,6 +90,11 @@ impl Reader {
     /// Whether the row reads as this line.
     pub(crate) fn equals(&self, line: &Line) -> bool {
         *self.text == *line.text && *self.runs == *line.runs && self.wrapped == line.wrapped
+    }
+
+    /// The row as history keeps it.
+    pub(crate) fn row(&self, changed: Watermark) -> HistoryRow<'_> {
+        HistoryRow { text: &self.text, runs: &self.runs, wrapped: self.wrapped, changed }
     }
 
     /// The line that the row reads as.

@@ -290,7 +290,7 @@ impl Emulator {
         let shelf = std::mem::take(&mut self.shelf);
         let shelved = std::mem::take(&mut self.shelved);
         if shelved == Shelved::Rewrapped {
-            shelf.into_iter().for_each(|line| self.ledger.keep_line(line));
+            shelf.iter().for_each(|line| self.ledger.keep_line(line));
         }
         self.harvest();
         if shelved > Shelved::Untouched {

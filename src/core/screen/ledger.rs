@@ -81,15 +81,17 @@ impl Ledger {
 
     /// Takes the row below history into it.
     pub(crate) fn keep(&mut self, row: &Row<Cell>) {
-        let line = self.stamp(self.history.end(), row);
-        self.history.push(HistoryRow { line: line.value, changed: line.changed });
+        self.reader.read(row);
+        let shown = self.shown(self.history.end()).filter(|shown| self.reader.equals(&shown.value));
+        let changed = shown.map_or(self.mark, |shown| shown.changed);
+        self.history.push(self.reader.row(changed));
     }
 
     /// Takes the row below history into it, as it was read earlier.
-    pub(crate) fn keep_line(&mut self, line: Arc<Line>) {
-        let shown = self.shown(self.history.end()).filter(|shown| shown.value == line);
+    pub(crate) fn keep_line(&mut self, line: &Line) {
+        let shown = self.shown(self.history.end()).filter(|shown| *shown.value == *line);
         let changed = shown.map_or(self.mark, |shown| shown.changed);
-        self.history.push(HistoryRow { line, changed });
+        self.history.push(HistoryRow::of(line, changed));
     }
 
     /// The line of a row, with the stamp of the last frame when it is still as it was there.

@@ -71,7 +71,7 @@ impl Terminal {
         let history = &self.frame.history;
         assert_eq!(history.first(), RowNumber(first));
         let rows = history.range(history.first(), history.end());
-        let texts: Vec<&str> = rows.map(|(_, row)| &*row.line.text).collect();
+        let texts: Vec<&str> = rows.map(|(_, row)| row.text).collect();
         assert_eq!(texts, expected);
     }
 
@@ -341,6 +341,6 @@ fn history_is_bounded_by_its_limits() {
     assert_eq!(frame.base_row, RowNumber(999));
     assert!(frame.history.len() <= 200);
     for (number, row) in frame.history.range(RowNumber(0), frame.base_row) {
-        assert_eq!(*row.line.text, *number.to_string());
+        assert_eq!(row.text, number.to_string());
     }
 }

@@ -38,15 +38,15 @@ impl LogicalLine {
         }
         let mut joined =
             Self { first, starts: vec![0], text: line.text.to_string(), shown: line.text.len() };
-        while goes_on(frame, line, joined.end()) && joined.end().0 <= row.0 + JOINED_ROWS_MAX {
+        while goes_on(frame, &line, joined.end()) && joined.end().0 <= row.0 + JOINED_ROWS_MAX {
             let Some(next) = frame.any_line(joined.end()) else { break };
-            let blanks = blanks_before(next.0, line, changed, frame);
+            let blanks = blanks_before(&next.0, &line, changed, frame);
             joined.push(blanks, &next.0.text);
             (line, changed) = next;
         }
         if frame.cursor.value.row.plus(1) == joined.end() {
             let column = usize::from(frame.cursor.value.col);
-            joined.push_blanks(column.saturating_sub(columns(line)));
+            joined.push_blanks(column.saturating_sub(columns(&line)));
         }
         Some(joined)
     }
@@ -97,7 +97,7 @@ impl LogicalLine {
 }
 
 /// The row above with the watermark of its change, when its text goes on in this one.
-fn above(frame: &Frame, row: RowNumber) -> Option<(&Arc<Line>, Watermark)> {
+fn above(frame: &Frame, row: RowNumber) -> Option<(Arc<Line>, Watermark)> {
     let above = frame.any_line(RowNumber(row.0.checked_sub(1)?));
     above.filter(|(line, _)| goes_on(frame, line, row))
 }

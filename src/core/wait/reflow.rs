@@ -27,9 +27,9 @@ impl Reflow {
         let span = (SCREENS_BACK * (before.len() + frame.lines.len())) as u64;
         let start = RowNumber(frame.base_row.0.saturating_sub(span));
         let kept = frame.history.range(start, frame.base_row);
-        let old = kept.filter(|(_, row)| row.changed <= seen).map(|(_, row)| &row.line);
-        let mut known = join(old);
-        known.extend(join(before.iter().map(|row| &row.value)));
+        let old = kept.filter(|(_, row)| row.changed <= seen);
+        let mut known = join(old.map(|(_, row)| (row.text, row.wrapped)));
+        known.extend(join(before.iter().map(|row| (&*row.value.text, row.value.wrapped))));
         Self { known, at: frame.size.changed }
     }
 
@@ -45,14 +45,15 @@ impl Reflow {
     }
 }
 
-/// The texts of whole lines, without blanks, which a wrapped row may have lost.
-fn join<'a>(rows: impl Iterator<Item = &'a Arc<Line>>) -> Vec<String> {
+/// The texts of whole lines, without blanks, which a wrapped row may have lost, from rows that say
+/// whether they go on in the next.
+fn join<'a>(rows: impl Iterator<Item = (&'a str, bool)>) -> Vec<String> {
     let mut texts = vec![String::new()];
-    for row in rows {
+    for (row, wrapped) in rows {
         if let Some(text) = texts.last_mut() {
-            text.push_str(&squeeze(&row.text));
+            text.push_str(&squeeze(row));
         }
-        if !row.wrapped {
+        if !wrapped {
             texts.push(String::new());
         }
     }

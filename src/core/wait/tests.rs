@@ -76,7 +76,7 @@ impl Terminal {
         let next = self.cursor_index() + 1;
         if next == ROWS {
             let top = self.lines.remove(0);
-            let row = HistoryRow { line: top.value, changed: top.changed };
+            let row = HistoryRow::of(&top.value, top.changed);
             Arc::make_mut(&mut self.frame.history).push(row);
             self.lines.push(Stamped { changed: self.frame.watermark, ..Stamped::default() });
             self.frame.base_row = self.frame.base_row.plus(1);
@@ -103,7 +103,7 @@ impl Terminal {
     fn resize(&mut self, cols: u16) {
         let mark = self.tick();
         for line in std::mem::replace(&mut self.lines, vec![Stamped::default(); ROWS]) {
-            let row = HistoryRow { line: Arc::clone(&line.value), changed: line.changed };
+            let row = HistoryRow::of(&line.value, line.changed);
             Arc::make_mut(&mut self.frame.history).push(row);
             self.lines.remove(0);
             self.lines.push(Stamped { value: line.value, changed: mark });

@@ -1,5 +1,7 @@
 //! `read_history`: rows by absolute number, those that scrolled off and those still on the screen.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +122,7 @@ pub fn rows_of(
     let mut lines = Vec::new();
     let mut bytes = 0;
     for (row, line) in rows_between(frame, start, stop) {
-        let wire = LineWire::of(row, line, parameters.format.into());
+        let wire = LineWire::of(row, &line, parameters.format.into());
         bytes += wire.bytes(parameters.format.into());
         if bytes > BYTES_MAX && !lines.is_empty() {
             break;
@@ -161,10 +163,10 @@ fn rows_between(
     frame: &Frame,
     start: RowNumber,
     stop: RowNumber,
-) -> impl Iterator<Item = (RowNumber, &Line)> {
+) -> impl Iterator<Item = (RowNumber, Arc<Line>)> {
     (start.0..stop.0).map(RowNumber).filter_map(|row| {
         let (line, _) = frame.any_line(row)?;
-        Some((row, &**line))
+        Some((row, line))
     })
 }
 

@@ -210,7 +210,7 @@ fn check(frame: &Frame, model: &Model) {
     let screen: Vec<_> = frame.lines.iter().map(|line| columns_of_line(&line.value)).collect();
     assert_eq!(screen, model.screen());
     let history = frame.history.range(frame.history.first(), frame.history.end());
-    let history: Vec<_> = history.map(|(_, row)| columns_of_line(&row.line)).collect();
+    let history: Vec<_> = history.map(|(_, row)| columns_of_line(&row.line())).collect();
     assert_eq!(history, model.kept);
     let point = model.term.grid().cursor.point;
     let cursor = (frame.cursor.value.row.0, usize::from(frame.cursor.value.col));

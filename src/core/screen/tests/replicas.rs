@@ -64,7 +64,7 @@ impl Reader {
         assert_eq!(self.seen(frame), shown);
         if self.view.lane == Lane::History {
             let history = frame.history.range(frame.history.first(), frame.history.end());
-            let kept: Vec<_> = history.map(|(row, kept)| (row, Arc::clone(&kept.line))).collect();
+            let kept: Vec<_> = history.map(|(row, kept)| (row, Arc::new(kept.line()))).collect();
             let above = self.known.range(frame.history.first()..frame.base_row);
             let told: Vec<_> = above.map(|(row, line)| (*row, Arc::clone(line))).collect();
             assert_eq!(told, kept);
