@@ -12,6 +12,7 @@ pub mod error;
 pub mod facts;
 pub mod handle;
 pub mod live;
+pub mod people;
 pub mod pty;
 pub mod registry;
 pub mod urgent;

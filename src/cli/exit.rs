@@ -47,6 +47,7 @@ impl Exit {
             Code::ReadOnly | Code::PolicyDenied => Self::Denied,
             Code::LeaseRequired
             | Code::LeaseHeld
+            | Code::LeaseSuspended
             | Code::LeaseLost
             | Code::LeaseSuperseded
             | Code::ScreenChanged => Self::LeaseConflict,
@@ -66,7 +67,7 @@ impl Exit {
         match (outcome, waited_for) {
             ("matched" | "changed" | "idle", _) | ("exited", WaitedFor::Exit) => Self::Done,
             ("timeout", _) => Self::TimedOut,
-            ("lease_lost", _) => Self::LeaseConflict,
+            ("lease_lost" | "lease_suspended", _) => Self::LeaseConflict,
             (_, _) => Self::Failed,
         }
     }

@@ -14,6 +14,7 @@ pub enum Code {
     ReadOnly,
     LeaseRequired,
     LeaseHeld,
+    LeaseSuspended,
     LeaseLost,
     LeaseSuperseded,
     ScreenChanged,
@@ -27,7 +28,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -35,6 +36,7 @@ impl Code {
         Self::ReadOnly,
         Self::LeaseRequired,
         Self::LeaseHeld,
+        Self::LeaseSuspended,
         Self::LeaseLost,
         Self::LeaseSuperseded,
         Self::ScreenChanged,
@@ -56,6 +58,7 @@ impl Code {
             Self::ReadOnly => "read_only",
             Self::LeaseRequired => "lease_required",
             Self::LeaseHeld => "lease_held",
+            Self::LeaseSuspended => "lease_suspended",
             Self::LeaseLost => "lease_lost",
             Self::LeaseSuperseded => "lease_superseded",
             Self::ScreenChanged => "screen_changed",
@@ -95,13 +98,17 @@ impl Code {
                  none."
             }
             Self::LeaseHeld => "Somebody else holds the lease of this session.",
+            Self::LeaseSuspended => {
+                "A person types in this session; your lease waits and comes back by itself, its time \
+                 standing still."
+            }
             Self::LeaseLost => {
                 "The lease you held is gone: it expired, was released, or an operator ended it."
             }
             Self::LeaseSuperseded => "The lease id belongs to a holding that another one replaced.",
             Self::ScreenChanged => {
-                "The screen is no longer what you read, so nothing was sent; the answer holds what \
-                 changed."
+                "The screen is no longer what you read, or a person typed since you read it, so \
+                 nothing was sent; the answer says what changed as far as it can."
             }
             Self::Busy => "Too much is already waiting here; nothing was done.",
             Self::TooLarge => "The request is larger than this daemon takes at once.",
@@ -128,6 +135,10 @@ impl Code {
             Self::LeaseRequired => "Call acquire_lease, then write again.",
             Self::LeaseHeld => {
                 "Wait in line with acquire_lease and wait_ms, or watch until the holder is done."
+            }
+            Self::LeaseSuspended => {
+                "Wait with acquire_lease and wait_ms, or watch the lease; then read the screen and \
+                 write with expect_watermark."
             }
             Self::LeaseLost => {
                 "Read the screen, then call acquire_lease if you still need to type."

@@ -13,6 +13,7 @@ mod queue;
 mod remember;
 mod replay;
 mod settle;
+mod typing;
 mod warnings;
 
 #[cfg(test)]
@@ -23,15 +24,15 @@ mod tests;
 use std::time::Duration;
 
 use crate::core::caller::Caller;
-use crate::core::ids::{Epoch, LeaseId, PrincipalId};
+use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
 use crate::core::input::error::WriteError;
-use crate::core::input::progress::Progress;
-use crate::core::input::queue::{Awaited, Queue, Queued};
+use crate::core::input::queue::{Awaited, Queue, Wanted};
 use crate::core::input::remember::{Flight, Outcome};
 use crate::core::input::replay::{Recall, Replays};
 use crate::core::input::request::{
     Accepted, Completion, DiscardCause, IdempotencyKey, InputEvent, Warning, WriteRequest,
 };
+use crate::core::input::unit::Unit;
 use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::EndCause;
@@ -140,16 +141,25 @@ impl Input {
             return Ok(made);
         }
         let right = self.right(now, caller, request.presented, request.take)?;
-        if let Err(error) = self.check_room(now, caller, &request, &right) {
+        self.check_seen(&right, request.expected)?;
+        let room = self
+            .check_room(&request.unit, right.keeps_epoch())
+            .and_then(|()| self.make_room_to_remember(now, caller, request.key.as_ref()));
+        if let Err(error) = room {
             if mutant::is(Mutant::RenewOnFailure) {
                 self.lease.exercise(now, caller, right);
             }
             return Err(error);
         }
-        let write = request.write;
         let grant = self.lease.exercise(now, caller, right);
-        self.cut_ended_epochs();
-        self.enqueue(now, caller, request, grant.epoch);
+        self.lease.on_seen();
+        self.cut_ended_epochs(now);
+        let WriteRequest { unit, write, key, .. } = request;
+        if let Some(key) = key {
+            self.replays.begin(caller.principal, key, Flight::Write(write));
+        }
+        let epoch = grant.epoch;
+        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None });
         self.follow(now);
         Ok(Accepted::Queued { write, grant })
     }
@@ -228,7 +238,24 @@ impl Input {
         self.follow(now);
     }
 
-    /// Tells what the lease would say to a write, and changes nothing but what time has done.
+    /// Tells what the lease would say to an act that sends no bytes, and changes nothing but what
+    /// time has done.
+    ///
+    /// # Errors
+    /// Why the caller may not.
+    pub fn would_authorize(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        take: TakeRule,
+    ) -> Result<(), WriteError> {
+        self.judge(now);
+        self.right(now, caller, presented, take).map(|_| ())
+    }
+
+    /// Tells what the lease would say to a write of somebody who has seen the screen at `expected`,
+    /// and changes nothing but what time has done.
     ///
     /// # Errors
     /// Why the caller may not write.
@@ -238,9 +265,11 @@ impl Input {
         caller: &Caller,
         presented: Option<LeaseId>,
         take: TakeRule,
+        expected: Option<Watermark>,
     ) -> Result<(), WriteError> {
         self.judge(now);
-        self.right(now, caller, presented, take).map(|_| ())
+        let right = self.right(now, caller, presented, take)?;
+        self.check_seen(&right, expected)
     }
 
     /// Queues an answer of the terminal to its program, which needs no lease; says whether there was
@@ -335,43 +364,34 @@ impl Input {
         Ok(())
     }
 
-    fn check_room(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        request: &WriteRequest,
-        right: &Right,
-    ) -> Result<(), WriteError> {
+    fn check_seen(&self, right: &Right, expected: Option<Watermark>) -> Result<(), WriteError> {
+        self.lease.check_seen(right, expected).map_err(|since| WriteError::NotSeen { since })
+    }
+
+    fn check_room(&self, unit: &Unit, keeps_epoch: bool) -> Result<(), WriteError> {
         // What is in the way of an interrupt, or was queued by a former holder, makes room.
-        let clears = request.unit.is_interrupt() || !right.keeps_epoch();
-        let (queued, writes) = match clears {
+        let (queued, writes) = match unit.is_interrupt() || !keeps_epoch {
             true => (self.queue.tail(), 1),
             false => (self.queue.bytes(), self.queue.writes()),
         };
         let bytes_max = Self::QUEUE_BYTES_MAX;
-        if queued + request.unit.len() > bytes_max || writes >= Self::QUEUE_WRITES_MAX {
+        if queued + unit.len() > bytes_max || writes >= Self::QUEUE_WRITES_MAX {
             return Err(WriteError::TooMuchQueued { queued, bytes_max });
         }
-        self.make_room_to_remember(now, caller, request.key.as_ref())
+        Ok(())
     }
 
-    fn enqueue(&mut self, now: Moment, caller: &Caller, request: WriteRequest, epoch: Epoch) {
-        if request.unit.is_interrupt() {
-            self.cut(|_| true, DiscardCause::Interrupted);
+    fn enqueue(&mut self, now: Moment, caller: &Caller, wanted: Wanted) {
+        if wanted.unit.is_interrupt() {
+            self.cut(now, |_| true, DiscardCause::Interrupted);
         }
-        if let Some(key) = request.key {
-            self.replays.begin(caller.principal, key, Flight::Write(request.write));
-        }
-        let awaited = Awaited { until: now + Self::WRITE_ANSWER_AFTER, hold: self.lease.hold() };
-        self.queue.push(Queued {
-            write: request.write,
-            writer: caller.clone(),
-            epoch,
-            progress: Progress::new(&request.unit),
-            awaited: Some(awaited),
-            discarded: 0,
-            closes_paste: false,
-        });
+        let kept = wanted.until_taken.is_some();
+        let hold = (!kept).then(|| self.lease.hold());
+        self.queue.push(
+            caller.clone(),
+            wanted,
+            Awaited { until: now + Self::WRITE_ANSWER_AFTER, hold },
+        );
         self.finish_done(now);
     }
 }

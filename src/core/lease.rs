@@ -12,6 +12,7 @@ pub mod view;
 mod ended;
 mod holding;
 pub(crate) mod mutant;
+mod people;
 pub(crate) mod right;
 mod terms;
 mod turn;
@@ -28,13 +29,14 @@ use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::holding::Holding;
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::mutant::Mutant;
+use crate::core::lease::people::Suspended;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, HandOver, HoldToken, ReleaseRequest, Released, RenewRequest,
     TakeRule, WaiterId,
 };
 use crate::core::lease::right::{How, Right};
-use crate::core::lease::terms::Span;
-use crate::core::lease::view::{HoldingView, LeaseView};
+use crate::core::lease::terms::{Span, Terms};
+use crate::core::lease::view::LeaseView;
 use crate::core::lease::waiters::Waiters;
 use crate::core::moment::Moment;
 
@@ -59,6 +61,8 @@ pub struct LeaseManager {
     epoch: Epoch,
     stints: u64,
     state: State,
+    /// What stands aside while a person holds; nothing is suspended otherwise.
+    suspended: Option<Suspended>,
     waiters: Waiters,
     ended: EndedLeases,
     events: Vec<LeaseEvent>,
@@ -74,6 +78,7 @@ impl LeaseManager {
             epoch: floor,
             stints: 0,
             state: State::Free,
+            suspended: None,
             waiters: Waiters::default(),
             ended: EndedLeases::default(),
             events: Vec::new(),
@@ -104,14 +109,11 @@ impl LeaseManager {
 
     /// What everybody may know.
     pub fn view(&self) -> LeaseView {
-        let holding = self.held().map(|held| HoldingView {
-            by: held.holder.name(),
-            kind: held.holder.kind,
-            epoch: held.epoch,
-            reason: held.reason.clone(),
-            offered_to: held.offer.as_ref().map(|offer| offer.to.clone()),
-        });
-        LeaseView { holding, waiters: self.waiters.len() }
+        LeaseView {
+            holding: self.held().map(Holding::view),
+            suspended: self.suspended.as_ref().map(|suspended| suspended.holding.view()),
+            waiters: self.waiters.len(),
+        }
     }
 
     /// Asks for the lease.
@@ -140,15 +142,12 @@ impl LeaseManager {
                 let grant = self.exercise(now, caller, right);
                 Ok(Acquired::Granted(self.adopt(now, caller, request, grant)))
             }
-            Err(held @ LeaseError::Held { .. }) => match request.wait_until {
-                Some(until) if until > now => {
-                    let waiter = self.waiters.join(caller.clone(), terms, until, &self.limits)?;
-                    // A holding that has lasted too long ends as soon as somebody waits.
-                    self.judge(now);
-                    Ok(Acquired::Waiting(waiter))
+            Err(held @ (LeaseError::Held { .. } | LeaseError::Suspended { .. })) => {
+                if matches!(held, LeaseError::Suspended { .. }) {
+                    self.return_to_suspended(caller);
                 }
-                Some(_) | None => Err(held),
-            },
+                self.queue_up(now, caller, request.wait_until, terms)?.ok_or(held)
+            }
             Err(error) => Err(error),
         }
     }
@@ -178,7 +177,8 @@ impl LeaseManager {
 
     /// Gives a lease back, or hands it to somebody. Whoever is offered a lease declines it so.
     ///
-    /// What is already gone is no error for its former holder.
+    /// What is already gone is no error for its former holder. A suspended lease can be given back,
+    /// but not handed on: nobody could take it up.
     ///
     /// # Errors
     /// Why the caller has no lease to release.
@@ -195,6 +195,10 @@ impl LeaseManager {
                 Ok(Released::Returned)
             }
             Ok(_) | Err(LeaseError::Offered { .. }) => Ok(self.give_up(now, request.hand_to)),
+            Err(LeaseError::Suspended { .. }) if request.hand_to.is_none() => {
+                self.finish_suspended(EndCause::Released);
+                Ok(Released::Freed)
+            }
             Err(LeaseError::Lost { cause }) => Ok(Released::AlreadyGone(cause)),
             Err(error) => match self.ended.last_of(caller.principal) {
                 Some(ended) if request.presented.is_none() => {
@@ -205,11 +209,13 @@ impl LeaseManager {
         }
     }
 
-    /// Ends the lease in force, whoever has it; says whether there was one.
+    /// Ends the lease in force, whoever has it, and the one that is suspended below it; says whether
+    /// there was one.
     pub fn preempt(&mut self, now: Moment, by: PrincipalName) -> bool {
         self.judge(now);
         let held = self.held().is_some();
-        self.end(now, EndCause::Preempted { by });
+        self.finish_suspended(EndCause::Preempted { by: by.clone() });
+        self.end(now, now, EndCause::Preempted { by });
         held
     }
 
@@ -219,6 +225,7 @@ impl LeaseManager {
         for waiter in self.waiters.take_all() {
             self.refusals.push((waiter.id, LeaseError::Lost { cause: cause.clone() }));
         }
+        self.finish_suspended(cause.clone());
         self.finish(cause.clone());
         self.forget_lapsed(cause);
     }
@@ -233,7 +240,7 @@ impl LeaseManager {
     pub fn on_undeliverable(&mut self, now: Moment, waiter: WaiterId) -> Option<LeaseId> {
         self.judge(now);
         let lease = self.held().filter(|held| held.waited_as == Some(waiter))?.id;
-        self.end(now, EndCause::Undeliverable);
+        self.end(now, now, EndCause::Undeliverable);
         Some(lease)
     }
 
@@ -244,13 +251,15 @@ impl LeaseManager {
         for waiter in self.waiters.take_of_connection(connection) {
             self.refusals.push((waiter.id, LeaseError::WaitGivenUp));
         }
-        match &mut self.state {
-            State::Held(holding) | State::Lapsed(holding)
-                if holding.holder.connection == connection =>
-            {
+        let known = match &mut self.state {
+            State::Held(holding) | State::Lapsed(holding) => Some(holding),
+            State::Free => None,
+        };
+        let suspended = self.suspended.as_mut().map(|suspended| &mut suspended.holding);
+        for holding in [known, suspended].into_iter().flatten() {
+            if holding.holder.connection == connection {
                 holding.on_disconnect(now);
             }
-            State::Held(_) | State::Lapsed(_) | State::Free => {}
         }
         self.judge(now);
     }
@@ -272,13 +281,18 @@ impl LeaseManager {
             held.calls_in_flight = held.calls_in_flight.saturating_sub(1);
             held.expires_at = held.expires_at.max(at + held.ttl);
         }
+        if let Some(Suspended { holding, .. }) = &mut self.suspended
+            && holding.stint == token.stint
+        {
+            holding.calls_in_flight = holding.calls_in_flight.saturating_sub(1);
+        }
     }
 
     /// Gives a lease back that was taken for one call, if no call is in flight any more.
     pub(crate) fn give_back(&mut self, now: Moment) {
         let spent = |held: &Holding| held.span == Span::OneCall && held.calls_in_flight == 0;
         if self.held().is_some_and(spent) {
-            self.end(now, EndCause::Released);
+            self.end(now, now, EndCause::Released);
         }
     }
 
@@ -327,14 +341,29 @@ impl LeaseManager {
         }
     }
 
+    /// Puts a caller in the line, if it wants to wait.
+    fn queue_up(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        until: Option<Moment>,
+        terms: Terms,
+    ) -> Result<Option<Acquired>, LeaseError> {
+        let Some(until) = until.filter(|until| *until > now) else { return Ok(None) };
+        let waiter = self.waiters.join(caller.clone(), terms, until, &self.limits)?;
+        // A holding that has lasted too long ends as soon as somebody waits.
+        self.judge(now);
+        Ok(Some(Acquired::Waiting(waiter)))
+    }
+
     fn give_up(&mut self, now: Moment, hand_to: Option<HandOver>) -> Released {
         if self.forget_lapsed(EndCause::Released) {
             return Released::AlreadyGone(EndCause::Expired);
         }
         match hand_to {
-            Some(target) => self.hand_over(now, target),
-            None => {
-                self.end(now, EndCause::Released);
+            Some(target) if !self.is_persons() => self.hand_over(now, target),
+            Some(_) | None => {
+                self.end(now, now, EndCause::Released);
                 Released::Freed
             }
         }

@@ -151,6 +151,16 @@ fn write(error: &WriteError) -> WireError {
         WriteError::TooManyInFlight => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         WriteError::KeyReused => WireError::new(Code::InvalidArgument, error)
             .details(json!({"parameter": "idempotency_key"})),
+        WriteError::NotSeen { since } => {
+            let error = WireError::new(Code::ScreenChanged, error).hint(
+                "Read the screen, decide again, and write with expect_watermark set to the watermark \
+                 you read.",
+            );
+            match since {
+                Some(since) => error.details(json!({"resumed_at": since.0})),
+                None => error,
+            }
+        }
         WriteError::Lease(error) => lease(error),
     }
 }
@@ -172,6 +182,22 @@ fn lease(error: &LeaseError) -> WireError {
                     "expires_in_ms": millis,
                     "at_most_ms": at_most.as_millis() as u64,
                     "waiters": waiters,
+                }))
+        }
+        LeaseError::Suspended { by, kind, resumes_in, remaining } => {
+            let millis = resumes_in.as_millis() as u64;
+            WireError::new(Code::LeaseSuspended, error)
+                .hint(
+                    "It comes back by itself when the person is done: wait with acquire_lease and \
+                     wait_ms, or watch with wait_for; then read the screen and write with \
+                     expect_watermark.",
+                )
+                .retry_after(millis)
+                .details(json!({
+                    "suspended_by": by.to_string(),
+                    "kind": kind.as_str(),
+                    "resumes_in_ms": millis,
+                    "remaining_ms": remaining.as_millis() as u64,
                 }))
         }
         LeaseError::Offered { to } => WireError::new(Code::LeaseHeld, error)

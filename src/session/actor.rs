@@ -4,11 +4,12 @@
 //! values, and what they say must be done next is done here.
 
 mod manage;
+mod people;
 mod posted;
 mod publish;
 mod write;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -19,9 +20,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::frame::{Exit, Frame, Size};
-use crate::core::ids::ConnectionId;
+use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
+use crate::core::keys::typed::TypedBytes;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::report::Report;
@@ -34,6 +36,7 @@ use crate::session::error::SessionError;
 use crate::session::facts::{Fact, What};
 use crate::session::handle::Identity;
 use crate::session::live::Live;
+use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::{Output, Pty};
 use crate::session::urgent::Urgent;
@@ -105,6 +108,10 @@ pub struct Actor<P> {
     preempted: Vec<(oneshot::Sender<bool>, bool)>,
     /// The connections that ended last: their commands may still come, and have no effect.
     closed: VecDeque<ConnectionId>,
+    /// What is incomplete of what the person at the keyboard has typed.
+    typed: TypedBytes,
+    /// People who have left, and are let go after all that they typed.
+    detached: BTreeSet<PrincipalId>,
     /// The daemon ends, and this session with it.
     ending: bool,
     /// It ended before and is forgotten as soon as all its processes are gone.
@@ -149,6 +156,8 @@ impl<P: Pty> Actor<P> {
             killers: Vec::new(),
             preempted: Vec::new(),
             closed: VecDeque::new(),
+            typed: TypedBytes::default(),
+            detached: BTreeSet::new(),
             ending: false,
             removing: false,
         };
@@ -157,7 +166,13 @@ impl<P: Pty> Actor<P> {
 
     /// Runs the session until it is removed: some time after its program ended, when it is asked
     /// to, or when nobody has a handle on it any more.
-    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    ///
+    /// What people ask comes before what agents ask.
+    pub async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut people: mpsc::Receiver<PersonCommand>,
+    ) {
         let urgent = Arc::clone(&self.urgent);
         let mut alarm = Alarm::new(self.clock.clone());
         self.settle();
@@ -166,8 +181,12 @@ impl<P: Pty> Actor<P> {
             let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
             tokio::select! {
                 () = urgent.posted() => {}
+                Some(command) = people.recv() => self.on_person(command),
                 command = commands.recv() => match command {
-                    Some(command) => self.on_command(command),
+                    Some(command) => {
+                        self.serve_people(&mut people);
+                        self.on_command(command);
+                    }
                     None => break,
                 },
                 output = self.pty.read(self.offset, &mut self.buffer), if self.exit.is_none() => {
@@ -179,9 +198,11 @@ impl<P: Pty> Actor<P> {
                 }
                 () = alarm.ring() => {}
             }
+            self.serve_people(&mut people);
             self.settle();
         }
         commands.close();
+        people.close();
         urgent.close();
         if self.ending || self.exit.is_none() {
             // Nobody is left to read what these programs would still write.

@@ -18,6 +18,7 @@ use crate::core::lease::request::{AcquireRequest, Acquired, Grant};
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::handle::{About, Ends, Identity, Session};
 use crate::session::live::Live;
+use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
@@ -189,9 +190,10 @@ pub(in crate::session) fn run<P: Pty>(
         urgent: Arc::clone(&urgent),
     });
     let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
-    let ends = Ends { commands, urgent, frames, live };
+    let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
+    let ends = Ends { commands, people, urgent, frames, live };
     let session = Session::new(identity, name, about, ends);
-    let task = tokio::spawn(actor.run(receiver));
+    let task = tokio::spawn(actor.run(receiver, asked));
     Started { session, grant, task }
 }
 

@@ -3,6 +3,8 @@
 //! Reading borrows the newest frame and costs no message; changing sends a command and takes a
 //! permit, so that nothing is changed that policy was not asked about.
 
+mod people;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +24,7 @@ use crate::session::command::{
 };
 use crate::session::error::SessionError;
 use crate::session::live::Live;
+use crate::session::people::PersonCommand;
 use crate::session::urgent::Urgent;
 
 /// What names a session for as long as it lives.
@@ -52,6 +55,7 @@ struct Shared {
     about: About,
     name: Mutex<Arc<str>>,
     commands: mpsc::Sender<Command>,
+    people: mpsc::Sender<PersonCommand>,
     urgent: Arc<Urgent>,
     frames: watch::Receiver<Arc<Frame>>,
     live: Arc<Live>,
@@ -61,6 +65,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Ends {
     pub commands: mpsc::Sender<Command>,
+    pub people: mpsc::Sender<PersonCommand>,
     pub urgent: Arc<Urgent>,
     pub frames: watch::Receiver<Arc<Frame>>,
     pub live: Arc<Live>,
@@ -69,9 +74,9 @@ pub struct Ends {
 impl Session {
     /// A handle on the task at the other ends.
     pub fn new(identity: Arc<Identity>, name: Arc<str>, about: About, ends: Ends) -> Self {
-        let Ends { commands, urgent, frames, live } = ends;
+        let Ends { commands, people, urgent, frames, live } = ends;
         let name = Mutex::new(name);
-        Self(Arc::new(Shared { identity, about, name, commands, urgent, frames, live }))
+        Self(Arc::new(Shared { identity, about, name, commands, people, urgent, frames, live }))
     }
 
     /// Its id.

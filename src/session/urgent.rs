@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 use crate::core::caller::PrincipalName;
-use crate::core::ids::ConnectionId;
+use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
@@ -22,6 +22,8 @@ pub struct Entries {
     pub window: Option<WriteWindow>,
     /// Connections that have ended.
     pub closed: BTreeSet<ConnectionId>,
+    /// People who are no longer attached.
+    pub detached: BTreeSet<PrincipalId>,
     /// Waiters whose callers have gone.
     pub cancelled: BTreeSet<WaiterId>,
     /// Waiting writes that no longer keep their lease alive.

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::core::frame::{Cursor, CursorShape, Exit, ScreenMode};
-use crate::core::lease::view::LeaseView;
+use crate::core::lease::view::{HoldingView, LeaseView};
 use crate::core::moment::Moment;
 
 /// A lease, as everybody may see it.
@@ -32,6 +32,28 @@ pub struct LeaseShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
     pub waiters: usize,
+    /// Whose lease waits while a person types; it comes back with a higher epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<SuspendedShape>,
+}
+
+/// A lease that waits for a person to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SuspendedShape {
+    pub by: String,
+    pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl SuspendedShape {
+    fn of(holding: &HoldingView) -> Self {
+        Self {
+            by: holding.by.to_string(),
+            kind: holding.kind.as_str(),
+            reason: holding.reason.as_deref().map(str::to_owned),
+        }
+    }
 }
 
 impl LeaseShape {
@@ -47,6 +69,7 @@ impl LeaseShape {
             offered_to: holding.and_then(|it| it.offered_to.as_ref().map(ToString::to_string)),
             expires_in_ms: None,
             waiters: view.waiters,
+            suspended: view.suspended.as_ref().map(SuspendedShape::of),
         }
     }
 

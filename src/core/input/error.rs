@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of error codes; each variant carries what the caller would want to be told.
 
+use crate::core::ids::Watermark;
 use crate::core::lease::error::LeaseError;
 
 /// Why nothing was written.
@@ -22,6 +23,10 @@ pub enum WriteError {
     /// The idempotency key was used for another call.
     #[error("the idempotency key was used for a call with other arguments")]
     KeyReused,
+    /// The caller's lease came back after a person typed, and it has not seen the screen since;
+    /// `since` is the watermark to have seen, where there is a frame already.
+    #[error("a person typed here, and you have not said that you saw the screen since")]
+    NotSeen { since: Option<Watermark> },
     /// The caller has no right to write.
     #[error(transparent)]
     Lease(#[from] LeaseError),

@@ -399,7 +399,8 @@ impl Pair {
         key: Option<IdempotencyKey>,
     ) -> Result<Accepted, WriteError> {
         let (presented, take) = (id.map(lease_id), take_rule(take, fresh));
-        let request = WriteRequest { presented, take, unit, write: WriteId(number), key };
+        let (write, expected) = (WriteId(number), None);
+        let request = WriteRequest { presented, take, unit, write, key, expected };
         self.input.write(self.now(), &self.caller(who), request)
     }
 
@@ -432,7 +433,8 @@ impl Pair {
     fn rehearse(&mut self, who: usize, shows: Option<usize>, take: Take) -> Check {
         let id = self.id_of(shows);
         let rule = take_rule(take, u128::MAX - 1);
-        let answer = self.input.would_write(self.now(), &self.caller(who), id.map(lease_id), rule);
+        let answer =
+            self.input.would_write(self.now(), &self.caller(who), id.map(lease_id), rule, None);
         let open = self.reference.now < self.reference.open_until;
         let expected = open && self.reference.verdict(who, id, take, false) != Verdict::No;
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
@@ -650,7 +652,7 @@ impl Pair {
 
     fn hear_lease(&mut self, event: &LeaseEvent) -> Check {
         match &event.change {
-            LeaseChange::Granted => {
+            LeaseChange::Granted | LeaseChange::Resumed => {
                 prop_assert!(self.newest_epoch < event.epoch, "an epoch does not grow");
                 prop_assert_eq!(self.in_force, None, "two leases are in force");
                 (self.newest_epoch, self.in_force) = (event.epoch, Some(event.epoch));
@@ -659,6 +661,10 @@ impl Pair {
                 prop_assert_eq!(self.newest_epoch, event.epoch);
                 prop_assert_eq!(self.in_force, None);
                 self.in_force = Some(event.epoch);
+            }
+            LeaseChange::Suspended { .. } => {
+                prop_assert_eq!(self.in_force, Some(event.epoch));
+                self.in_force = None;
             }
             LeaseChange::Renewed => prop_assert_eq!(self.in_force, Some(event.epoch)),
             LeaseChange::Ended(_) => {

@@ -29,13 +29,11 @@ pub(super) struct Progress {
     sent: usize,
 }
 
-/// What a cut leaves behind.
+/// One end of a bracketed paste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
-    /// How many bytes were taken off; what is left completes a key or a character.
-    pub discarded: usize,
-    /// A bracketed paste is left open and must be closed.
-    pub open_paste: bool,
+pub(super) enum Mark {
+    Start,
+    End,
 }
 
 impl Progress {
@@ -64,16 +62,17 @@ impl Progress {
         self.sent = (self.sent + count).min(self.bytes.len());
     }
 
-    /// Whether something else may go out here: between two pieces, and not inside a paste.
-    pub(super) fn may_pause(&self) -> bool {
-        let inside = self.current().is_some_and(|stretch| stretch.start < self.sent);
-        !inside && !self.has_open_paste()
+    /// Whether something else may go out here: between two pieces, and not inside a paste; `inside`
+    /// is whether the write begins inside one.
+    pub(super) fn may_pause(&self, inside: bool) -> bool {
+        let begun = self.current().is_some_and(|stretch| stretch.start < self.sent);
+        !begun && !self.is_in_paste(inside)
     }
 
     /// What is left up to the next place where something else may go out.
-    pub(super) fn rest_until_pause(&self) -> &[u8] {
+    pub(super) fn rest_until_pause(&self, inside: bool) -> &[u8] {
         let left = self.stretches.iter().filter(|stretch| stretch.end > self.sent);
-        let mut open = self.has_open_paste();
+        let mut open = self.is_in_paste(inside);
         for stretch in left {
             open = match stretch.kind {
                 Kind::PasteStart => true,
@@ -87,16 +86,18 @@ impl Progress {
         self.rest()
     }
 
-    /// Takes off all that can be left unsent without splitting a key or a character.
-    pub(super) fn cut(&mut self) -> Cut {
+    /// Takes off all that can be left unsent without splitting a key or a character; says how many
+    /// bytes that were.
+    pub(super) fn cut(&mut self) -> usize {
         let end = self.first_harmless_end();
         let discarded = self.bytes.len() - end;
         self.bytes.truncate(end);
-        // What is left goes out for certain, so the paste is judged by its end.
-        let sent = std::mem::replace(&mut self.sent, end);
-        let open_paste = self.has_open_paste();
-        self.sent = sent;
-        Cut { discarded, open_paste }
+        discarded
+    }
+
+    /// The last end of a paste that goes out with it.
+    pub(super) fn last_mark(&self) -> Option<Mark> {
+        self.last_mark_before(self.bytes.len())
     }
 
     /// How many bytes a cut would leave to be sent.
@@ -116,11 +117,17 @@ impl Progress {
         self.stretches.get(index)
     }
 
-    fn has_open_paste(&self) -> bool {
-        let begun = self.stretches.partition_point(|stretch| stretch.start < self.sent);
-        let mark = |stretch: &&Stretch| matches!(stretch.kind, Kind::PasteStart | Kind::PasteEnd);
-        let last = self.stretches[..begun].iter().rev().find(mark);
-        last.is_some_and(|stretch| stretch.kind == Kind::PasteStart)
+    fn is_in_paste(&self, inside: bool) -> bool {
+        self.last_mark_before(self.sent).map_or(inside, |mark| mark == Mark::Start)
+    }
+
+    fn last_mark_before(&self, at: usize) -> Option<Mark> {
+        let begun = self.stretches.partition_point(|stretch| stretch.start < at);
+        self.stretches[..begun].iter().rev().find_map(|stretch| match stretch.kind {
+            Kind::PasteStart => Some(Mark::Start),
+            Kind::PasteEnd => Some(Mark::End),
+            Kind::Text | Kind::Key => None,
+        })
     }
 
     fn first_harmless_end(&self) -> usize {
@@ -202,7 +209,7 @@ mod tests {
         let pieces = vec![Piece::Text(vec![0xe2, 0x82]), Piece::Key(vec![b'k'])];
         let mut progress = Progress::new(&Unit { pieces });
         progress.advance(1);
-        assert_eq!(progress.cut(), Cut { discarded: 1, open_paste: false });
+        assert_eq!(progress.cut(), 1);
         assert_eq!(progress.rest(), [0x82]);
     }
 }

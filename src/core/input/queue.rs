@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
-use crate::core::input::progress::Progress;
+use crate::core::input::progress::{Mark, Progress};
 use crate::core::input::request::{WriteId, WriteOutcome};
-use crate::core::input::unit::Piece;
+use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::request::HoldToken;
 use crate::core::moment::Moment;
 
@@ -17,8 +17,8 @@ use crate::core::moment::Moment;
 pub(super) struct Awaited {
     /// When it is answered even if bytes are left.
     pub until: Moment,
-    /// Keeps its lease alive meanwhile.
-    pub hold: HoldToken,
+    /// Keeps its lease alive meanwhile, unless the write does until it is taken.
+    pub hold: Option<HoldToken>,
 }
 
 /// One write in the queue.
@@ -30,15 +30,40 @@ pub(super) struct Queued {
     pub progress: Progress,
     /// None once the caller has its answer.
     pub awaited: Option<Awaited>,
+    /// Keeps the lease alive until the terminal has taken the last byte.
+    pub until_taken: Option<HoldToken>,
     pub discarded: usize,
-    /// A bracketed paste must be closed after the last byte.
-    pub closes_paste: bool,
+}
+
+/// A write to be queued.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub write: WriteId,
+    pub unit: Unit,
+    pub epoch: Epoch,
+    /// Keeps the lease alive until the terminal has taken the last byte.
+    pub until_taken: Option<HoldToken>,
 }
 
 impl Queued {
     pub(super) fn outcome(&self) -> WriteOutcome {
         let queued = self.progress.rest().len();
         WriteOutcome { written: self.progress.sent(), discarded: self.discarded, queued }
+    }
+
+    /// What keeps its lease alive.
+    pub(super) fn take_holds(&mut self) -> impl Iterator<Item = HoldToken> + use<> {
+        let awaited = self.awaited.as_mut().and_then(|awaited| awaited.hold.take());
+        [awaited, self.until_taken.take()].into_iter().flatten()
+    }
+
+    /// Whose paste is open once all of it has gone out, if `before` is the one before it.
+    fn paste_after(&self, before: Option<Epoch>) -> Option<Epoch> {
+        match self.progress.last_mark() {
+            Some(Mark::Start) => Some(self.epoch),
+            Some(Mark::End) => None,
+            None => before,
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -59,6 +84,10 @@ enum Turn {
 pub(super) struct Queue {
     writes: VecDeque<Queued>,
     answers: Vec<u8>,
+    /// The epoch whose bracketed paste is open where the first write begins.
+    paste: Option<Epoch>,
+    /// The paste was cut short and is to be closed before anything else goes out.
+    closes_paste: bool,
 }
 
 impl Queue {
@@ -88,8 +117,17 @@ impl Queue {
         self.writes.iter().any(|queued| Some(queued.epoch) == epoch)
     }
 
-    pub(super) fn push(&mut self, queued: Queued) {
-        self.writes.push_back(queued);
+    pub(super) fn push(&mut self, writer: Caller, wanted: Wanted, awaited: Awaited) {
+        let Wanted { write, unit, epoch, until_taken } = wanted;
+        self.writes.push_back(Queued {
+            write,
+            writer,
+            epoch,
+            progress: Progress::new(&unit),
+            awaited: Some(awaited),
+            until_taken,
+            discarded: 0,
+        });
     }
 
     /// Queues an answer of the terminal whole, or not at all; says which.
@@ -103,7 +141,10 @@ impl Queue {
 
     fn turn(&self) -> Turn {
         match self.writes.front() {
-            Some(front) if !front.progress.may_pause() => Turn::Write,
+            Some(front) if !front.progress.may_pause(self.paste.is_some()) => Turn::Write,
+            // The rest of an open paste is still to come, and whatever came between would be part of
+            // it for the program.
+            None if self.paste.is_some() => Turn::Nobody,
             Some(_) | None if !self.answers.is_empty() => Turn::Answers,
             Some(_) => Turn::Write,
             None => Turn::Nobody,
@@ -116,7 +157,10 @@ impl Queue {
             Turn::Write if self.answers.is_empty() => {
                 self.writes.front().map(|front| front.progress.rest())
             }
-            Turn::Write => self.writes.front().map(|front| front.progress.rest_until_pause()),
+            Turn::Write => {
+                let inside = self.paste.is_some();
+                self.writes.front().map(|front| front.progress.rest_until_pause(inside))
+            }
             Turn::Nobody => None,
         }
     }
@@ -140,28 +184,36 @@ impl Queue {
         }
     }
 
-    /// Cuts the writes that `ends` names as short as is harmless, and hands each to `tell` with the
-    /// number of bytes it lost. What is left of one that has begun stays in front.
+    /// Cuts the writes of the epochs that `ends` names as short as is harmless, and hands each to
+    /// `tell` with the number of bytes it lost. What is left of one that has begun stays in front.
     pub(super) fn cut(
         &mut self,
-        ends: impl Fn(&Queued) -> bool,
-        mut tell: impl FnMut(&Queued, usize),
+        ends: impl Fn(Epoch) -> bool,
+        mut tell: impl FnMut(&mut Queued, usize),
     ) {
-        for queued in self.writes.iter_mut().filter(|queued| ends(queued)) {
-            let cut = queued.progress.cut();
-            queued.discarded += cut.discarded;
-            queued.closes_paste |= cut.open_paste;
-            tell(queued, cut.discarded);
+        for queued in self.writes.iter_mut().filter(|queued| ends(queued.epoch)) {
+            let discarded = queued.progress.cut();
+            queued.discarded += discarded;
+            tell(queued, discarded);
         }
+        // What is left of the first one goes out for certain, so the paste is judged by its end.
+        let left_open = match self.writes.front() {
+            Some(front) if ends(front.epoch) => front.paste_after(self.paste),
+            Some(_) | None => self.paste,
+        };
+        self.closes_paste |= left_open.is_some_and(ends);
     }
 
     /// Takes out the writes of which no byte is left, in order.
     pub(super) fn take_done(&mut self) -> Vec<Queued> {
         let (done, left): (VecDeque<_>, _) = self.writes.drain(..).partition(Queued::is_done);
         self.writes = left;
-        if done.iter().any(|queued| queued.closes_paste) {
+        self.paste = done.iter().fold(self.paste, |paste, queued| queued.paste_after(paste));
+        let cut_is_out = self.writes.front().is_none_or(|front| front.progress.sent() == 0);
+        if self.closes_paste && cut_is_out {
             // Whatever comes next must not be taken for pasted text.
             self.answers.splice(..0, Piece::PASTE_END.iter().copied());
+            (self.paste, self.closes_paste) = (None, false);
         }
         done.into()
     }
@@ -184,6 +236,7 @@ impl Queue {
     /// Takes out everything, as it stands.
     pub(super) fn take_all(&mut self) -> Vec<Queued> {
         self.answers.clear();
+        (self.paste, self.closes_paste) = (None, false);
         self.writes.drain(..).collect()
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
-use crate::core::ids::LeaseId;
+use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
 use crate::core::lease::request::{Grant, TakeRule};
@@ -47,6 +47,17 @@ pub struct WriteRequest {
     pub unit: Unit,
     pub write: WriteId,
     pub key: Option<IdempotencyKey>,
+    /// Up to where the caller has seen the screen; that it still matches is not checked here.
+    pub expected: Option<Watermark>,
+}
+
+/// What a person types.
+#[derive(Clone, Debug)]
+pub struct Typing {
+    pub unit: Unit,
+    pub write: WriteId,
+    /// The id of the person's grant if it is a new one; random and never used before.
+    pub fresh: LeaseId,
 }
 
 /// The answer to a write that may be made.
@@ -83,6 +94,8 @@ pub struct Completion {
 pub enum DiscardCause {
     /// The lease they were queued under ended.
     LeaseEnded,
+    /// A person took the keyboard.
+    PersonTyped,
     /// An interrupt of the holder went past them.
     Interrupted,
     /// The session ended.

@@ -3,6 +3,7 @@
 //!
 //! It decides nothing about who may write.
 
+use crate::core::ids::Epoch;
 use crate::core::input::error::WriteError;
 use crate::core::input::queue::{Awaited, Queued};
 use crate::core::input::remember::{Flight, Outcome};
@@ -36,8 +37,9 @@ impl Input {
     /// Brings everything in line with the lease as it now is.
     pub(super) fn follow(&mut self, now: Moment) {
         self.take_from_lease(now);
-        self.cut_ended_epochs();
+        self.cut_ended_epochs(now);
         self.finish_done(now);
+        self.lease.drop_spent();
         if !self.queue.has_writes_of(self.lease.epoch()) {
             self.lease.give_back(now);
         }
@@ -57,17 +59,25 @@ impl Input {
     }
 
     /// Discards what was queued under a lease that is no longer in force.
-    pub(super) fn cut_ended_epochs(&mut self) {
-        let in_force = self.lease.epoch();
+    pub(super) fn cut_ended_epochs(&mut self, now: Moment) {
+        let (in_force, suspended) = (self.lease.epoch(), self.lease.suspended_epoch());
+        let spared = suspended.filter(|_| mutant::is(Mutant::TypesBehindQueue));
+        let over = |epoch| Some(epoch) != in_force && Some(epoch) != spared;
+        let cause = match self.lease.is_persons() {
+            true => DiscardCause::PersonTyped,
+            false => DiscardCause::LeaseEnded,
+        };
         if !mutant::is(Mutant::CheckThenWrite) {
-            self.cut(|queued| Some(queued.epoch) != in_force, DiscardCause::LeaseEnded);
+            self.cut(now, over, cause);
         }
     }
 
-    /// Cuts these writes short, and tells those writers who have had their answer.
-    pub(super) fn cut(&mut self, ends: impl Fn(&Queued) -> bool, cause: DiscardCause) {
-        let (events, warnings) = (&mut self.events, &mut self.warnings);
+    /// Cuts the writes of these epochs short, and tells those writers who have had their answer.
+    pub(super) fn cut(&mut self, now: Moment, ends: impl Fn(Epoch) -> bool, cause: DiscardCause) {
+        let (events, warnings, lease) = (&mut self.events, &mut self.warnings, &mut self.lease);
         self.queue.cut(ends, |queued, bytes| {
+            // What was cut no longer keeps its lease alive.
+            queued.take_holds().for_each(|hold| lease.let_go(now, hold));
             if bytes > 0 && queued.awaited.is_none() {
                 let (writer, write) = (queued.writer.clone(), queued.write);
                 warnings.add(writer.principal, bytes, cause);
@@ -95,6 +105,9 @@ impl Input {
         if let Some(awaited) = queued.awaited {
             self.tell_outcome(now, queued.write, outcome, awaited);
         }
+        if let Some(hold) = queued.until_taken {
+            self.lease.let_go(now, hold);
+        }
     }
 
     fn tell_outcome(
@@ -106,12 +119,14 @@ impl Input {
     ) {
         self.completions.push(Completion { write, outcome });
         self.replays.finish(now, Flight::Write(write), &Outcome::Written(outcome));
-        self.lease.let_go(now.min(awaited.until), awaited.hold);
+        if let Some(hold) = awaited.hold {
+            self.lease.let_go(now.min(awaited.until), hold);
+        }
     }
 
     /// Discards all that is queued, even the rest of a key or a character.
     pub(super) fn discard_everything(&mut self, now: Moment) {
-        self.cut(|_| true, DiscardCause::SessionEnded);
+        self.cut(now, |_| true, DiscardCause::SessionEnded);
         for mut queued in self.queue.take_all() {
             queued.discarded += queued.progress.drop_rest();
             self.complete(now, queued);

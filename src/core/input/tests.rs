@@ -73,7 +73,7 @@ fn paste(content: &str) -> Unit {
 
 fn request(number: u64, unit: Unit) -> WriteRequest {
     let (presented, take) = (None, TakeRule::HeldOnly);
-    WriteRequest { presented, take, unit, write: WriteId(number), key: None }
+    WriteRequest { presented, take, unit, write: WriteId(number), key: None, expected: None }
 }
 
 fn write(input: &mut Input, now: Moment, number: u64, unit: Unit) {
@@ -248,12 +248,12 @@ fn an_act_on_a_free_session_takes_the_lease_for_itself_alone() {
 fn a_rehearsal_answers_like_a_write_and_changes_nothing() {
     let mut input = open();
     let take_rule = TakeRule::AndKeep(id(5), Duration::from_secs(60));
-    assert_eq!(input.would_write(at(0), &caller(1), None, take_rule), Ok(()));
+    assert_eq!(input.would_write(at(0), &caller(1), None, take_rule, None), Ok(()));
     assert_eq!(input.lease().holder(), None);
-    let refused = input.would_write(at(0), &caller(1), None, TakeRule::HeldOnly);
+    let refused = input.would_write(at(0), &caller(1), None, TakeRule::HeldOnly, None);
     assert_eq!(refused, Err(WriteError::Lease(LeaseError::Required)));
     let mut input = held();
-    assert_eq!(input.would_write(at(9_000), &caller(1), None, TakeRule::HeldOnly), Ok(()));
+    assert_eq!(input.would_write(at(9_000), &caller(1), None, TakeRule::HeldOnly, None), Ok(()));
     assert_eq!(input.lease().expires_at(at(9_000)), Some(at(30_000)));
 }
 

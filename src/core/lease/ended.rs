@@ -55,6 +55,7 @@ impl EndedLeases {
             | EndCause::Disconnected
             | EndCause::Undeliverable
             | EndCause::Preempted { .. }
+            | EndCause::Replaced { .. }
             | EndCause::WritingSwitchedOff
             | EndCause::SessionEnded => Some(cause),
         }

@@ -24,6 +24,8 @@ pub enum EndCause {
     Preempted { by: PrincipalName },
     /// It went over to somebody else: handed on, or taken along to a new connection.
     HandedOver { to: PrincipalName },
+    /// Another person took the keyboard.
+    Replaced { by: PrincipalName },
     /// Writing was switched off.
     WritingSwitchedOff,
     /// The session ended.
@@ -41,6 +43,7 @@ impl EndCause {
             Self::Undeliverable => "undeliverable",
             Self::Preempted { .. } => "preempted",
             Self::HandedOver { .. } => "handed_over",
+            Self::Replaced { .. } => "replaced",
             Self::WritingSwitchedOff => "writing_switched_off",
             Self::SessionEnded => "session_ended",
         }
@@ -49,7 +52,7 @@ impl EndCause {
     /// Who ended it or has it now, where the cause names anybody.
     pub fn by(&self) -> Option<&PrincipalName> {
         match self {
-            Self::Preempted { by } => Some(by),
+            Self::Preempted { by } | Self::Replaced { by } => Some(by),
             Self::HandedOver { to } => Some(to),
             Self::Released
             | Self::Expired
@@ -79,6 +82,16 @@ pub enum LeaseError {
         at_most: Duration,
         /// How many wait already.
         waiters: usize,
+    },
+    /// A person has the keyboard, and the caller's lease comes back by itself after that.
+    #[error("the lease is suspended while {by} types")]
+    Suspended {
+        by: PrincipalName,
+        kind: Kind,
+        /// When it comes back, unless the person goes on typing.
+        resumes_in: Duration,
+        /// How long it then lasts unless it is used.
+        remaining: Duration,
     },
     /// The caller has handed the lease on, and it may still come back.
     #[error("the lease is offered to {to}")]

@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of where events go, and it never carries the key of a lease.
 
-use crate::core::caller::Caller;
+use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::Epoch;
 use crate::core::lease::error::EndCause;
 
@@ -24,6 +24,10 @@ pub enum LeaseChange {
     Revived,
     /// Its holder prolonged it by name; mere use is no event.
     Renewed,
+    /// A person has the keyboard; it comes back by itself.
+    Suspended { by: PrincipalName },
+    /// It is in force again after a person was done; the epoch is a new one.
+    Resumed,
     /// It ended.
     Ended(EndCause),
 }

@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{Epoch, LeaseId};
+use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::request::{Grant, OnDisconnect, WaiterId};
 use crate::core::lease::terms::Span;
+use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
 
 /// Whether the connection that a lease hangs on lives.
@@ -38,6 +39,17 @@ pub(super) enum Due {
     Ends(EndCause),
     /// Nobody took the offer up, and the lease returns to its holder.
     OfferReturns,
+    /// The holder of the suspended lease did not come back in time.
+    SuspendedLeaves,
+}
+
+/// How far a holder can have seen what a person left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resumed {
+    /// No frame shows yet that the lease is back.
+    Unseen,
+    /// The first frame that shows it has this watermark.
+    ShownAt(Watermark),
 }
 
 /// One holding.
@@ -48,6 +60,8 @@ pub(super) struct Holding {
     pub epoch: Epoch,
     pub ttl: Duration,
     pub granted_at: Moment,
+    /// When it was last used.
+    pub renewed_at: Moment,
     pub expires_at: Moment,
     pub on_disconnect: OnDisconnect,
     pub presence: Presence,
@@ -60,11 +74,14 @@ pub(super) struct Holding {
     pub stint: u64,
     /// How many calls in flight keep it from expiring.
     pub calls_in_flight: usize,
+    /// It came back after a person had the keyboard, and its holder is to look before it writes.
+    pub resumed: Option<Resumed>,
 }
 
 impl Holding {
     /// Counts the time to live from now.
     pub(super) fn renew(&mut self, now: Moment) {
+        self.renewed_at = now;
         self.expires_at = now + self.ttl;
     }
 
@@ -130,6 +147,17 @@ impl Holding {
     pub(super) fn grant(&self, now: Moment, revived: bool) -> Grant {
         let expires_at = now + self.remaining(now);
         Grant { lease: self.id, epoch: self.epoch, ttl: self.ttl, expires_at, revived }
+    }
+
+    /// The holding as others see it.
+    pub(super) fn view(&self) -> HoldingView {
+        HoldingView {
+            by: self.holder.name(),
+            kind: self.holder.kind,
+            epoch: self.epoch,
+            reason: self.reason.clone(),
+            offered_to: self.offer.as_ref().map(|offer| offer.to.clone()),
+        }
     }
 
     /// Something that happened to it.

@@ -19,6 +19,8 @@ pub struct LeaseLimits {
     pub offer: Duration,
     /// How long one holding may last while others wait, counted from its grant.
     pub max_hold: Duration,
+    /// How long a person who types keeps the keyboard after the last key.
+    pub person_idle: Duration,
     /// How many callers may wait for one session.
     pub waiters_max: usize,
     /// How many callers of one tenant may wait for one session.
@@ -34,6 +36,7 @@ impl Default for LeaseLimits {
             grace_default: Duration::from_secs(5),
             offer: Duration::from_secs(10),
             max_hold: Duration::from_secs(600),
+            person_idle: Duration::from_secs(10),
             waiters_max: 16,
             tenant_waiters_max: 4,
         }

@@ -22,6 +22,16 @@ pub(crate) enum Mutant {
     UngatedResize,
     /// Whether writing is switched on is not asked.
     ReadOnlyIgnored,
+    /// What was queued still goes out when a person takes the keyboard.
+    TypesBehindQueue,
+    /// A lease comes back with the epoch it had.
+    ResumesOldEpoch,
+    /// The time of a lease runs while it is suspended.
+    SuspendedTimeRuns,
+    /// Whoever has a lease back may write without a look at the screen.
+    ResumesBlindly,
+    /// Anybody may type while a person has taken the keyboard over.
+    TakeOverIgnored,
 }
 
 #[cfg(test)]

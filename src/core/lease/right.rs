@@ -8,6 +8,7 @@ use crate::core::ids::LeaseId;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{Holding, Presence};
 use crate::core::lease::mutant::{self, Mutant};
+use crate::core::lease::people::Suspended;
 use crate::core::lease::request::OnDisconnect;
 use crate::core::lease::terms::{Span, Terms};
 use crate::core::lease::{LeaseManager, State};
@@ -40,6 +41,14 @@ impl Right {
     pub(crate) fn keeps_epoch(&self) -> bool {
         matches!(self.0, How::Use)
     }
+
+    /// Whether a lease goes on that there was before.
+    pub(super) fn keeps_lease(&self) -> bool {
+        match self.0 {
+            How::Use | How::Revive | How::Move => true,
+            How::TakeUp(_) | How::Take(_) => false,
+        }
+    }
 }
 
 impl LeaseManager {
@@ -67,6 +76,11 @@ impl LeaseManager {
     ) -> Result<How, LeaseError> {
         let lost = self.ended.lost_by(caller.principal);
         let lost = lost.map(|cause| LeaseError::Lost { cause: cause.clone() });
+        if let Some(suspended) = &self.suspended
+            && holds(&suspended.holding, caller)
+        {
+            return Err(self.suspended_by(suspended, now));
+        }
         match (&self.state, terms) {
             (State::Held(held), terms) if held.is_offered_to(caller) => self.take_up(held, terms),
             (State::Held(held), _) if holds(held, caller) => use_unless_offered(held),
@@ -79,6 +93,9 @@ impl LeaseManager {
     }
 
     fn right_by_key(&self, now: Moment, caller: &Caller, id: LeaseId) -> Result<How, LeaseError> {
+        if let Some(suspended) = self.suspended.as_ref().filter(|it| it.holding.id == id) {
+            return Err(self.refusal_of_suspended(now, caller, suspended));
+        }
         match &self.state {
             State::Held(held) if held.id == id => self.right_to_held(now, caller, held),
             State::Lapsed(lapsed) if lapsed.id == id => right_to_lapsed(caller, lapsed),
@@ -113,6 +130,23 @@ impl LeaseManager {
         use_unless_offered(held).map(|_| How::Move)
     }
 
+    fn refusal_of_suspended(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        suspended: &Suspended,
+    ) -> LeaseError {
+        let Suspended { holding, .. } = suspended;
+        if holding.holder.tenant != caller.tenant {
+            return LeaseError::OtherTenant;
+        }
+        let shared = holding.on_disconnect == OnDisconnect::Keep || !is_here(holding);
+        match &self.state {
+            State::Held(person) if !shared && !holds(holding, caller) => self.held_by(person, now),
+            State::Held(_) | State::Lapsed(_) | State::Free => self.suspended_by(suspended, now),
+        }
+    }
+
     /// The right of a caller who asks for a lease by its key: once the holder's connection is gone,
     /// it becomes the holder, also where the key alone would have let it write.
     pub(super) fn to_reclaim(&self, caller: &Caller, right: Right) -> Right {
@@ -135,7 +169,7 @@ impl LeaseManager {
             by: held.holder.name(),
             kind: held.holder.kind,
             expires_in: held.remaining(now),
-            at_most: now.until(held.granted_at + self.limits.max_hold),
+            at_most: now.until(self.latest_end(held)),
             waiters: self.waiters.len(),
         }
     }

@@ -28,6 +28,20 @@ pub(super) enum Span {
     Kept,
     /// For one call, to be given back when the call is done.
     OneCall,
+    /// For a person who types, until it pauses.
+    Typing,
+    /// For a person who took the keyboard over, until it hands it back.
+    TakenOver,
+}
+
+impl Span {
+    /// Whether a person has the lease.
+    pub(super) fn is_persons(self) -> bool {
+        match self {
+            Self::Typing | Self::TakenOver => true,
+            Self::Kept | Self::OneCall => false,
+        }
+    }
 }
 
 impl LeaseManager {
@@ -82,7 +96,7 @@ impl LeaseManager {
         grant: Grant,
     ) -> Grant {
         let held = self.in_force();
-        if held.holder.principal != caller.principal {
+        if held.holder.principal != caller.principal || held.span.is_persons() {
             return grant;
         }
         held.ttl = request.ttl.unwrap_or(held.ttl);

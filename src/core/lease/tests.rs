@@ -119,7 +119,11 @@ fn hand_to(to: &Caller, fresh: u128) -> ReleaseRequest {
 fn ends(lease: &mut LeaseManager) -> Vec<EndCause> {
     let ended = |event: LeaseEvent| match event.change {
         LeaseChange::Ended(cause) => Some(cause),
-        LeaseChange::Granted | LeaseChange::Revived | LeaseChange::Renewed => None,
+        LeaseChange::Granted
+        | LeaseChange::Revived
+        | LeaseChange::Renewed
+        | LeaseChange::Suspended { .. }
+        | LeaseChange::Resumed => None,
     };
     lease.take_events().into_iter().filter_map(ended).collect()
 }

@@ -72,7 +72,7 @@ impl LeaseManager {
     }
 
     /// Grants the lease of a session that nobody holds.
-    fn start(
+    pub(super) fn start(
         &mut self,
         now: Moment,
         holder: Caller,
@@ -89,6 +89,7 @@ impl LeaseManager {
             epoch: self.epoch,
             ttl,
             granted_at: now,
+            renewed_at: now,
             expires_at: now + ttl,
             on_disconnect,
             presence: Presence::Here,
@@ -98,6 +99,7 @@ impl LeaseManager {
             waited_as,
             stint: 0,
             calls_in_flight: 0,
+            resumed: None,
         };
         self.put_in_force(now, holding, LeaseChange::Granted)
     }
@@ -117,10 +119,14 @@ impl LeaseManager {
         grant
     }
 
-    /// Ends the lease in force and lets the next caller have it.
-    pub(super) fn end(&mut self, now: Moment, cause: EndCause) {
+    /// Ends the lease in force, since `at`, and lets the next caller have it: first whoever was
+    /// suspended, then whoever waits.
+    pub(super) fn end(&mut self, now: Moment, at: Moment, cause: EndCause) {
         let forgets = mutant::is(Mutant::LostWaiter) && cause == EndCause::Released;
         self.finish(cause);
+        if self.resume(at) {
+            return;
+        }
         if !forgets && let Some(waiter) = self.waiters.take_next() {
             self.grant_to(now, waiter);
         }
@@ -135,6 +141,10 @@ impl LeaseManager {
     pub(super) fn finish(&mut self, cause: EndCause) {
         let Some(holding) = self.take_held() else { return };
         self.events.push(holding.event(LeaseChange::Ended(cause.clone())));
+        // A person who comes back types; there is nothing it could show or revive.
+        if holding.span.is_persons() {
+            return;
+        }
         if cause == EndCause::Expired {
             self.state = State::Lapsed(holding);
         } else {
@@ -142,7 +152,7 @@ impl LeaseManager {
         }
     }
 
-    fn take_held(&mut self) -> Option<Holding> {
+    pub(super) fn take_held(&mut self) -> Option<Holding> {
         match std::mem::take(&mut self.state) {
             State::Held(held) => Some(held),
             other @ (State::Free | State::Lapsed(_)) => {
@@ -205,7 +215,8 @@ impl LeaseManager {
         match (due, &mut self.state) {
             (Due::OfferReturns, State::Held(held)) => held.take_back(at),
             (Due::OfferReturns, State::Free | State::Lapsed(_)) => {}
-            (Due::Ends(cause), _) => self.end(now, cause),
+            (Due::Ends(cause), _) => self.end(now, at, cause),
+            (Due::SuspendedLeaves, _) => self.finish_suspended(EndCause::Disconnected),
         }
     }
 
@@ -219,14 +230,21 @@ impl LeaseManager {
         }
     }
 
-    /// What time does to the lease in force next, and when.
+    /// What time does to the lease in force, or to the suspended one, next and when.
     pub(super) fn due(&self) -> Option<(Moment, Due)> {
-        match &self.state {
-            State::Held(held) => {
-                let contested = !self.waiters.is_empty();
-                held.due(contested.then(|| held.granted_at + self.limits.max_hold))
-            }
-            State::Free | State::Lapsed(_) => None,
+        let held = self.held().and_then(|held| {
+            let contested = !self.waiters.is_empty() || held.span.is_persons();
+            held.due(contested.then(|| self.latest_end(held)))
+        });
+        [self.suspended_due(), held].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// When a holding ends even if it is used, once somebody waits for it; a person's, when that
+    /// person has pressed no key for so long that stuck bytes do not count any more.
+    pub(super) fn latest_end(&self, held: &Holding) -> Moment {
+        match held.span.is_persons() {
+            true => held.renewed_at + self.limits.ttl_max,
+            false => held.granted_at + self.limits.max_hold,
         }
     }
 }

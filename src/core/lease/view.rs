@@ -11,6 +11,8 @@ use crate::core::ids::Epoch;
 pub struct LeaseView {
     /// The holding that is in force, or none when the session is free.
     pub holding: Option<HoldingView>,
+    /// The holding that waits for a person to be done; it comes back with a higher epoch.
+    pub suspended: Option<HoldingView>,
     /// How many callers wait for it.
     pub waiters: usize,
 }

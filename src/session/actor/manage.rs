@@ -83,7 +83,7 @@ impl<P: Pty> Actor<P> {
     }
 
     /// The grid first, so that what the program paints for the new size finds it.
-    fn resize(&mut self, size: Size) -> Result<(), SessionError> {
+    pub(super) fn resize(&mut self, size: Size) -> Result<(), SessionError> {
         if self.frames.borrow().size.value != size {
             self.screen.resize(size);
             self.pty.resize(size)?;
@@ -131,7 +131,7 @@ impl<P: Pty> Actor<P> {
         fresh: crate::core::ids::LeaseId,
     ) -> Result<(), SessionError> {
         let take = TakeRule::ForThisCall(fresh);
-        match self.input.would_write(self.clock.now(), caller, None, take) {
+        match self.input.would_authorize(self.clock.now(), caller, None, take) {
             // What has ended can still be cleared and removed by whoever may write.
             Ok(()) | Err(WriteError::SessionEnded) => Ok(()),
             Err(error) => Err(error.into()),

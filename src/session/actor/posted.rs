@@ -31,6 +31,7 @@ impl<P: Pty> Actor<P> {
         for connection in entries.closed {
             self.on_connection_closed(connection);
         }
+        self.detached.extend(entries.detached);
         self.ending |= entries.end;
     }
 

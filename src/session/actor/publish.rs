@@ -45,6 +45,7 @@ impl<P: Pty> Actor<P> {
         let facts = Facts { lease: Arc::new(view), exit: self.exit };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.published_at = Some(now);
+            self.input.mark_resumed(frame.watermark);
             self.frames.send_replace(frame);
         }
     }

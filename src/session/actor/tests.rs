@@ -23,6 +23,7 @@ use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::session::command::{Accepted, Act, Content, Expectation, WriteOrder};
 use crate::session::facts::FACTS_MAX;
 use crate::session::handle::{About, Ends, ManageOrder, ResizeOrder, Session};
+use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::fake::{FakeTerminal, pair};
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
@@ -67,9 +68,10 @@ impl Desk {
         });
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let about = About { command: "fake".to_owned(), pid: 1, cwd: "/".into(), tags: Vec::new() };
-        let ends = Ends { commands, urgent, frames, live };
+        let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
+        let ends = Ends { commands, people, urgent, frames, live };
         let session = Session::new(identity, Arc::from("fake"), about, ends);
-        let task = tokio::spawn(actor.run(queue));
+        let task = tokio::spawn(actor.run(queue, asked));
         Self { session, terminal, clock, facts: receiver, task }
     }
 

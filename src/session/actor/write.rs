@@ -45,13 +45,7 @@ impl<P: Pty> Actor<P> {
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {
             Ok(Step::Queued { write, grant, kept }) => {
-                let warning = self.warning_for(&order.caller);
-                let replayed = false;
-                let pending = Pending { reply, before, grant, warning, kept, replayed };
-                self.pending.entry(write).or_default().push(pending);
-                // What the program makes of it is worth a frame of its own, without waiting for the
-                // interval that the frame before the write began.
-                self.published_at = None;
+                self.follow_write(write, grant, kept, &order.caller, reply);
                 self.settle();
             }
             Ok(Step::Joined(write)) => {
@@ -76,6 +70,25 @@ impl<P: Pty> Actor<P> {
         drop(accepted);
     }
 
+    /// Answers a queued write when the terminal has taken it.
+    pub(super) fn follow_write(
+        &mut self,
+        write: WriteId,
+        grant: Grant,
+        kept: Option<KeepAlive>,
+        writer: &Caller,
+        reply: Reply<Written>,
+    ) {
+        let before = self.frames.borrow().watermark;
+        let warning = self.warning_for(writer);
+        let grant = Some(grant);
+        let pending = Pending { reply, before, grant, warning, kept, replayed: false };
+        self.pending.entry(write).or_default().push(pending);
+        // What the program makes of it is worth a frame of its own, without waiting for the
+        // interval that the frame before the write began.
+        self.published_at = None;
+    }
+
     fn try_write(&mut self, order: &WriteOrder) -> Result<Step, SessionError> {
         let now = self.clock.now();
         let take = order.take;
@@ -86,7 +99,8 @@ impl<P: Pty> Actor<P> {
             return Ok(Step::of(made, None));
         }
         // The lease comes first: who may not write learns nothing of the screen by asking.
-        self.input.would_write(now, caller, order.presented, take)?;
+        let expected = order.expect.watermark;
+        self.input.would_write(now, caller, order.presented, take, expected)?;
         expect(&self.frames.borrow(), &order.expect)?;
         let unit = self.encode(&order.content)?;
         if order.dry_run {
@@ -95,7 +109,8 @@ impl<P: Pty> Actor<P> {
         self.writes += 1;
         let write = WriteId(self.writes);
         let key = order.key.clone();
-        let request = WriteRequest { presented: order.presented, take, unit, write, key };
+        let presented = order.presented;
+        let request = WriteRequest { presented, take, unit, write, key, expected };
         if !order.keep_alive {
             return Ok(Step::of(self.input.write(now, caller, request)?, None));
         }
@@ -165,8 +180,8 @@ impl<P: Pty> Actor<P> {
         let cut = (outcome.discarded > 0).then(|| {
             let bytes = outcome.discarded;
             format!(
-                "{bytes} bytes were discarded before the program read them: the lease ended or an \
-                 interrupt went past them"
+                "{bytes} bytes were discarded before the program read them: the lease ended, a \
+                 person took the keyboard or an interrupt went past them"
             )
         });
         let written = Written {
@@ -194,6 +209,7 @@ impl<P: Pty> Actor<P> {
         let Warning { discarded, cause } = self.input.take_warning(caller.principal)?;
         let cause = match cause {
             DiscardCause::LeaseEnded => "your lease ended before the program read them",
+            DiscardCause::PersonTyped => "a person took the keyboard",
             DiscardCause::Interrupted => "your interrupt went past them",
             DiscardCause::SessionEnded => "the session ended",
         };
@@ -205,7 +221,7 @@ impl<P: Pty> Actor<P> {
 enum Step {
     Queued {
         write: WriteId,
-        grant: Option<Grant>,
+        grant: Grant,
         kept: Option<KeepAlive>,
     },
     /// The same call is on its way already.
@@ -216,7 +232,7 @@ enum Step {
 impl Step {
     fn of(queued: Queued, kept: Option<KeepAlive>) -> Self {
         match queued {
-            Queued::Queued { write, grant } => Self::Queued { write, grant: Some(grant), kept },
+            Queued::Queued { write, grant } => Self::Queued { write, grant, kept },
             Queued::InFlight(write) => Self::Joined(write),
             Queued::Replayed(outcome) => Self::Done(outcome),
         }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
+use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
 use crate::core::wait::{Conditions, Hit, Outcome, Wait};
 use crate::session::clock::Clock;
@@ -62,6 +63,7 @@ pub struct Bounds {
 enum End {
     Met(Outcome),
     Timeout,
+    LeaseSuspended,
     LeaseLost,
     Gone,
 }
@@ -102,8 +104,8 @@ impl Watch {
             if let Some(outcome) = met.or_else(|| self.wait.on_time(now)) {
                 break End::Met(outcome);
             }
-            if self.bounds.epoch.is_some_and(|epoch| !still_held(&self.frame, epoch)) {
-                break End::LeaseLost;
+            if let Some(end) = self.bounds.epoch.and_then(|epoch| end_of(&self.frame, epoch)) {
+                break end;
             }
             if now >= timeout {
                 break End::Timeout;
@@ -124,8 +126,15 @@ impl Watch {
     }
 }
 
-fn still_held(frame: &Frame, epoch: Epoch) -> bool {
-    frame.lease.value.holding.as_ref().is_some_and(|holding| holding.epoch == epoch)
+/// How a holding has ended, as far as the frame tells.
+fn end_of(frame: &Frame, epoch: Epoch) -> Option<End> {
+    let is_it = |holding: &HoldingView| holding.epoch == epoch;
+    let lease = &frame.lease.value;
+    if lease.holding.as_ref().is_some_and(is_it) {
+        return None;
+    }
+    let suspended = lease.suspended.as_ref().is_some_and(is_it);
+    Some(if suspended { End::LeaseSuspended } else { End::LeaseLost })
 }
 
 impl Waited {
@@ -148,6 +157,7 @@ impl Waited {
             End::Met(Outcome::Changed) => waited.outcome = "changed",
             End::Met(Outcome::Idle) => waited.outcome = "idle",
             End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
+            End::LeaseSuspended => waited.outcome = "lease_suspended",
             End::LeaseLost => waited.outcome = "lease_lost",
             End::Timeout => {}
         }

@@ -1,0 +1,92 @@
+//! What people do at the keyboard: they type, take it over, and hand it back.
+//!
+//! It knows nothing of terminals or views. As everywhere, the check, the bytes and the lease are one
+//! method with nothing in between.
+
+use crate::core::caller::Caller;
+use crate::core::ids::{LeaseId, PrincipalId, Watermark};
+use crate::core::input::Input;
+use crate::core::input::error::WriteError;
+use crate::core::input::queue::Wanted;
+use crate::core::input::request::Typing;
+use crate::core::lease::request::Grant;
+use crate::core::moment::Moment;
+
+impl Input {
+    /// Queues what a person types. The person gets the keyboard first if it does not have it: a
+    /// lease in force is suspended, another person's plain typing ends, and what was queued before
+    /// is discarded.
+    ///
+    /// The keyboard goes back when the person pauses for the limits' `person_idle`, counted from
+    /// when the terminal has taken the last byte. A completion follows under the write's name.
+    ///
+    /// # Errors
+    /// Why nothing is typed; nothing has changed then. [`LeaseError::Held`] when another person took
+    /// the keyboard over.
+    ///
+    /// [`LeaseError::Held`]: crate::core::lease::error::LeaseError::Held
+    pub fn type_in(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        typing: Typing,
+    ) -> Result<Grant, WriteError> {
+        self.judge(now);
+        self.check_open(now)?;
+        self.lease.check_typing(now, caller)?;
+        self.check_room(&typing.unit, self.lease.has_keyboard(caller))?;
+        let grant = self.lease.type_in(now, caller, typing.fresh);
+        self.cut_ended_epochs(now);
+        let Typing { unit, write, fresh: _ } = typing;
+        let until_taken = Some(self.lease.hold());
+        self.enqueue(now, caller, Wanted { write, unit, epoch: grant.epoch, until_taken });
+        self.follow(now);
+        Ok(grant)
+    }
+
+    /// Gives a person the keyboard until it hands it back, leaves, or presses no key for as long as
+    /// the longest lease lasts. Other people may not type meanwhile, but take over in turn.
+    ///
+    /// # Errors
+    /// Why nobody may write now; nothing has changed then.
+    pub fn take_over(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        fresh: LeaseId,
+    ) -> Result<Grant, WriteError> {
+        self.judge(now);
+        self.check_open(now)?;
+        let grant = self.lease.take_over(now, caller, fresh);
+        self.follow(now);
+        Ok(grant)
+    }
+
+    /// Ends a person's time at the keyboard; says whether it had it. A suspended lease resumes, or
+    /// the first who waits gets its own.
+    pub fn hand_back(&mut self, now: Moment, caller: &Caller) -> bool {
+        self.judge(now);
+        let had = self.lease.hand_back(now, caller);
+        self.follow(now);
+        had
+    }
+
+    /// Notes that a person is no longer attached: what it has goes back at once.
+    pub fn on_person_left(&mut self, now: Moment, person: PrincipalId) {
+        self.judge(now);
+        self.lease.on_person_left(now, person);
+        self.follow(now);
+    }
+
+    /// Whether this person has the keyboard, so that the terminal may take the size of its view.
+    pub fn has_keyboard(&mut self, now: Moment, caller: &Caller) -> bool {
+        self.judge(now);
+        self.lease.has_keyboard(caller)
+    }
+
+    /// Notes the watermark of the first frame that shows the lease after it resumed. Its holder
+    /// writes again once it says that it has seen that frame or a later one.
+    pub fn mark_resumed(&mut self, watermark: Watermark) {
+        self.lease.mark_resumed(watermark);
+    }
+}

@@ -1,0 +1,231 @@
+//! People at the keyboard: they come first, and the lease they find stands aside until they are done.
+//!
+//! It knows nothing of what they type. A person's grant is a holding like any other, so that there is
+//! one rule for who may write; what is special is how it begins and how it ends.
+
+use std::time::Duration;
+
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
+use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::event::LeaseChange;
+use crate::core::lease::holding::{Due, Holding, Presence, Resumed};
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::lease::request::{Grant, OnDisconnect};
+use crate::core::lease::right::Right;
+use crate::core::lease::terms::{Span, Terms};
+use crate::core::lease::{LeaseManager, State};
+use crate::core::moment::Moment;
+
+/// A lease that stands aside for people, its time standing still.
+#[derive(Clone, Debug)]
+pub(super) struct Suspended {
+    pub holding: Holding,
+    pub since: Moment,
+    /// What was left of its time.
+    pub remaining: Duration,
+}
+
+impl LeaseManager {
+    /// Whether this person holds the keyboard.
+    pub(crate) fn has_keyboard(&self, caller: &Caller) -> bool {
+        self.persons().is_some_and(|held| held.holder.principal == caller.principal)
+    }
+
+    /// Whether the lease in force is a person's.
+    pub(crate) fn is_persons(&self) -> bool {
+        self.persons().is_some()
+    }
+
+    /// Finds out whether a person may type: always, unless another one took the keyboard over.
+    pub(crate) fn check_typing(&self, now: Moment, caller: &Caller) -> Result<(), LeaseError> {
+        match self.persons() {
+            Some(held)
+                if held.span == Span::TakenOver
+                    && !self.has_keyboard(caller)
+                    && !mutant::is(Mutant::TakeOverIgnored) =>
+            {
+                Err(self.held_by(held, now))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Gives the keyboard to a person who types, or lets it go on typing.
+    pub(crate) fn type_in(&mut self, now: Moment, caller: &Caller, fresh: LeaseId) -> Grant {
+        if !self.has_keyboard(caller) {
+            self.begin_persons(now, caller, fresh);
+        }
+        let held = self.in_force();
+        held.renew(now);
+        held.grant(now, false)
+    }
+
+    /// Gives the keyboard to a person until it hands it back.
+    pub(crate) fn take_over(&mut self, now: Moment, caller: &Caller, fresh: LeaseId) -> Grant {
+        if !self.has_keyboard(caller) {
+            self.begin_persons(now, caller, fresh);
+        }
+        let ttl = self.limits.ttl_max;
+        let held = self.in_force();
+        (held.span, held.ttl) = (Span::TakenOver, ttl);
+        held.renew(now);
+        held.grant(now, false)
+    }
+
+    /// Ends a person's grant; says whether it had one.
+    pub(crate) fn hand_back(&mut self, now: Moment, caller: &Caller) -> bool {
+        let had = self.has_keyboard(caller);
+        if had {
+            self.end(now, now, EndCause::Released);
+        }
+        had
+    }
+
+    /// Notes that a person is no longer attached.
+    pub(crate) fn on_person_left(&mut self, now: Moment, person: PrincipalId) {
+        if self.persons().is_some_and(|held| held.holder.principal == person) {
+            self.end(now, now, EndCause::Disconnected);
+        }
+    }
+
+    /// Notes the watermark of the first frame that shows the lease as it was resumed: only who has
+    /// seen that frame has seen what the person left behind.
+    pub(crate) fn mark_resumed(&mut self, watermark: Watermark) {
+        if let State::Held(Holding { resumed: resumed @ Some(Resumed::Unseen), .. }) =
+            &mut self.state
+        {
+            *resumed = Some(Resumed::ShownAt(watermark));
+        }
+    }
+
+    /// Finds out whether whoever writes by this right has seen what a person left behind; if not,
+    /// tells the watermark to read from, where a frame shows it already.
+    pub(crate) fn check_seen(
+        &self,
+        right: &Right,
+        expected: Option<Watermark>,
+    ) -> Result<(), Option<Watermark>> {
+        if !right.keeps_lease() || mutant::is(Mutant::ResumesBlindly) {
+            return Ok(());
+        }
+        let known = match &self.state {
+            State::Held(known) | State::Lapsed(known) => known.resumed,
+            State::Free => None,
+        };
+        match known {
+            None => Ok(()),
+            Some(Resumed::Unseen) => Err(None),
+            Some(Resumed::ShownAt(shown)) if expected >= Some(shown) => Ok(()),
+            Some(Resumed::ShownAt(shown)) => Err(Some(shown)),
+        }
+    }
+
+    /// Notes that the holder has seen what a person left behind.
+    pub(crate) fn on_seen(&mut self) {
+        self.in_force().resumed = None;
+    }
+
+    /// Ends a suspended lease that was taken for one call, once no call is in flight any more.
+    pub(crate) fn drop_spent(&mut self) {
+        let spent =
+            |it: &Suspended| it.holding.span == Span::OneCall && it.holding.calls_in_flight == 0;
+        if self.suspended.as_ref().is_some_and(spent) {
+            self.finish_suspended(EndCause::Released);
+        }
+    }
+
+    /// What becomes of a suspended lease next, and when: only its holder's leaving counts.
+    pub(super) fn suspended_due(&self) -> Option<(Moment, Due)> {
+        match self.suspended.as_ref()?.holding.presence {
+            Presence::Here => None,
+            Presence::Gone { until } => until.map(|at| (at, Due::SuspendedLeaves)),
+        }
+    }
+
+    /// Ends the suspended lease, if there is one.
+    pub(super) fn finish_suspended(&mut self, cause: EndCause) {
+        if let Some(Suspended { holding, .. }) = self.suspended.take() {
+            self.events.push(holding.event(LeaseChange::Ended(cause.clone())));
+            self.ended.remember(holding, cause);
+        }
+    }
+
+    /// Puts the suspended lease in force again, from `at`; says whether there was one.
+    pub(super) fn resume(&mut self, at: Moment) -> bool {
+        let Some(Suspended { mut holding, since, remaining }) = self.suspended.take() else {
+            return false;
+        };
+        if !mutant::is(Mutant::ResumesOldEpoch) {
+            self.epoch = self.epoch.next();
+            holding.epoch = self.epoch;
+        }
+        if !mutant::is(Mutant::SuspendedTimeRuns) {
+            holding.expires_at = at + remaining;
+        }
+        holding.granted_at = holding.granted_at + since.until(at);
+        holding.resumed = Some(Resumed::Unseen);
+        self.events.push(holding.event(LeaseChange::Resumed));
+        let grant = holding.grant(at, false);
+        for waiter in self.waiters.take_of_principal(holding.holder.principal) {
+            self.grants.push((waiter.id, grant.clone()));
+        }
+        self.state = State::Held(holding);
+        true
+    }
+
+    /// Lets the holder of a suspended lease that asks for it again keep it, though the connection it
+    /// hung on is gone.
+    pub(super) fn return_to_suspended(&mut self, caller: &Caller) {
+        if let Some(Suspended { holding, .. }) = &mut self.suspended
+            && holding.presence != Presence::Here
+        {
+            holding.holder = caller.clone();
+            holding.presence = Presence::Here;
+        }
+    }
+
+    /// Tells the holder of a suspended lease whom it waits for.
+    pub(super) fn suspended_by(&self, suspended: &Suspended, now: Moment) -> LeaseError {
+        let person = self.held().expect("a lease is suspended only while a person holds");
+        LeaseError::Suspended {
+            by: person.holder.name(),
+            kind: person.holder.kind,
+            resumes_in: person.remaining(now),
+            remaining: suspended.remaining,
+        }
+    }
+
+    /// The epoch of the suspended lease.
+    pub(crate) fn suspended_epoch(&self) -> Option<Epoch> {
+        self.suspended.as_ref().map(|suspended| suspended.holding.epoch)
+    }
+
+    fn begin_persons(&mut self, now: Moment, caller: &Caller, fresh: LeaseId) {
+        if self.is_persons() {
+            self.finish(EndCause::Replaced { by: caller.name() });
+        } else {
+            self.suspend(now, caller.name());
+        }
+        let terms = Terms {
+            fresh,
+            ttl: self.limits.person_idle,
+            on_disconnect: OnDisconnect::Release,
+            reason: None,
+            span: Span::Typing,
+        };
+        self.start(now, caller.clone(), terms, None);
+    }
+
+    fn suspend(&mut self, now: Moment, by: PrincipalName) {
+        let Some(mut holding) = self.take_held() else { return };
+        holding.take_back(now);
+        self.events.push(holding.event(LeaseChange::Suspended { by }));
+        let remaining = holding.remaining(now);
+        self.suspended = Some(Suspended { holding, since: now, remaining });
+    }
+
+    fn persons(&self) -> Option<&Holding> {
+        self.held().filter(|held| held.span.is_persons())
+    }
+}

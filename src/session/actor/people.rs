@@ -1,0 +1,131 @@
+//! People at the keyboard of a session: what they type comes before what agents ask.
+//!
+//! Who may type is the core's to say; here the bytes become keys, and the terminal takes the size of
+//! the view of whoever has the keyboard.
+
+use tokio::sync::mpsc;
+
+use crate::core::caller::Caller;
+use crate::core::frame::Size;
+use crate::core::ids::LeaseId;
+use crate::core::input::request::{Typing, WriteId};
+use crate::core::input::unit::Unit;
+use crate::core::keys::paste::{PasteRule, encode_text};
+use crate::core::keys::typed::TypedBytes;
+use crate::core::lease::request::Grant;
+use crate::session::actor::Actor;
+use crate::session::command::{Reply, Written};
+use crate::session::error::SessionError;
+use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Source, Typed};
+use crate::session::pty::Pty;
+
+impl<P: Pty> Actor<P> {
+    /// Does what people have asked for so far, and then lets those go who have left.
+    pub(super) fn serve_people(&mut self, people: &mut mpsc::Receiver<PersonCommand>) {
+        for _ in 0..PEOPLE_COMMANDS_MAX {
+            let Ok(command) = people.try_recv() else { break };
+            self.on_person(command);
+        }
+        let now = self.clock.now();
+        for person in std::mem::take(&mut self.detached) {
+            self.input.on_person_left(now, person);
+        }
+    }
+
+    pub(super) fn on_person(&mut self, command: PersonCommand) {
+        self.drain_urgent();
+        let PersonCommand { caller, fresh, ask } = command;
+        if ask.is_abandoned() || self.closed.contains(&caller.connection) {
+            return;
+        }
+        if let Some(exit) = self.exit {
+            ask.refuse(SessionError::Exited(exit));
+            return;
+        }
+        match ask {
+            Ask::TypeIn(typed, reply) => self.on_typed(&caller, fresh, typed, reply),
+            Ask::TakeOver(view, reply) => {
+                let taken = self.take_over(&caller, fresh, view);
+                self.settle();
+                let _ = reply.send(taken);
+            }
+            Ask::HandBack(reply) => {
+                let had = self.input.hand_back(self.clock.now(), &caller);
+                self.settle();
+                let _ = reply.send(had);
+            }
+            Ask::Resize(view, reply) => {
+                let has_keyboard = self.input.has_keyboard(self.clock.now(), &caller);
+                let resized = if has_keyboard { self.resize(view) } else { Ok(()) };
+                self.settle();
+                let _ = reply.send(resized.map(|()| has_keyboard));
+            }
+        }
+    }
+
+    fn on_typed(&mut self, caller: &Caller, fresh: LeaseId, typed: Typed, reply: Reply<Written>) {
+        // Output that came before the keys must not look like their effect.
+        self.publish_output();
+        match self.type_in(caller, fresh, &typed) {
+            Ok((write, grant)) => {
+                self.follow_write(write, grant, None, caller, reply);
+                self.settle();
+            }
+            Err(error) => {
+                self.settle();
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    fn type_in(
+        &mut self,
+        caller: &Caller,
+        fresh: LeaseId,
+        typed: &Typed,
+    ) -> Result<(WriteId, Grant), SessionError> {
+        let now = self.clock.now();
+        let goes_on = self.input.has_keyboard(now, caller);
+        let mut keys = if goes_on { self.typed.clone() } else { TypedBytes::default() };
+        let unit = self.taken_apart(typed, &mut keys);
+        self.writes += 1;
+        let write = WriteId(self.writes);
+        let grant = self.input.type_in(now, caller, Typing { unit, write, fresh })?;
+        self.typed = keys;
+        self.take_size(typed.view);
+        Ok((write, grant))
+    }
+
+    fn taken_apart(&self, typed: &Typed, keys: &mut TypedBytes) -> Unit {
+        let clipboard = match typed.source {
+            Source::Clipboard => std::str::from_utf8(&typed.bytes).ok(),
+            Source::Keyboard => None,
+        };
+        let pieces = match clipboard {
+            Some(text) => encode_text(text, PasteRule::Auto, false, &self.screen.modes()),
+            None => keys.pieces(&typed.bytes),
+        };
+        Unit { pieces }
+    }
+
+    fn take_over(
+        &mut self,
+        caller: &Caller,
+        fresh: LeaseId,
+        view: Option<Size>,
+    ) -> Result<(), SessionError> {
+        let now = self.clock.now();
+        if !self.input.has_keyboard(now, caller) {
+            self.typed = TypedBytes::default();
+        }
+        self.input.take_over(now, caller, fresh)?;
+        self.take_size(view);
+        Ok(())
+    }
+
+    /// Gives the terminal the size of the view of whoever has the keyboard.
+    fn take_size(&mut self, view: Option<Size>) {
+        let Some(Err(error)) = view.map(|view| self.resize(view)) else { return };
+        tracing::warn!(session = %self.identity.id, %error, "the terminal takes no other size");
+    }
+}

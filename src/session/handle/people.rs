@@ -1,0 +1,94 @@
+//! What people may do with a session that they are attached to.
+//!
+//! The callers here are people, of kind human; a tool of agents has no business with it.
+
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use crate::core::caller::Caller;
+use crate::core::frame::Size;
+use crate::core::ids::{LeaseId, PrincipalId};
+use crate::core::policy::Permit;
+use crate::session::command::Written;
+use crate::session::error::SessionError;
+use crate::session::handle::Session;
+use crate::session::people::{Ask, PersonCommand, Typed};
+
+impl Session {
+    /// Types, and answers as [`Session::write`] does. The person gets the keyboard first if it does
+    /// not have it, and keeps it until it pauses; a lease in force is suspended meanwhile.
+    ///
+    /// # Errors
+    /// Why nothing was typed: [`LeaseError::Held`] when another person took the keyboard over.
+    ///
+    /// [`LeaseError::Held`]: crate::core::lease::error::LeaseError::Held
+    pub async fn type_in(
+        &self,
+        _permit: &Permit,
+        caller: Caller,
+        typed: Typed,
+    ) -> Result<Written, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask_as_person(caller, Ask::TypeIn(typed, reply))?;
+        answer.await.map_err(|_| SessionError::Closed)?
+    }
+
+    /// Takes the keyboard without typing, until it is handed back; the session takes the size of
+    /// the person's view.
+    ///
+    /// # Errors
+    /// Why nobody may write.
+    pub async fn take_over(
+        &self,
+        _permit: &Permit,
+        caller: Caller,
+        view: Option<Size>,
+    ) -> Result<(), SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask_as_person(caller, Ask::TakeOver(view, reply))?;
+        answer.await.map_err(|_| SessionError::Closed)?
+    }
+
+    /// Hands the keyboard back; says whether the person had it. Whoever was suspended goes on.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] or [`SessionError::Closed`].
+    pub async fn hand_back(&self, caller: Caller) -> Result<bool, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask_as_person(caller, Ask::HandBack(reply))?;
+        answer.await.map_err(|_| SessionError::Closed)
+    }
+
+    /// Gives the session the size of a person's view, if that person has the keyboard; says whether
+    /// it has.
+    ///
+    /// # Errors
+    /// Why the terminal did not take it.
+    pub async fn resize_for_person(
+        &self,
+        _permit: &Permit,
+        caller: Caller,
+        view: Size,
+    ) -> Result<bool, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask_as_person(caller, Ask::Resize(view, reply))?;
+        answer.await.map_err(|_| SessionError::Closed)?
+    }
+
+    /// Tells the session that a person is no longer attached: it hands back what it has, after all
+    /// that it typed before. Needs no await, so that it can be done from a destructor.
+    pub fn detached(&self, person: PrincipalId) {
+        self.0.urgent.post(|entries| {
+            entries.detached.insert(person);
+        });
+    }
+
+    fn ask_as_person(&self, caller: Caller, ask: Ask) -> Result<(), SessionError> {
+        let fresh = LeaseId(Uuid::new_v4());
+        let command = PersonCommand { caller, fresh, ask };
+        self.0.people.try_send(command).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => SessionError::Busy,
+            mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
+        })
+    }
+}
