@@ -195,10 +195,13 @@ impl LeaseManager {
                 Ok(Released::Returned)
             }
             Ok(_) | Err(LeaseError::Offered { .. }) => Ok(self.give_up(now, request.hand_to)),
-            Err(LeaseError::Suspended { .. }) if request.hand_to.is_none() => {
-                self.finish_suspended(EndCause::Released);
-                Ok(Released::Freed)
-            }
+            Err(error @ LeaseError::Suspended { .. }) => match request.hand_to {
+                Some(_) => Err(error),
+                None => {
+                    self.finish_suspended(EndCause::Released);
+                    Ok(Released::Freed)
+                }
+            },
             Err(LeaseError::Lost { cause }) => Ok(Released::AlreadyGone(cause)),
             Err(error) => match self.ended.last_of(caller.principal) {
                 Some(ended) if request.presented.is_none() => {

@@ -15,11 +15,12 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
+use crate::core::input::model::reference::Look;
 use crate::core::input::model::reference::{
-    After, Bytes, GRACE, KEY, LINE_MAX, MAX_HOLD, OFFER, PRINCIPALS, Reference, TENANT,
-    TENANT_LINE_MAX, TTL_DEFAULT, Take, Verdict, Waiting,
+    AGENTS, After, Bytes, GRACE, KEY, Keyboard, LINE_MAX, MAX_HOLD, OFFER, PERSON_IDLE, PRINCIPALS,
+    Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Verdict, Waiting,
 };
-use crate::core::input::request::{IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
@@ -50,6 +51,8 @@ enum Step {
         take: Take,
         keys: usize,
         named: Option<u8>,
+        /// How long ago the frame is that the writer has seen, in frames.
+        seen: Option<u64>,
     },
     Interrupt {
         who: usize,
@@ -78,6 +81,24 @@ enum Step {
         take: Take,
     },
     Preempt,
+    TypeIn {
+        who: usize,
+        keys: usize,
+    },
+    TypeInterrupt {
+        who: usize,
+    },
+    TakeOver {
+        who: usize,
+    },
+    HandBack {
+        who: usize,
+    },
+    Detach {
+        who: usize,
+    },
+    /// The shell publishes a frame.
+    Show,
     Disconnect {
         who: usize,
     },
@@ -105,7 +126,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let who = || 0..PRINCIPALS;
+    let who = || 0..AGENTS;
+    let person = || AGENTS..PRINCIPALS;
     let shows = || proptest::option::weighted(0.25, 0..PRINCIPALS);
     let take = || prop_oneof![3 => Just(Take::Held), 1 => Just(Take::Once), 2 => Just(Take::Keep)];
     let ttl = || proptest::option::of(1..25u64);
@@ -114,9 +136,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (who(), shows(), ttl(), 0..50u64, proptest::option::of(after)).prop_map(
             |(who, shows, ttl, wait, after)| Step::Acquire { who, shows, ttl, wait, after }
         ),
-        8 => (who(), shows(), take(), 0..4usize, proptest::option::weighted(0.3, 0..2u8)).prop_map(
-            |(who, shows, take, keys, named)| Step::Write { who, shows, take, keys, named }
-        ),
+        8 => (
+            (who(), shows(), take(), 0..4usize),
+            proptest::option::weighted(0.3, 0..2u8),
+            proptest::option::weighted(0.7, 0..3u64),
+        )
+            .prop_map(|((who, shows, take, keys), named, seen)| {
+                Step::Write { who, shows, take, keys, named, seen }
+            }),
         1 => who().prop_map(|who| Step::Interrupt { who }),
         1 => who().prop_map(|who| Step::TooLong { who }),
         2 => (who(), shows(), take())
@@ -127,7 +154,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (who(), shows(), take())
             .prop_map(|(who, shows, take)| Step::Rehearse { who, shows, take }),
         1 => Just(Step::Preempt),
-        2 => who().prop_map(|who| Step::Disconnect { who }),
+        3 => (person(), 0..4usize).prop_map(|(who, keys)| Step::TypeIn { who, keys }),
+        1 => person().prop_map(|who| Step::TypeInterrupt { who }),
+        1 => person().prop_map(|who| Step::TakeOver { who }),
+        2 => person().prop_map(|who| Step::HandBack { who }),
+        1 => person().prop_map(|who| Step::Detach { who }),
+        4 => Just(Step::Show),
+        2 => (0..PRINCIPALS).prop_map(|who| Step::Disconnect { who }),
         1 => (0..12u64).prop_map(|wait| Step::Cancel { wait }),
         1 => (0..12u64).prop_map(|wait| Step::Undeliverable { wait }),
         1 => proptest::option::weighted(0.8, 0..200u64)
@@ -165,7 +198,11 @@ struct Pair {
     finished: BTreeSet<u64>,
     newest_epoch: Epoch,
     in_force: Option<Epoch>,
+    /// The epoch that was told to be suspended.
+    aside: Option<Epoch>,
     answer_bytes: usize,
+    /// The watermark of the newest frame.
+    watermark: u64,
 }
 
 type Check = Result<(), TestCaseError>;
@@ -179,6 +216,8 @@ impl Pair {
             ttl_default: Duration::from_secs(TTL_DEFAULT),
             grace_default: Duration::from_secs(GRACE),
             offer: Duration::from_secs(OFFER),
+            ttl_max: Duration::from_secs(TTL_MAX),
+            person_idle: Duration::from_secs(PERSON_IDLE),
             ..LeaseLimits::default()
         };
         let input = Input::new(LeaseManager::new(FLOOR, limits), WriteWindow::Open);
@@ -188,7 +227,7 @@ impl Pair {
             input,
             reference,
             unseen: 0,
-            connections: [0, 1, 2, 3],
+            connections: [0, 1, 2, 3, 4, 5],
             fresh: 0,
             writes: 10,
             stories: BTreeMap::new(),
@@ -197,7 +236,9 @@ impl Pair {
             finished: BTreeSet::new(),
             newest_epoch: FLOOR,
             in_force: None,
+            aside: None,
             answer_bytes: 0,
+            watermark: 0,
         }
     }
 
@@ -210,7 +251,7 @@ impl Pair {
             principal: PrincipalId(who as u64),
             connection: ConnectionId(self.connections[who]),
             tenant: TenantId::of_uid(TENANT[who] as u32),
-            kind: Kind::Agent,
+            kind: if who < AGENTS { Kind::Agent } else { Kind::Human },
             label: Arc::from("model"),
         }
     }
@@ -236,8 +277,8 @@ impl Pair {
             Step::Acquire { who, shows, ttl, wait, after } => {
                 self.acquire(who, shows, ttl, wait, after)?;
             }
-            Step::Write { who, shows, take, keys, named } => {
-                self.write(who, shows, take, keys, named)?;
+            Step::Write { who, shows, take, keys, named, seen } => {
+                self.write(who, shows, take, keys, named, seen)?;
             }
             Step::Interrupt { who } => self.interrupt(who)?,
             Step::TooLong { who } => self.write_too_much(who)?,
@@ -246,6 +287,23 @@ impl Pair {
             Step::Release { who, shows, to } => self.release(who, shows, to)?,
             Step::Rehearse { who, shows, take } => self.rehearse(who, shows, take)?,
             Step::Preempt => self.preempt()?,
+            Step::TypeIn { who, keys } => self.type_in(who, Some(keys))?,
+            Step::TypeInterrupt { who } => self.type_in(who, None)?,
+            Step::TakeOver { who } => self.take_over(who)?,
+            Step::HandBack { who } => {
+                let had = self.input.hand_back(self.now(), &self.caller(who));
+                prop_assert_eq!(had, self.reference.let_person_go(who));
+            }
+            Step::Detach { who } => {
+                self.input.on_person_left(self.now(), PrincipalId(who as u64));
+                self.reference.let_person_go(who);
+            }
+            Step::Show => {
+                self.input.on_time(self.now());
+                self.watermark += 1;
+                self.input.mark_resumed(Watermark(self.watermark));
+                self.reference.show(self.watermark);
+            }
             Step::Disconnect { who } => self.disconnect(who),
             Step::Cancel { wait } => self.cancel(wait)?,
             Step::Undeliverable { wait } => self.undeliverable(wait),
@@ -283,7 +341,8 @@ impl Pair {
         let acquired = self.input.acquire(at(now), &self.caller(who), request, None);
         let reference = &mut self.reference;
         let open = now < reference.open_until;
-        let held = reference.hold.as_ref().is_some_and(|hold| {
+        let known = [reference.hold.as_ref(), reference.aside.as_ref().map(|aside| &aside.hold)];
+        let held = known.into_iter().flatten().any(|hold| {
             let same = TENANT[hold.who] == TENANT[who];
             id.is_none_or(|id| id == hold.id && same)
         });
@@ -298,6 +357,9 @@ impl Pair {
             reference.tidy();
             prop_assert!(matches!(&acquired, Ok(Acquired::Granted(g)) if g.epoch == Epoch(epoch)));
             return Ok(());
+        }
+        if open {
+            reference.come_back(who, id);
         }
         let of_tenant = reference.line.iter().filter(|w| TENANT[w.who] == TENANT[who]).count();
         let room = reference.line.len() < LINE_MAX && of_tenant < TENANT_LINE_MAX;
@@ -326,6 +388,7 @@ impl Pair {
         take: Take,
         keys: usize,
         named: Option<u8>,
+        seen: Option<u64>,
     ) -> Check {
         let number = self.next_write();
         let piece = Piece::Key(vec![mark(number); KEY]);
@@ -335,7 +398,8 @@ impl Pair {
         let fresh_enough = |done: Option<u64>| done.is_none_or(|at| at + 300 > self.reference.now);
         let first = known.filter(|(_, done)| fresh_enough(*done)).map(|(first, _)| *first);
         let (id, fresh) = (self.id_of(shows), self.fresh());
-        let answer = self.ask(who, id, take, fresh, number, unit, key);
+        let expected = seen.map(|ago| self.watermark.saturating_sub(ago));
+        let answer = self.ask(who, id, take, fresh, number, unit, key, expected);
         if let Some(first) = first {
             self.hear()?;
             let replays = match &answer {
@@ -347,9 +411,13 @@ impl Pair {
             return Ok(());
         }
         let open = self.reference.now < self.reference.open_until;
-        let expected = open && self.reference.use_lease(who, id, take, fresh, false);
+        let verdict = self.reference.verdict(who, id, take, false);
+        let expected = open
+            && self.reference.has_seen(verdict, expected)
+            && self.reference.use_lease(who, id, take, fresh, false);
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
         if expected {
+            self.reference.hold.as_mut().expect("used").look = Look::Nothing;
             self.follow_write(number, keys * KEY);
             if let Some(name) = named {
                 self.named.insert((who, name), (number, None));
@@ -362,11 +430,16 @@ impl Pair {
     fn interrupt(&mut self, who: usize) -> Check {
         let number = self.next_write();
         let unit = Unit { pieces: vec![Piece::Key(vec![3])] };
-        let answer = self.ask(who, None, Take::Held, 0, number, unit, None);
+        let seen = Some(self.watermark);
+        let answer = self.ask(who, None, Take::Held, 0, number, unit, None, seen);
         let open = self.reference.now < self.reference.open_until;
-        let expected = open && self.reference.use_lease(who, None, Take::Held, 0, false);
+        let verdict = self.reference.verdict(who, None, Take::Held, false);
+        let expected = open
+            && self.reference.has_seen(verdict, seen)
+            && self.reference.use_lease(who, None, Take::Held, 0, false);
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
         if expected {
+            self.reference.hold.as_mut().expect("used").look = Look::Nothing;
             self.reference.bytes.iter_mut().for_each(Bytes::cut);
             self.follow_write(number, 1);
         }
@@ -377,8 +450,44 @@ impl Pair {
     fn write_too_much(&mut self, who: usize) -> Check {
         let number = self.next_write();
         let unit = Unit { pieces: vec![Piece::Text(vec![0; Input::QUEUE_BYTES_MAX + 1])] };
-        let answer = self.ask(who, None, Take::Held, 0, number, unit, None);
+        let answer = self.ask(who, None, Take::Held, 0, number, unit, None, Some(self.watermark));
         prop_assert!(answer.is_err(), "more than may wait is refused");
+        Ok(())
+    }
+
+    /// A person types so many keys, or an interrupt.
+    fn type_in(&mut self, who: usize, keys: Option<usize>) -> Check {
+        let (number, fresh) = (self.next_write(), self.fresh());
+        let pieces = match keys {
+            Some(keys) => vec![Piece::Key(vec![mark(number); KEY]); keys],
+            None => vec![Piece::Key(vec![3])],
+        };
+        let (unit, write) = (Unit { pieces }, WriteId(number));
+        let len = unit.len();
+        let typing = Typing { unit, write, fresh: lease_id(fresh) };
+        let answer = self.input.type_in(self.now(), &self.caller(who), typing);
+        let reference = &mut self.reference;
+        let open = reference.now < reference.open_until;
+        let expected = open && reference.take_keyboard(who, fresh, Keyboard::Typing);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        if expected {
+            reference.tidy();
+            if keys.is_none() {
+                reference.bytes.iter_mut().for_each(Bytes::cut);
+            }
+            self.follow_write(number, len);
+        }
+        self.reference.tidy();
+        Ok(())
+    }
+
+    fn take_over(&mut self, who: usize) -> Check {
+        let fresh = self.fresh();
+        let answer = self.input.take_over(self.now(), &self.caller(who), lease_id(fresh));
+        let open = self.reference.now < self.reference.open_until;
+        let expected = open && self.reference.take_keyboard(who, fresh, Keyboard::TakenOver);
+        prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        self.reference.tidy();
         Ok(())
     }
 
@@ -397,9 +506,10 @@ impl Pair {
         number: u64,
         unit: Unit,
         key: Option<IdempotencyKey>,
+        seen: Option<u64>,
     ) -> Result<Accepted, WriteError> {
         let (presented, take) = (id.map(lease_id), take_rule(take, fresh));
-        let (write, expected) = (WriteId(number), None);
+        let (write, expected) = (WriteId(number), seen.map(Watermark));
         let request = WriteRequest { presented, take, unit, write, key, expected };
         self.input.write(self.now(), &self.caller(who), request)
     }
@@ -436,7 +546,9 @@ impl Pair {
         let answer =
             self.input.would_write(self.now(), &self.caller(who), id.map(lease_id), rule, None);
         let open = self.reference.now < self.reference.open_until;
-        let expected = open && self.reference.verdict(who, id, take, false) != Verdict::No;
+        let verdict = self.reference.verdict(who, id, take, false);
+        let seen = self.reference.has_seen(verdict, None);
+        let expected = open && seen && verdict != Verdict::No;
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
         Ok(())
     }
@@ -465,6 +577,9 @@ impl Pair {
         if self.reference.verdict(who, id, Take::Held, true) != Verdict::No {
             prop_assert!(answer.is_ok(), "{answer:?}");
         }
+        if self.reference.has_aside(who, id) {
+            prop_assert_eq!(answer.is_ok(), to.is_none(), "{:?}", answer);
+        }
         self.reference.release(who, id, to.map(|to| (to, fresh)));
         Ok(())
     }
@@ -473,6 +588,7 @@ impl Pair {
         let by = self.caller(0).name();
         let ended = self.input.preempt(self.now(), by);
         prop_assert_eq!(ended, self.reference.hold.is_some());
+        self.reference.aside = None;
         if ended {
             self.reference.end(false);
             self.reference.tidy();
@@ -489,7 +605,9 @@ impl Pair {
         reference.turned_away.extend(gone);
         reference.line.retain(|waiting| waiting.who != who);
         let second = reference.now;
-        for hold in [&mut reference.hold, &mut reference.lapsed].into_iter().flatten() {
+        let aside = reference.aside.as_mut().map(|aside| &mut aside.hold);
+        let known = [reference.hold.as_mut(), reference.lapsed.as_mut(), aside];
+        for hold in known.into_iter().flatten() {
             if hold.who == who && hold.gone.is_none() {
                 hold.gone = Some(second);
             }
@@ -599,7 +717,14 @@ impl Pair {
         let now = at(reference.now);
         let left = lease.expires_at(now).map(|at| now.until(at));
         prop_assert_eq!(left, reference.left().map(Duration::from_secs));
-        prop_assert!(left.is_none_or(|left| left <= LeaseLimits::default().ttl_max));
+        prop_assert!(left.is_none_or(|left| left <= Duration::from_secs(TTL_MAX)));
+        let view = lease.view();
+        let aside = view.suspended.map(|suspended| suspended.by.principal.0);
+        let expected = reference.aside.as_ref().map(|aside| aside.hold.who as u64);
+        prop_assert_eq!(aside, expected);
+        let human = view.holding.is_some_and(|holding| holding.kind == Kind::Human);
+        prop_assert_eq!(human, hold.is_some_and(|hold| hold.keyboard.is_some()));
+        prop_assert!(human || aside.is_none(), "a lease is suspended and nobody types");
         prop_assert_eq!(lease.view().waiters, reference.line.len());
         prop_assert!(reference.line.len() <= LINE_MAX);
         let waiting: usize = reference.bytes.iter().map(|write| write.len - write.sent).sum();
@@ -656,6 +781,9 @@ impl Pair {
                 prop_assert!(self.newest_epoch < event.epoch, "an epoch does not grow");
                 prop_assert_eq!(self.in_force, None, "two leases are in force");
                 (self.newest_epoch, self.in_force) = (event.epoch, Some(event.epoch));
+                if event.change == LeaseChange::Resumed {
+                    prop_assert!(self.aside.take().is_some(), "nothing was suspended");
+                }
             }
             LeaseChange::Revived => {
                 prop_assert_eq!(self.newest_epoch, event.epoch);
@@ -664,9 +792,11 @@ impl Pair {
             }
             LeaseChange::Suspended { .. } => {
                 prop_assert_eq!(self.in_force, Some(event.epoch));
-                self.in_force = None;
+                prop_assert_eq!(self.aside, None);
+                (self.in_force, self.aside) = (None, Some(event.epoch));
             }
             LeaseChange::Renewed => prop_assert_eq!(self.in_force, Some(event.epoch)),
+            LeaseChange::Ended(_) if self.aside == Some(event.epoch) => self.aside = None,
             LeaseChange::Ended(_) => {
                 prop_assert_eq!(self.in_force, Some(event.epoch));
                 self.in_force = None;
@@ -769,6 +899,31 @@ fn a_lease_that_anybody_may_use_is_noticed() {
 #[test]
 fn a_resize_without_a_lease_is_noticed() {
     assert!(is_noticed(Mutant::UngatedResize));
+}
+
+#[test]
+fn a_person_who_types_behind_the_queue_is_noticed() {
+    assert!(is_noticed(Mutant::TypesBehindQueue));
+}
+
+#[test]
+fn a_lease_that_comes_back_with_its_old_epoch_is_noticed() {
+    assert!(is_noticed(Mutant::ResumesOldEpoch));
+}
+
+#[test]
+fn time_that_runs_while_a_lease_is_suspended_is_noticed() {
+    assert!(is_noticed(Mutant::SuspendedTimeRuns));
+}
+
+#[test]
+fn a_write_without_a_look_after_a_person_typed_is_noticed() {
+    assert!(is_noticed(Mutant::ResumesBlindly));
+}
+
+#[test]
+fn typing_while_somebody_took_over_is_noticed() {
+    assert!(is_noticed(Mutant::TakeOverIgnored));
 }
 
 #[test]

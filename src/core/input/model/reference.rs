@@ -5,15 +5,19 @@
 
 use std::collections::BTreeMap;
 
-pub(super) const PRINCIPALS: usize = 4;
-/// The first two share a tenant.
-pub(super) const TENANT: [usize; PRINCIPALS] = [0, 0, 1, 2];
+/// Agents come first, people after them.
+pub(super) const AGENTS: usize = 4;
+pub(super) const PRINCIPALS: usize = 6;
+/// The first two agents and the people share a tenant.
+pub(super) const TENANT: [usize; PRINCIPALS] = [0, 0, 1, 2, 0, 0];
 pub(super) const LINE_MAX: usize = 3;
 pub(super) const TENANT_LINE_MAX: usize = 2;
 pub(super) const MAX_HOLD: u64 = 40;
 pub(super) const OFFER: u64 = 10;
 pub(super) const TTL_DEFAULT: u64 = 30;
 pub(super) const GRACE: u64 = 5;
+pub(super) const TTL_MAX: u64 = 45;
+pub(super) const PERSON_IDLE: u64 = 10;
 /// Every piece of every write is a key of this many bytes.
 pub(super) const KEY: usize = 4;
 
@@ -33,6 +37,22 @@ pub(super) enum Take {
     Keep,
 }
 
+/// How a person has the keyboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keyboard {
+    Typing,
+    TakenOver,
+}
+
+/// What a holder must have seen before it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Nothing,
+    /// What no frame shows yet.
+    NotShown,
+    From(u64),
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
     pub who: usize,
@@ -46,6 +66,17 @@ pub(super) struct Hold {
     pub once: bool,
     pub offer: Option<(usize, u128, u64, u64)>,
     pub waited: Option<u64>,
+    /// How a person has it, and when it pressed its last key.
+    pub keyboard: Option<(Keyboard, u64)>,
+    pub look: Look,
+}
+
+/// A lease that stands aside.
+#[derive(Clone, Debug)]
+pub(super) struct Aside {
+    pub hold: Hold,
+    pub since: u64,
+    pub left: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +109,7 @@ pub(super) struct Reference {
     pub epoch: u64,
     pub hold: Option<Hold>,
     pub lapsed: Option<Hold>,
+    pub aside: Option<Aside>,
     pub line: Vec<Waiting>,
     pub waits: u64,
     pub bytes: Vec<Bytes>,
@@ -103,7 +135,8 @@ impl Reference {
         for write in self.bytes.iter_mut().filter(|w| !w.answered && w.asked < second) {
             write.answered = true;
             let alive = |hold: &&mut Hold| hold.epoch == write.epoch && !write.dead;
-            if let Some(hold) = self.hold.as_mut().filter(alive) {
+            let answers = |hold: &&mut Hold| hold.keyboard.is_none();
+            if let Some(hold) = self.hold.as_mut().filter(alive).filter(answers) {
                 hold.used = hold.used.max(write.asked + 1);
             }
         }
@@ -113,8 +146,11 @@ impl Reference {
         {
             hold.used = (second + left).saturating_sub(hold.ttl);
         }
-        if let Some(expired) = self.is_over(second) {
-            self.end(expired);
+        if self.aside.as_ref().is_some_and(|aside| has_left(&aside.hold, second)) {
+            self.aside = None;
+        }
+        while let Some(expired) = self.is_over(second) {
+            self.end_at(second, expired);
         }
         let late = |waiting: &Waiting| waiting.until <= second;
         self.turned_away.extend(self.line.iter().filter(|w| late(w)).map(|w| w.number));
@@ -132,13 +168,13 @@ impl Reference {
     /// Whether the holding is over in this second, and if so, whether its time just ran out.
     fn is_over(&self, second: u64) -> Option<bool> {
         let hold = self.hold.as_ref()?;
-        let waited_for = self.bytes.iter().any(|w| w.epoch == hold.epoch && !w.answered && !w.dead);
+        let waited_for = self.is_waited_for(hold);
         let offered = hold.offer.is_some();
-        let left = match (hold.gone, hold.after) {
-            (None, _) | (_, After::Never) => false,
-            (Some(_), After::Nothing) => true,
-            (Some(gone), After::Seconds(grace)) => second >= gone + grace,
-        };
+        let left = has_left(hold, second);
+        if let Some((_, key)) = hold.keyboard {
+            let idle = !waited_for && second >= hold.used + hold.ttl;
+            return (idle || left || second >= key + TTL_MAX).then_some(false);
+        }
         if !self.line.is_empty() && second >= hold.since + MAX_HOLD {
             return Some(false);
         }
@@ -151,9 +187,33 @@ impl Reference {
         if expired || left { Some(expired) } else { None }
     }
 
-    /// Ends the holding; the next in line has it then.
+    /// Whether somebody waits for bytes of this holding: whoever wrote them, for an answer; a
+    /// person, until they are taken.
+    fn is_waited_for(&self, hold: &Hold) -> bool {
+        let person = hold.keyboard.is_some();
+        let waits = |w: &Bytes| w.epoch == hold.epoch && !w.dead && (person || !w.answered);
+        self.bytes.iter().any(waits)
+    }
+
+    /// Ends the holding; the next has it then.
     pub(super) fn end(&mut self, expired: bool) {
+        self.end_at(self.now, expired);
+    }
+
+    /// Ends the holding as of this second: who stood aside has it again, else the next in line.
+    fn end_at(&mut self, second: u64, expired: bool) {
         self.lapsed = self.hold.take().filter(|_| expired);
+        if let Some(Aside { mut hold, since, left }) = self.aside.take() {
+            self.epoch += 1;
+            hold.epoch = self.epoch;
+            hold.since += second - since;
+            hold.used = (second + left).saturating_sub(hold.ttl);
+            hold.look = Look::NotShown;
+            let who = hold.who;
+            self.hold = Some(hold);
+            self.serve_twins(who);
+            return;
+        }
         if !self.line.is_empty() {
             let next = self.line.remove(0);
             self.serve(next);
@@ -174,6 +234,7 @@ impl Reference {
         self.turned_away.extend(self.line.drain(..).map(|waiting| waiting.number));
         self.hold = None;
         self.lapsed = None;
+        self.aside = None;
     }
 
     pub(super) fn start(&mut self, who: usize, id: u128, ttl: u64, after: After, once: bool) {
@@ -181,9 +242,23 @@ impl Reference {
         self.lapsed = None;
         let (since, used, epoch) = (self.now, self.now, self.epoch);
         let (gone, offer, waited) = (None, None, None);
+        let (keyboard, look) = (None, Look::Nothing);
         self.ids.insert(who, id);
-        self.hold =
-            Some(Hold { who, id, epoch, ttl, since, used, after, gone, once, offer, waited });
+        self.hold = Some(Hold {
+            who,
+            id,
+            epoch,
+            ttl,
+            since,
+            used,
+            after,
+            gone,
+            once,
+            offer,
+            waited,
+            keyboard,
+            look,
+        });
         self.serve_twins(who);
     }
 
@@ -259,6 +334,10 @@ impl Reference {
         takes_back: bool,
     ) -> Verdict {
         let same_tenant = |hold: &Hold| TENANT[hold.who] == TENANT[who];
+        let aside = self.aside.as_ref().map(|aside| &aside.hold);
+        if aside.is_some_and(|hold| shows.map_or(hold.who == who, |id| hold.id == id)) {
+            return Verdict::No;
+        }
         let offered = self.hold.as_ref().and_then(|hold| hold.offer);
         if let (Some(hold), Some((to, id, _, _))) = (&self.hold, offered)
             && to == who
@@ -292,6 +371,12 @@ impl Reference {
 
     /// Lets a principal give up what it may use, to somebody if it says so.
     pub(super) fn release(&mut self, who: usize, shows: Option<u128>, to: Option<(usize, u128)>) {
+        if self.has_aside(who, shows) {
+            if to.is_none() {
+                self.aside = None;
+            }
+            return;
+        }
         let left = self.left();
         match self.verdict(who, shows, Take::Held, true) {
             Verdict::No | Verdict::Fresh => {}
@@ -325,7 +410,7 @@ impl Reference {
     /// How many seconds the lease lasts unless it is used.
     pub(super) fn left(&self) -> Option<u64> {
         let hold = self.hold.as_ref()?;
-        let waited_for = self.bytes.iter().any(|w| w.epoch == hold.epoch && !w.answered && !w.dead);
+        let waited_for = self.is_waited_for(hold);
         Some(match hold.offer {
             Some((_, _, _, left)) => left,
             None if waited_for => hold.ttl,
@@ -344,7 +429,8 @@ impl Reference {
             let now = self.now;
             for write in self.bytes.iter().filter(|write| write.sent == write.len) {
                 let own = self.hold.as_mut().filter(|hold| hold.epoch == write.epoch);
-                if let Some(hold) = own.filter(|_| !write.answered && !write.dead) {
+                let counts = |hold: &&mut Hold| hold.keyboard.is_some() || !write.answered;
+                if let Some(hold) = own.filter(counts).filter(|_| !write.dead) {
                     hold.used = hold.used.max(now);
                 }
             }
@@ -357,6 +443,91 @@ impl Reference {
         }
     }
 
+    /// Whether the lease that stands aside is this principal's, by name or by the id it shows.
+    pub(super) fn has_aside(&self, who: usize, shows: Option<u128>) -> bool {
+        let Some(Aside { hold, .. }) = &self.aside else { return false };
+        let own = hold.who == who;
+        let shared = hold.gone.is_some() || hold.after == After::Never;
+        match shows {
+            None => own,
+            Some(id) => id == hold.id && TENANT[hold.who] == TENANT[who] && (own || shared),
+        }
+    }
+
+    /// Lets a principal come back to the lease that stands aside.
+    pub(super) fn come_back(&mut self, who: usize, shows: Option<u128>) {
+        if self.has_aside(who, shows)
+            && let Some(Aside { hold, .. }) = &mut self.aside
+            && hold.gone.is_some()
+        {
+            (hold.who, hold.gone) = (who, None);
+            self.ids.insert(who, hold.id);
+        }
+    }
+
+    /// Whether whoever wrote by this verdict would have seen what a person left behind.
+    pub(super) fn has_seen(&self, verdict: Verdict, expected: Option<u64>) -> bool {
+        let known = match verdict {
+            Verdict::Yes | Verdict::Move | Verdict::Revive => {
+                self.hold.as_ref().or(self.lapsed.as_ref())
+            }
+            Verdict::No | Verdict::TakeUp(_) | Verdict::Fresh => None,
+        };
+        match known.map_or(Look::Nothing, |hold| hold.look) {
+            Look::Nothing => true,
+            Look::NotShown => false,
+            Look::From(shown) => expected.is_some_and(|seen| seen >= shown),
+        }
+    }
+
+    /// A frame shows how everything stands.
+    pub(super) fn show(&mut self, watermark: u64) {
+        if let Some(hold) = self.hold.as_mut().filter(|hold| hold.look == Look::NotShown) {
+            hold.look = Look::From(watermark);
+        }
+    }
+
+    /// Lets a person press a key, or take over without one; says whether it may.
+    pub(super) fn take_keyboard(&mut self, who: usize, id: u128, wants: Keyboard) -> bool {
+        let now = self.now;
+        let before = self.hold.as_ref().and_then(|hold| Some((hold.who, hold.keyboard?.0)));
+        match before {
+            Some((other, Keyboard::TakenOver)) if other != who && wants == Keyboard::Typing => {
+                return false;
+            }
+            Some((same, _)) if same == who => {}
+            Some(_) => self.start(who, id, PERSON_IDLE, After::Nothing, false),
+            None => {
+                let left = self.left();
+                if let Some(mut hold) = self.hold.take().filter(|hold| !hold.once) {
+                    hold.offer = None;
+                    self.aside = Some(Aside { hold, since: now, left: left.expect("held") });
+                }
+                self.start(who, id, PERSON_IDLE, After::Nothing, false);
+            }
+        }
+        let hold = self.hold.as_mut().expect("taken");
+        let taken_over = wants == Keyboard::TakenOver
+            || hold.keyboard.is_some_and(|(how, _)| how == Keyboard::TakenOver);
+        if taken_over {
+            hold.ttl = TTL_MAX;
+        }
+        let how = if taken_over { Keyboard::TakenOver } else { Keyboard::Typing };
+        (hold.keyboard, hold.used) = (Some((how, now)), now);
+        true
+    }
+
+    /// Lets a person go; says whether it had the keyboard.
+    pub(super) fn let_person_go(&mut self, who: usize) -> bool {
+        let has = |hold: &Hold| hold.keyboard.is_some() && hold.who == who;
+        let had = self.hold.as_ref().is_some_and(has);
+        if had {
+            self.end(false);
+            self.tidy();
+        }
+        had
+    }
+
     /// Lets the terminal take this many bytes.
     pub(super) fn take(&mut self, mut count: usize) {
         for write in &mut self.bytes {
@@ -365,6 +536,15 @@ impl Reference {
             count -= taken;
         }
         self.tidy();
+    }
+}
+
+/// Whether the holder's connection closed and it did not come back in time.
+fn has_left(hold: &Hold, second: u64) -> bool {
+    match (hold.gone, hold.after) {
+        (None, _) | (_, After::Never) => false,
+        (Some(_), After::Nothing) => true,
+        (Some(gone), After::Seconds(grace)) => second >= gone + grace,
     }
 }
 
