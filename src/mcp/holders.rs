@@ -1,4 +1,4 @@
-//! The connections of those who may hold a lease, to tell them at once when theirs is gone.
+//! The connections of those who may hold a lease, to tell them at once when theirs is gone or waits.
 //!
 //! The older era has a notification a server may send unasked: a log message. In the newer one a
 //! server speaks only when asked to, so a holder there subscribes to the lease or watches.
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
@@ -33,21 +34,32 @@ impl Holders {
         self.lock().remove(&connection);
     }
 
-    /// Tells the former holder of a lease that it is gone, who ended it and why.
+    /// Tells the holder of a lease that it is gone, waits for a person, or is back; who did it and
+    /// why. People see it on their own screens.
     pub fn tell(&self, session: SessionId, event: &LeaseEvent) {
-        let LeaseChange::Ended(cause) = &event.change else { return };
-        if *cause == EndCause::Released {
+        if event.holder.kind == Kind::Human {
             return;
         }
+        let (word, cause, by) = match &event.change {
+            LeaseChange::Granted
+            | LeaseChange::Revived
+            | LeaseChange::Renewed
+            | LeaseChange::Ended(EndCause::Released) => return,
+            LeaseChange::Ended(cause) => ("lease_lost", Some(cause.as_str()), cause.by()),
+            LeaseChange::Suspended { by } => ("lease_suspended", None, Some(by)),
+            LeaseChange::Resumed => ("lease_resumed", None, None),
+        };
         let lanes = self.lock();
         let Some((connection, lane)) = lanes.get(&event.holder.connection) else { return };
         let mut data = json!({
-            "event": "lease_lost",
+            "event": word,
             "session": session.to_string(),
             "epoch": event.epoch.0,
-            "cause": cause.as_str(),
         });
-        if let Some(by) = cause.by() {
+        if let Some(cause) = cause {
+            data["cause"] = json!(cause);
+        }
+        if let Some(by) = by {
             data["by"] = json!(by.to_string());
         }
         let message = json!({

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::core::moment::Moment;
 
 const NEVER: u64 = u64::MAX;
@@ -17,6 +19,8 @@ pub struct Live {
     lease_expires_ms: AtomicU64,
     observers: AtomicUsize,
     directory: Mutex<Option<Arc<str>>>,
+    /// Counts how often everybody was detached.
+    detaches: watch::Sender<u64>,
 }
 
 impl Default for Live {
@@ -25,6 +29,7 @@ impl Default for Live {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             directory: Mutex::new(None),
+            detaches: watch::Sender::new(0),
         }
     }
 }
@@ -51,6 +56,16 @@ impl Live {
     pub fn set_directory(&self, directory: &str) {
         let directory = Some(Arc::from(directory));
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
+    }
+
+    /// Ends the views of all who are attached.
+    pub fn detach_all(&self) {
+        self.detaches.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever all who are attached are to leave.
+    pub fn detaches(&self) -> watch::Receiver<u64> {
+        self.detaches.subscribe()
     }
 
     /// How many observers are fed deltas.

@@ -1,5 +1,7 @@
 //! The rules of the way in, one sentence each.
 
+mod people;
+
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -7,7 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::input::request::{Discarded, IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::request::{Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};

@@ -92,10 +92,11 @@ impl LeaseManager {
     /// Notes the watermark of the first frame that shows the lease as it was resumed: only who has
     /// seen that frame has seen what the person left behind.
     pub(crate) fn mark_resumed(&mut self, watermark: Watermark) {
-        if let State::Held(Holding { resumed: resumed @ Some(Resumed::Unseen), .. }) =
-            &mut self.state
-        {
-            *resumed = Some(Resumed::ShownAt(watermark));
+        match &mut self.state {
+            State::Held(known) | State::Lapsed(known) if known.resumed == Some(Resumed::Unseen) => {
+                known.resumed = Some(Resumed::ShownAt(watermark));
+            }
+            State::Held(_) | State::Lapsed(_) | State::Free => {}
         }
     }
 

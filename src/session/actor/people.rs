@@ -20,12 +20,20 @@ use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Source, Ty
 use crate::session::pty::Pty;
 
 impl<P: Pty> Actor<P> {
-    /// Does what people have asked for so far, and then lets those go who have left.
+    /// Does what people have asked for so far, and then lets those go who have left: whoever left
+    /// has asked for everything before that.
     pub(super) fn serve_people(&mut self, people: &mut mpsc::Receiver<PersonCommand>) {
+        self.drain_urgent();
         for _ in 0..PEOPLE_COMMANDS_MAX {
-            let Ok(command) = people.try_recv() else { break };
+            let Ok(command) = people.try_recv() else {
+                self.let_leavers_go();
+                return;
+            };
             self.on_person(command);
         }
+    }
+
+    fn let_leavers_go(&mut self) {
         let now = self.clock.now();
         for person in std::mem::take(&mut self.detached) {
             self.input.on_person_left(now, person);

@@ -1,5 +1,7 @@
 //! A session over a terminal in memory, on paused time.
 
+mod people;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -26,7 +26,8 @@ const LAST_ROWS: usize = 10;
 /// How a wait ended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Waited {
-    /// `matched`, `stopped`, `changed`, `idle`, `exited`, `timeout` or `lease_lost`.
+    /// `matched`, `stopped`, `changed`, `idle`, `exited`, `timeout`, `lease_lost`, or
+    /// `lease_suspended` while a person types.
     pub outcome: &'static str,
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]

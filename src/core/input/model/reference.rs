@@ -482,7 +482,8 @@ impl Reference {
 
     /// A frame shows how everything stands.
     pub(super) fn show(&mut self, watermark: u64) {
-        if let Some(hold) = self.hold.as_mut().filter(|hold| hold.look == Look::NotShown) {
+        let known = [&mut self.hold, &mut self.lapsed].into_iter().flatten();
+        for hold in known.filter(|hold| hold.look == Look::NotShown) {
             hold.look = Look::From(watermark);
         }
     }
