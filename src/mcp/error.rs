@@ -151,16 +151,12 @@ fn write(error: &WriteError) -> WireError {
         WriteError::TooManyInFlight => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         WriteError::KeyReused => WireError::new(Code::InvalidArgument, error)
             .details(json!({"parameter": "idempotency_key"})),
-        WriteError::NotSeen { since } => {
-            let error = WireError::new(Code::ScreenChanged, error).hint(
+        WriteError::NotSeen { .. } => WireError::new(Code::ScreenChanged, error)
+            .hint(
                 "Read the screen, decide again, and write with expect_watermark set to the watermark \
                  you read.",
-            );
-            match since {
-                Some(since) => error.details(json!({"resumed_at": since.0})),
-                None => error,
-            }
-        }
+            )
+            .details(json!({"cause": "person_typed"})),
         WriteError::Lease(error) => lease(error),
     }
 }
@@ -246,5 +242,36 @@ fn create(error: &CreateError) -> WireError {
         CreateError::Environment(_) => parameter("env"),
         CreateError::Spawn(_) => parameter("command"),
         CreateError::Ending => WireError::new(Code::Busy, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::caller::{Kind, PrincipalName};
+    use crate::core::ids::PrincipalId;
+
+    #[test]
+    fn a_suspended_holder_is_told_how_to_wait_and_never_how_to_take() {
+        let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId(5) };
+        let (resumes_in, remaining) = (Duration::from_secs(10), Duration::from_secs(24));
+        let told = lease(&LeaseError::Suspended { by, kind: Kind::Human, resumes_in, remaining });
+        assert_eq!(told.code, Code::LeaseSuspended);
+        assert_eq!(told.retry_after_ms, Some(10_000));
+        assert!(told.hint.contains("wait_ms") && !told.hint.contains("preempt"));
+        let details = told.details.unwrap();
+        assert_eq!(details["suspended_by"], "ada#p5");
+        assert_eq!(details["kind"], "human");
+        assert_eq!(details["remaining_ms"], 24_000);
+    }
+
+    #[test]
+    fn whoever_has_not_looked_since_a_person_typed_is_told_to() {
+        let told = write(&WriteError::NotSeen { since: None });
+        assert_eq!(told.code, Code::ScreenChanged);
+        assert!(told.hint.contains("expect_watermark"));
     }
 }

@@ -108,8 +108,8 @@ pub struct Actor<P> {
     preempted: Vec<(oneshot::Sender<bool>, bool)>,
     /// The connections that ended last: their commands may still come, and have no effect.
     closed: VecDeque<ConnectionId>,
-    /// What is incomplete of what the person at the keyboard has typed.
-    typed: TypedBytes,
+    /// People who are in the middle of a paste or a sequence.
+    typed: HashMap<PrincipalId, (ConnectionId, TypedBytes)>,
     /// People who have left, and are let go after all that they typed.
     detached: BTreeSet<PrincipalId>,
     /// The daemon ends, and this session with it.
@@ -156,7 +156,7 @@ impl<P: Pty> Actor<P> {
             killers: Vec::new(),
             preempted: Vec::new(),
             closed: VecDeque::new(),
-            typed: TypedBytes::default(),
+            typed: HashMap::new(),
             detached: BTreeSet::new(),
             ending: false,
             removing: false,

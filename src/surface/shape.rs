@@ -139,3 +139,43 @@ pub fn mode_word(mode: ScreenMode) -> &'static str {
         ScreenMode::Alternate => "alt",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::caller::{Kind, PrincipalName};
+    use crate::core::ids::{Epoch, PrincipalId};
+
+    fn holding(label: &str, kind: Kind, number: u64) -> HoldingView {
+        HoldingView {
+            by: PrincipalName { label: Arc::from(label), principal: PrincipalId(number) },
+            kind,
+            epoch: Epoch(number),
+            reason: Some(Box::from("deploying")),
+            offered_to: None,
+        }
+    }
+
+    #[test]
+    fn whose_lease_waits_is_shown_below_the_person_who_types() {
+        let view = LeaseView {
+            holding: Some(holding("ada", Kind::Human, 5)),
+            suspended: Some(holding("bot", Kind::Agent, 4)),
+            waiters: 0,
+        };
+        let shape = serde_json::to_value(LeaseShape::of(&view)).unwrap();
+        assert_eq!((&shape["by"], &shape["kind"]), (&json!("ada#p5"), &json!("human")));
+        let suspended = json!({"by": "bot#p4", "kind": "agent", "reason": "deploying"});
+        assert_eq!(shape["suspended"], suspended);
+    }
+
+    #[test]
+    fn a_lease_below_which_none_waits_does_not_mention_it() {
+        let shape = serde_json::to_value(LeaseShape::of(&LeaseView::default())).unwrap();
+        assert!(shape.get("suspended").is_none());
+    }
+}

@@ -8,13 +8,15 @@ use crate::core::input::unit::Piece;
 const ESCAPE: u8 = 0x1b;
 const DELETE: u8 = 0x7f;
 
-/// Takes apart what one person types in one go, call by call.
+/// Takes apart what one person types, call by call.
 ///
 /// A paste may span calls, and so may a sequence or a character: what is incomplete beyond doubt is
 /// held back until the rest comes.
 #[derive(Clone, Debug, Default)]
 pub struct TypedBytes {
     in_paste: bool,
+    /// The paste was cut short at the terminal, and its rest is to be a paste again.
+    reopens: bool,
     held: Vec<u8>,
 }
 
@@ -22,11 +24,28 @@ impl TypedBytes {
     /// How many bytes of an incomplete sequence are held back; a longer one goes out as it is.
     pub const HELD_MAX: usize = 64;
 
+    /// Notes that what was typed so far ended at the terminal: what comes next begins anew there, and
+    /// the rest of a paste does so as a paste, since its lines must not be taken for commands.
+    pub fn begin_again(&mut self) {
+        self.reopens = self.in_paste;
+        if !self.in_paste {
+            self.held.clear();
+        }
+    }
+
+    /// Whether nothing of what was typed so far says how to take what comes next.
+    pub fn is_blank(&self) -> bool {
+        !self.in_paste && self.held.is_empty()
+    }
+
     /// The pieces of the next bytes.
     pub fn pieces(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let all = [std::mem::take(&mut self.held).as_slice(), bytes].concat();
         let mut rest = all.as_slice();
         let mut pieces = Vec::new();
+        if std::mem::take(&mut self.reopens) {
+            pieces.push(Piece::PasteStart);
+        }
         while !rest.is_empty() {
             let next = if self.in_paste { pasted(rest) } else { typed(rest) };
             let Some((piece, length)) = next else {
@@ -218,6 +237,18 @@ mod tests {
             ["(", "t:a\\x1b[A\\r", "t:b", ")", "k:\\r"]
         );
         assert_eq!(taken_apart(&[b"\x1b[200", b"~x"]), ["(", "t:x"]);
+    }
+
+    #[test]
+    fn the_rest_of_a_paste_that_was_cut_short_is_a_paste_again() {
+        let mut typed = TypedBytes::default();
+        typed.pieces(b"\x1b[200~one\r");
+        typed.begin_again();
+        let rest = typed.pieces(b"two\r\x1b[201~");
+        assert_eq!(rest, [Piece::PasteStart, Piece::Text(b"two\r".to_vec()), Piece::PasteEnd]);
+        assert!(typed.is_blank());
+        typed.begin_again();
+        assert_eq!(typed.pieces(b"\r"), [Piece::Key(b"\r".to_vec())]);
     }
 
     #[test]

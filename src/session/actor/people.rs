@@ -13,6 +13,7 @@ use crate::core::input::unit::Unit;
 use crate::core::keys::paste::{PasteRule, encode_text};
 use crate::core::keys::typed::TypedBytes;
 use crate::core::lease::request::Grant;
+use crate::core::moment::Moment;
 use crate::session::actor::Actor;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
@@ -36,6 +37,7 @@ impl<P: Pty> Actor<P> {
     fn let_leavers_go(&mut self) {
         let now = self.clock.now();
         for person in std::mem::take(&mut self.detached) {
+            self.typed.remove(&person);
             self.input.on_person_left(now, person);
         }
     }
@@ -93,15 +95,31 @@ impl<P: Pty> Actor<P> {
         typed: &Typed,
     ) -> Result<(WriteId, Grant), SessionError> {
         let now = self.clock.now();
-        let goes_on = self.input.has_keyboard(now, caller);
-        let mut keys = if goes_on { self.typed.clone() } else { TypedBytes::default() };
+        self.begin_keys(now, caller);
+        let known = self.typed.remove(&caller.principal);
+        let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
         let unit = self.taken_apart(typed, &mut keys);
         self.writes += 1;
         let write = WriteId(self.writes);
-        let grant = self.input.type_in(now, caller, Typing { unit, write, fresh })?;
-        self.typed = keys;
+        let granted = self.input.type_in(now, caller, Typing { unit, write, fresh });
+        if granted.is_err() {
+            keys.begin_again();
+        }
+        if !keys.is_blank() {
+            self.typed.insert(caller.principal, (caller.connection, keys));
+        }
+        let grant = granted?;
         self.take_size(typed.view);
         Ok((write, grant))
+    }
+
+    /// Keeps a person who comes to the keyboard from going on in the middle of a key or a paste.
+    fn begin_keys(&mut self, now: Moment, caller: &Caller) {
+        if !self.input.has_keyboard(now, caller)
+            && let Some((_, keys)) = self.typed.get_mut(&caller.principal)
+        {
+            keys.begin_again();
+        }
     }
 
     fn taken_apart(&self, typed: &Typed, keys: &mut TypedBytes) -> Unit {
@@ -123,9 +141,7 @@ impl<P: Pty> Actor<P> {
         view: Option<Size>,
     ) -> Result<(), SessionError> {
         let now = self.clock.now();
-        if !self.input.has_keyboard(now, caller) {
-            self.typed = TypedBytes::default();
-        }
+        self.begin_keys(now, caller);
         self.input.take_over(now, caller, fresh)?;
         self.take_size(view);
         Ok(())

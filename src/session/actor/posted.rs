@@ -53,6 +53,7 @@ impl<P: Pty> Actor<P> {
 
     fn on_connection_closed(&mut self, connection: ConnectionId) {
         self.input.on_connection_closed(self.clock.now(), connection);
+        self.typed.retain(|_, (of, _)| *of != connection);
         self.closed.push_back(connection);
         if self.closed.len() > CLOSED_MAX {
             self.closed.pop_front();

@@ -207,6 +207,20 @@ async fn a_persons_paste_that_is_cut_short_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_rest_of_a_paste_that_another_person_cut_short_is_no_line_of_keys() {
+    let desk = Desk::open();
+    desk.type_in(5, b"\x1b[200~one\r").await.expect("typed");
+    desk.type_in(6, b"x").await.expect("another person");
+    desk.type_in(5, b"two\r\x1b[201~").await.expect("typed");
+    desk.type_in(5, b"\r").await.expect("typed");
+    let expected = b"\x1b[200~one\r\x1b[201~x\x1b[200~two\r\x1b[201~\r";
+    assert_eq!(
+        desk.terminal.written().escape_ascii().to_string(),
+        expected.escape_ascii().to_string()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_persons_clipboard_is_bracketed_where_the_program_asked_for_it() {
     let desk = Desk::open();
     let clipboard = Typed { source: Source::Clipboard, ..keyboard(b"a\nb") };
