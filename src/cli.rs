@@ -5,6 +5,7 @@
 
 pub mod allow_write;
 pub mod call;
+pub mod config;
 pub mod context;
 pub mod daemon;
 pub mod duration;
@@ -77,6 +78,7 @@ enum Command {
     AllowWrite(allow_write::AllowWrite),
     Kill(kill::Kill),
     Call(call::Call),
+    Config(config::ConfigCommand),
     Why(why::Why),
     Stop(stop::Stop),
 }
@@ -136,6 +138,7 @@ impl Command {
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),
+            Self::Config(config) => config.run()?.into(),
             Self::Why(why) => why.run()?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),
         })

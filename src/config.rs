@@ -3,37 +3,79 @@
 //! It touches no socket and starts nothing; it turns text into values that others obey, so that
 //! nobody else needs to know where a number came from.
 
+pub mod change;
+pub mod environment;
 pub mod file;
+pub mod key;
 pub mod paths;
+pub mod problem;
+pub mod sources;
 
+use std::path::Path;
 use std::time::Duration;
 
+use crate::core::quota::Quota;
+use crate::core::screen::ScreenLimits;
+
+/// What holds where nobody says anything.
+const DEFAULTS: &str = include_str!("../config/termgate.toml");
+
 /// The settings of one daemon; `config/termgate.toml` says what each is for and its default.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub allow_write: bool,
     pub lease: LeaseConfig,
-    pub history: HistoryConfig,
+    pub screen: ScreenLimits,
+    /// How many cells a terminal may have.
+    pub cells: usize,
     pub frame_interval: Duration,
+    pub sessions: Quota,
     pub keep_ended: Duration,
-    /// For each tenant.
-    pub sessions_max: usize,
-    /// For each tenant.
-    pub subscriptions_max: usize,
+    pub connections: Quota,
+    pub connection: ConnectionConfig,
+    pub subscriptions: Quota,
+    /// How often each tenant may call in a second; zero is no limit.
+    pub calls: Quota,
 }
 
 /// How leases are given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseConfig {
     pub ttl: Duration,
     pub max_hold: Duration,
     pub grace: Duration,
+    pub person_idle: Duration,
+    pub waiters: usize,
     pub auto: bool,
 }
 
-/// How much of each session's history is kept; whichever is reached first counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HistoryConfig {
-    pub rows: usize,
-    pub bytes: usize,
+/// What one connection may ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionConfig {
+    pub message_bytes: usize,
+    pub message_tokens: usize,
+    /// Of all connections together.
+    pub parsing_bytes: usize,
+    pub first_message: Duration,
+    pub inside_message: Duration,
+    pub short_requests: usize,
+    pub long_requests: usize,
+    pub unsent_reply_bytes: usize,
+    pub unsent_push_bytes: usize,
 }
+
+impl Config {
+    /// What holds where nobody says anything: `config/termgate.toml`, which is built in.
+    pub fn built_in() -> Self {
+        let mut config = Self::default();
+        let (given, problems) = file::read(DEFAULTS, Path::new("termgate.toml"));
+        debug_assert!(problems.is_empty(), "{problems:?}");
+        for setting in given {
+            setting.key.set(&mut config, setting.value);
+        }
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,14 @@
 
 pub mod toolset;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::JsonObject;
 
-use crate::core::policy::{Denial, Standing, decide_operate};
+use crate::core::ids::TenantId;
+use crate::core::policy::{Denial, Door, Standing, decide_operate};
+use crate::core::quota::Quota;
+use crate::core::rate::{CallRates, TooOften};
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon, Target, Touched, find_session};
@@ -31,12 +34,36 @@ pub struct Request {
 pub struct Gateway {
     daemon: Arc<Daemon>,
     entries: Vec<Entry>,
+    rates: Mutex<CallRates>,
 }
 
 impl Gateway {
-    /// A gateway to all tools there are.
-    pub fn new(daemon: Arc<Daemon>) -> Self {
-        Self { daemon, entries: crate::surface::entries() }
+    /// A gateway to all tools there are, which each tenant may call so often in a second; `own` is
+    /// the daemon's tenant.
+    pub fn new(daemon: Arc<Daemon>, own: TenantId, per_second: Quota) -> Self {
+        let rates = Mutex::new(CallRates::new(own, per_second));
+        Self { daemon, entries: crate::surface::entries(), rates }
+    }
+
+    /// Lets each tenant call so often in a second from now on.
+    pub fn set_rates(&self, per_second: Quota) {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).set(per_second);
+    }
+
+    /// Counts a call that is no tool's: a resource that is read, an observation that begins.
+    ///
+    /// Whoever came in at the operators' door is never limited, so that there is a way to help.
+    ///
+    /// # Errors
+    /// [`SurfaceError::RateLimited`] when the caller's tenant calls too often.
+    pub fn admit(&self, standing: &Standing) -> Result<(), SurfaceError> {
+        if standing.door == Door::Operator {
+            return Ok(());
+        }
+        let now = self.daemon.now();
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = rates.take(now, &standing.caller.tenant);
+        taken.map_err(|TooOften { retry_after }| SurfaceError::RateLimited { retry_after })
     }
 
     /// What stands behind it.
@@ -62,11 +89,12 @@ impl Gateway {
         self.entries.iter().filter(listed).collect()
     }
 
-    /// Settles the rights of a call and makes it.
+    /// Counts a call, settles its rights and makes it.
     ///
     /// # Errors
     /// Why it may not be made, and whatever the tool fails with.
     pub async fn call(&self, entry: &Entry, request: Request) -> Result<Answer, SurfaceError> {
+        self.admit(&request.standing)?;
         let mut call = Call {
             daemon: Arc::clone(&self.daemon),
             standing: request.standing,

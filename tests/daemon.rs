@@ -8,6 +8,7 @@
 
 mod daemon {
     mod arguments;
+    mod configuration;
     mod contract;
     mod doors;
     mod driven;
@@ -17,10 +18,12 @@ mod daemon {
     mod limits;
     mod observe;
     mod order;
+    mod rates;
     mod reading;
     mod resources;
     mod rmcp_client;
     mod seeds;
+    mod set_limits;
     mod settings;
     mod write_switch;
 }

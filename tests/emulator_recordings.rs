@@ -149,7 +149,11 @@ impl Recording {
     /// The frame after the recording was fed in pieces of this length.
     fn replay(&self, piece: usize) -> Arc<Frame> {
         let history = HistoryLimits { rows_max: 100_000, bytes_max: usize::MAX };
-        let mut screen = Screen::new(self.size, ScreenLimits { history }, Origin::default());
+        let mut screen = Screen::new(
+            self.size,
+            ScreenLimits { history, ..ScreenLimits::default() },
+            Origin::default(),
+        );
         for bytes in self.bytes.chunks(piece) {
             screen.feed(Moment::default(), bytes);
         }

@@ -56,6 +56,7 @@ impl Exit {
             | Code::Busy
             | Code::TooLarge
             | Code::QuotaExceeded
+            | Code::RateLimited
             | Code::NotSupported
             | Code::Internal => Self::Failed,
         }
@@ -106,7 +107,17 @@ mod tests {
                 ],
             ),
             (5, &["read_only", "policy_denied"]),
-            (1, &["session_exists", "session_exited", "busy", "internal", "from_the_future"]),
+            (
+                1,
+                &[
+                    "session_exists",
+                    "session_exited",
+                    "busy",
+                    "rate_limited",
+                    "internal",
+                    "from_the_future",
+                ],
+            ),
         ];
         for (number, codes) in expected {
             for code in codes {

@@ -6,14 +6,16 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
+use crate::config::problem::{ConfigError, Problem};
 use crate::transport::client::{ClientError, ConnectError};
 
 /// Codes of the command line's own, for what no daemon can answer.
 const UNREACHABLE: &str = "daemon_unreachable";
 const TIMEOUT: &str = "timeout";
+const BAD_CONFIG: &str = "invalid_configuration";
 
 /// JSON-RPC's codes for a method or tool that does not exist, or not with these parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -25,6 +27,9 @@ pub enum Failure {
     /// The command cannot be meant like this.
     #[error("{0}")]
     Usage(String),
+    /// The configuration is wrong.
+    #[error("{error}")]
+    Config { error: ConfigError, details: Value },
     /// There is no daemon at the socket.
     #[error("{source} at {}", path.display())]
     Unreachable { path: PathBuf, source: ConnectError },
@@ -52,7 +57,7 @@ impl Failure {
     /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::Config { .. } => Exit::Usage,
             Self::Unreachable { .. } | Self::NotStarted { .. } => Exit::Unreachable,
             Self::Tool { code, .. } => Exit::of_error(code),
             Self::Request(ClientError::Closed) => Exit::Unreachable,
@@ -69,6 +74,7 @@ impl Failure {
     pub fn code(&self) -> &str {
         match self {
             Self::Usage(_) => "invalid_argument",
+            Self::Config { .. } => BAD_CONFIG,
             Self::Unreachable { .. } | Self::NotStarted { .. } => UNREACHABLE,
             Self::Tool { code, .. } => code,
             Self::Request(error) => code_of(error),
@@ -89,6 +95,7 @@ impl Failure {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
             | Self::Usage(_)
+            | Self::Config { .. }
             | Self::NotStarted { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
@@ -100,7 +107,7 @@ impl Failure {
     /// What else the daemon said of it.
     pub fn details(&self) -> &Value {
         match self {
-            Self::Tool { details, .. } => details,
+            Self::Tool { details, .. } | Self::Config { details, .. } => details,
             Self::Usage(_)
             | Self::Unreachable { .. }
             | Self::NotStarted { .. }
@@ -121,6 +128,17 @@ impl Failure {
         let message = take("message").unwrap_or_else(|| "the call failed".to_owned());
         let hint = take("hint");
         Self::Tool { code, message, hint, details: rest(error) }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let told = |problem: &Problem| {
+            let (at, message) = (problem.origin.to_string(), problem.fault.to_string());
+            json!({"at": at, "key": problem.key, "message": message})
+        };
+        let problems: Vec<Value> = error.0.iter().map(told).collect();
+        Self::Config { error, details: json!({"problems": problems}) }
     }
 }
 
@@ -149,9 +167,8 @@ fn code_of(error: &ClientError) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::config::problem::{Fault, Origin};
 
     fn refused(code: i64, data: Option<Value>) -> Failure {
         Failure::Request(ClientError::Refused { code, message: "no".to_owned(), data })
@@ -165,6 +182,22 @@ mod tests {
         assert_eq!(failure.to_string(), "no daemon is running at /run/operator.sock");
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate new")));
         assert_eq!(Failure::Request(ClientError::Closed).exit().number(), 7);
+    }
+
+    #[test]
+    fn a_wrong_configuration_ends_with_two_and_tells_each_mistake() {
+        let problem = Problem {
+            origin: Origin::Variable("TERMGATE_LEASE__TTL".to_owned()),
+            key: Some("lease.ttl".to_owned()),
+            fault: Fault::Unknown(None),
+        };
+        let failure = Failure::from(ConfigError(vec![problem.clone(), problem]));
+        assert_eq!((failure.exit(), failure.code()), (Exit::Usage, "invalid_configuration"));
+        assert_eq!(failure.to_string().lines().count(), 2);
+        let told = &failure.details()["problems"][1];
+        let expected =
+            json!({"at": "TERMGATE_LEASE__TTL", "key": "lease.ttl", "message": "no such key"});
+        assert_eq!(*told, expected);
     }
 
     #[test]

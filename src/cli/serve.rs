@@ -1,19 +1,19 @@
 //! `serve`: runs the daemon until it is told to stop.
 
 use std::env;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 
+use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
-use crate::config::Config;
+use crate::config::key::Value;
 use crate::config::paths::RuntimePaths;
+use crate::config::sources::Flag;
 use crate::transport::daemon::{Banner, Settings, serve};
 
 /// Run the daemon in the foreground
@@ -21,14 +21,14 @@ use crate::transport::daemon::{Banner, Settings, serve};
 /// With --socket its gateway listens at that path; all other sockets stay where they are.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Let clients write; without it they only watch
-    #[arg(long, env = "TERMGATE_ALLOW_WRITE", value_parser = BoolishValueParser::new())]
+    /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they only watch
+    #[arg(long)]
     allow_write: bool,
     /// Start read-only, whatever the configuration and the environment say; `allow-write on` still
     /// switches writing on
     #[arg(long)]
     read_only: bool,
-    /// Read the configuration from this file [default: termgate/config.toml in XDG_CONFIG_HOME]
+    /// Read this file in place of those of the system and the user; see `termgate config path`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The form of the log on standard error
@@ -60,22 +60,21 @@ impl Serve {
         Ok(Exit::Done)
     }
 
+    /// The keys that flags set; the one that takes the right away counts last.
+    fn flags(&self) -> impl Iterator<Item = Flag> {
+        let flag = |name, allow| Flag { name, key: "allow_write", value: Value::Switch(allow) };
+        let write = self.allow_write.then(|| flag("--allow-write", true));
+        write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)))
+    }
+
     fn settings(&self, context: &Context) -> Result<Settings, Failure> {
-        let file = self.config.clone().or_else(|| usual_config(|name| env::var_os(name)));
-        let mut config = Config::load(file.as_deref()).context("the configuration")?;
-        config.allow_write = (config.allow_write || self.allow_write) && !self.read_only;
         let default_cwd = env::current_dir().context("the current directory is gone")?;
         let environment = env::vars_os().collect();
-        Ok(Settings { config, paths: paths(context)?, environment, default_cwd })
+        let sources = sources(self.config.as_deref(), &default_cwd, &environment)?;
+        let sources = sources.with_flags(self.flags());
+        let config = sources.load()?.config;
+        Ok(Settings { config, sources, paths: paths(context)?, environment, default_cwd })
     }
-}
-
-/// The configuration where it usually is, if it is there: in `$XDG_CONFIG_HOME`, else `~/.config`.
-fn usual_config(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let directory =
-        absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(directory.join("termgate/config.toml")).filter(|path| path.exists())
 }
 
 fn paths(context: &Context) -> Result<RuntimePaths, Failure> {
@@ -118,23 +117,6 @@ mod tests {
             operator: "/run/operator.sock".into(),
             sessions: "/run/s".into(),
         }
-    }
-
-    #[test]
-    fn the_configuration_is_found_where_it_usually_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let at_home = directory.path().join(".config/termgate/config.toml");
-        let home = |name: &str| (name == "HOME").then(|| directory.path().into());
-        assert_eq!(usual_config(home), None);
-        std::fs::create_dir_all(at_home.parent().unwrap()).unwrap();
-        std::fs::write(&at_home, "").unwrap();
-        assert_eq!(usual_config(home), Some(at_home));
-        let elsewhere = |name: &str| match name {
-            "XDG_CONFIG_HOME" => Some("/nowhere".into()),
-            _ => home(name),
-        };
-        assert_eq!(usual_config(elsewhere), None);
-        assert_eq!(usual_config(|_| None), None);
     }
 
     #[test]

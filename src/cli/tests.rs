@@ -40,6 +40,10 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate allow-write status",
         "termgate kill s",
         "termgate call read_screen session=s count=5 --json-args file",
+        "termgate config show --origin --config c.toml",
+        "termgate config check",
+        "termgate config check c.toml --json",
+        "termgate config path",
         "termgate why lease_held",
         "termgate stop",
     ] {
@@ -61,6 +65,8 @@ fn what_is_not_in_the_grammar_is_refused() {
         "termgate keys s",
         "termgate lease renew s",
         "termgate allow-write maybe",
+        "termgate config",
+        "termgate config set lease.auto true",
         "termgate call t novalue",
     ] {
         assert!(parse(line).is_err(), "{line}");

@@ -1,210 +1,142 @@
-//! Reads the configuration: the defaults that are built in, and the operator's file laid over them.
+//! Reads one file: what it sets, and everything that is wrong with it.
 //!
-//! It knows the names and bounds of the keys and nothing of what they do. Whatever is wrong is told
-//! with file, line and key, and nothing is passed over: a key that is misspelt would otherwise be a
-//! limit that is not there.
+//! It knows the keys' names and bounds and nothing of what they do, nor which file counts more than
+//! another.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::{Config, HistoryConfig, LeaseConfig};
-
-/// What holds where the operator says nothing.
-const DEFAULTS: &str = include_str!("../../config/termgate.toml");
+use crate::config::key::{KEYS, Key, Value};
+use crate::config::problem::{Fault, Origin, Position, Problem};
+use crate::core::nearest::nearest_of;
 
 /// Largest file that is read, in bytes.
-const FILE_MAX: u64 = 1024 * 1024;
+pub const FILE_MAX: u64 = 1024 * 1024;
 
-/// Says why a file cannot be the configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{path} has more than {FILE_MAX} bytes")]
-    TooLarge { path: PathBuf },
-    #[error("{path}:{line}: {}{message}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
-    Wrong { path: PathBuf, line: usize, key: Option<String>, message: String },
+/// One key that is set, and where.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub key: &'static Key,
+    pub value: Value,
+    pub origin: Origin,
 }
 
-impl Config {
-    /// Reads the configuration, from the defaults alone when there is no file.
-    ///
-    /// # Errors
-    /// Where the file is wrong, or why it cannot be read.
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let Some(path) = path else { return Self::parse("", Path::new("")) };
-        let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
-        let mut text = String::new();
-        file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > FILE_MAX {
-            return Err(ConfigError::TooLarge { path: path.to_owned() });
-        }
-        Self::parse(&text, path)
+/// Reads the text of a file.
+///
+/// # Errors
+/// What the system said, or [`io::ErrorKind::FileTooLarge`].
+pub fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
+    Ok(text)
+}
 
-    /// Lays a text over the defaults; `path` is the name it has in errors.
-    fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let given = DeTable::parse(text).map_err(|error| wrong(&error, text, path, None))?;
-        let mut merged = DeTable::parse(DEFAULTS).expect("the defaults are checked by a test");
-        lay_over(merged.get_mut(), given.get_ref().clone());
-        let keys = Keys::deserialize(toml::Deserializer::from(merged))
-            .map_err(|error| wrong(&error, text, path, Some(given.get_ref())))?;
-        Ok(keys.into())
+/// Reads what a text sets, and what is wrong with it in the order of the text; `path` is the name
+/// it has in errors.
+pub fn read(text: &str, path: &Path) -> (Vec<Given>, Vec<Problem>) {
+    let mut reader = Reader { text, path, given: Vec::new(), problems: Vec::new() };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        let message = error.message().replace('\n', " ");
+        reader.complain(at, None, Fault::Syntax(message));
     }
-}
-
-/// Puts every value of `over` in the place of the one of the same name, table by table.
-fn lay_over<'i>(base: &mut DeTable<'i>, over: DeTable<'i>) {
-    for (key, mut value) in over {
-        let name: &str = key.get_ref();
-        if let Some(below) = base.get_mut(name)
-            && let DeValue::Table(below) = below.get_mut()
-            && let DeValue::Table(above) = value.get_mut()
-        {
-            lay_over(below, std::mem::take(above));
-        } else {
-            base.insert(key, value);
-        }
+    // What is left of a broken text would only bring about more complaints.
+    if errors.is_empty() {
+        reader.read_table("", table.get_ref());
     }
+    reader.problems.sort_by_key(|(at, _)| *at);
+    (reader.given, reader.problems.into_iter().map(|(_, problem)| problem).collect())
 }
 
-/// Tells where in the operator's text an error is; the defaults have none.
-fn wrong(
-    error: &toml::de::Error,
-    text: &str,
-    path: &Path,
-    given: Option<&DeTable<'_>>,
-) -> ConfigError {
-    let at = error.span().map_or(0, |span| span.start.min(text.len()));
-    let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    let key = given.and_then(|table| key_at(table, at));
-    ConfigError::Wrong { path: path.to_owned(), line, key, message: error.message().to_owned() }
+struct Reader<'a> {
+    text: &'a str,
+    path: &'a Path,
+    given: Vec<Given>,
+    /// Each with its place in the text, in bytes.
+    problems: Vec<(usize, Problem)>,
 }
 
-/// The full name of the key that stands, or whose value stands, at a place of the text.
-fn key_at(table: &DeTable<'_>, at: usize) -> Option<String> {
-    table.iter().find_map(|(key, value)| {
-        let name = key.get_ref();
-        let below = match value.get_ref() {
-            DeValue::Table(inner) => key_at(inner, at),
-            DeValue::String(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_) => None,
-        };
-        let here = key.span().contains(&at) || value.span().contains(&at);
-        below.map(|below| format!("{name}.{below}")).or_else(|| here.then(|| name.to_string()))
-    })
-}
-
-/// The keys as they are written.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Keys {
-    allow_write: bool,
-    lease: LeaseKeys,
-    history: HistoryKeys,
-    screen: ScreenKeys,
-    sessions: SessionsKeys,
-    limits: LimitsKeys,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct LeaseKeys {
-    ttl_ms: Within<1_000, 600_000>,
-    max_hold_ms: Within<1_000, 86_400_000>,
-    grace_ms: Within<0, 600_000>,
-    auto: bool,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct HistoryKeys {
-    rows: Within<100, 10_000_000>,
-    bytes: Within<65_536, 1_073_741_824>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct ScreenKeys {
-    frame_interval_ms: Within<1, 1_000>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct SessionsKeys {
-    keep_ended_ms: Within<0, 604_800_000>,
-    max: Within<1, 4_096>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-struct LimitsKeys {
-    subscriptions: Within<1, 65_536>,
-}
-
-impl From<Keys> for Config {
-    fn from(keys: Keys) -> Self {
-        let Keys { allow_write, lease, history, screen, sessions, limits } = keys;
-        Self {
-            allow_write,
-            lease: LeaseConfig {
-                ttl: lease.ttl_ms.milliseconds(),
-                max_hold: lease.max_hold_ms.milliseconds(),
-                grace: lease.grace_ms.milliseconds(),
-                auto: lease.auto,
-            },
-            history: HistoryConfig { rows: history.rows.count(), bytes: history.bytes.count() },
-            frame_interval: screen.frame_interval_ms.milliseconds(),
-            keep_ended: sessions.keep_ended_ms.milliseconds(),
-            sessions_max: sessions.max.count(),
-            subscriptions_max: limits.subscriptions.count(),
+impl Reader<'_> {
+    fn read_table(&mut self, section: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let at = name.span().start;
+            let full = match section {
+                "" => name.get_ref().to_string(),
+                section => format!("{section}.{}", name.get_ref()),
+            };
+            let known = KEYS.iter().any(|key| key.section() == full);
+            match (Key::find(&full), value.get_ref()) {
+                (Some(key), _) => self.read_key(key, at, value),
+                (None, DeValue::Table(inner)) if known => self.read_table(&full, inner),
+                (None, _) if known => {
+                    let fault = Fault::NoTable(self.written(value));
+                    self.complain(value.span().start, Some(full), fault);
+                }
+                (None, DeValue::Table(_)) if section.is_empty() => {
+                    let sections = KEYS.iter().map(Key::section).filter(|name| !name.is_empty());
+                    let near = nearest_of(&full, sections, 1).first().copied();
+                    self.complain(at, Some(full), Fault::Unknown(near));
+                }
+                (None, _) => {
+                    let near = nearest_of(&full, KEYS.iter().map(|key| key.name), 1);
+                    self.complain(at, Some(full), Fault::Unknown(near.first().copied()));
+                }
+            }
         }
     }
+
+    fn read_key(&mut self, key: &'static Key, at: usize, value: &Spanned<DeValue<'_>>) {
+        let full = Some(key.name.to_owned());
+        match value_of(value.get_ref()).filter(|value| key.kind.takes(*value)) {
+            Some(value) => self.given.push(Given { key, value, origin: self.origin(at) }),
+            None => {
+                let (found, expected) = (self.written(value), key.kind);
+                self.complain(value.span().start, full, Fault::Unfit { found, expected });
+            }
+        }
+    }
+
+    fn complain(&mut self, at: usize, key: Option<String>, fault: Fault) {
+        self.problems.push((at, Problem { origin: self.origin(at), key, fault }));
+    }
+
+    /// A value as it stands in the text; a long one is cut.
+    fn written(&self, value: &Spanned<DeValue<'_>>) -> String {
+        const CHARACTERS_MAX: usize = 40;
+        let text = self.text.get(value.span()).unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        let cut: String = line.chars().take(CHARACTERS_MAX).collect();
+        if cut.len() < text.len() { format!("{cut}…") } else { cut }
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before.chars().rev().take_while(|character| *character != '\n').count();
+        Origin::File { path: self.path.to_owned(), at: Some(Position { line, column }) }
+    }
 }
 
-/// A whole number from `MIN` to `MAX`.
-#[derive(Clone, Copy)]
-struct Within<const MIN: u32, const MAX: u32>(u32);
-
-impl<const MIN: u32, const MAX: u32> Within<MIN, MAX> {
-    fn milliseconds(self) -> Duration {
-        Duration::from_millis(self.0.into())
-    }
-
-    fn count(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Within<MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_i64(Bounds::<MIN, MAX>).map(Self)
-    }
-}
-
-struct Bounds<const MIN: u32, const MAX: u32>;
-
-impl<const MIN: u32, const MAX: u32> Visitor<'_> for Bounds<MIN, MAX> {
-    type Value = u32;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from {MIN} to {MAX}")
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<u32, E> {
-        let within = u32::try_from(value).ok().filter(|value| (MIN..=MAX).contains(value));
-        within.ok_or_else(|| E::invalid_value(Unexpected::Signed(value), &self))
+/// The value, if it is of a type that any key takes.
+fn value_of(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::Boolean(on) => Some(Value::Switch(*on)),
+        DeValue::Integer(number) => {
+            u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Number)
+        }
+        DeValue::String(_)
+        | DeValue::Float(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
     }
 }
 

@@ -21,6 +21,7 @@ pub enum Code {
     Busy,
     TooLarge,
     QuotaExceeded,
+    RateLimited,
     PolicyDenied,
     NotSupported,
     Internal,
@@ -28,7 +29,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -43,6 +44,7 @@ impl Code {
         Self::Busy,
         Self::TooLarge,
         Self::QuotaExceeded,
+        Self::RateLimited,
         Self::PolicyDenied,
         Self::NotSupported,
         Self::Internal,
@@ -65,6 +67,7 @@ impl Code {
             Self::Busy => "busy",
             Self::TooLarge => "too_large",
             Self::QuotaExceeded => "quota_exceeded",
+            Self::RateLimited => "rate_limited",
             Self::PolicyDenied => "policy_denied",
             Self::NotSupported => "not_supported",
             Self::Internal => "internal",
@@ -115,6 +118,9 @@ impl Code {
             Self::QuotaExceeded => {
                 "A limit on sessions, subscriptions, connections or waiting callers is reached."
             }
+            Self::RateLimited => {
+                "Your user calls this daemon more often than it may; nothing was done."
+            }
             Self::PolicyDenied => "The caller has no right to this, whatever the switches say.",
             Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
             Self::Internal => "The daemon failed in a way it should not; the log says more.",
@@ -150,6 +156,9 @@ impl Code {
             Self::Busy => "Let earlier calls end, then try again.",
             Self::TooLarge => "Send it in smaller parts.",
             Self::QuotaExceeded => "Close what you no longer need, or try again later.",
+            Self::RateLimited => {
+                "Wait for retry_after_ms, and use wait_for or observe instead of asking often."
+            }
             Self::PolicyDenied => "Ask an operator to do it.",
             Self::NotSupported => "Read the screen to see what the program expects.",
             Self::Internal => "Try again; if it stays, report it with the daemon's log.",

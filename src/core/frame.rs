@@ -28,14 +28,14 @@ impl Size {
     pub const SIDE_MIN: u16 = 2;
     /// Rows and columns a terminal may have at most.
     pub const SIDE_MAX: u16 = 1_000;
-    /// Cells a terminal may have at most.
+    /// Cells a terminal may have at most, whatever is configured.
     pub const CELLS_MAX: u32 = 200_000;
 
-    /// The size, if it lies within the bounds.
-    pub fn checked(rows: u16, cols: u16) -> Option<Self> {
+    /// The size, if it lies within the bounds and has no more than `cells_max` cells.
+    pub fn checked(rows: u16, cols: u16, cells_max: u32) -> Option<Self> {
         let side = Self::SIDE_MIN..=Self::SIDE_MAX;
         let cells = u32::from(rows) * u32::from(cols);
-        let fits = side.contains(&rows) && side.contains(&cols) && cells <= Self::CELLS_MAX;
+        let fits = side.contains(&rows) && side.contains(&cols) && cells <= cells_max;
         fits.then_some(Self { rows, cols })
     }
 }

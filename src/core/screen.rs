@@ -30,10 +30,41 @@ use crate::core::screen::guard::{Guard, Item};
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
 
-/// What a screen may keep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a program may have its screen keep and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenLimits {
     pub history: HistoryLimits,
+    /// Bytes of one [`Screen::feed`] on a screen of the usual size.
+    pub slice_bytes_max: usize,
+    /// Bytes of an operating system command; a longer one is skipped whole.
+    pub command_bytes_max: usize,
+    pub title_characters_max: usize,
+    /// Titles that a program may put aside.
+    pub titles_max: usize,
+    /// Marks without a width of their own that one cell may carry.
+    pub marks_max: usize,
+    /// Answers to queries in one second.
+    pub answers_per_second_max: usize,
+    /// How long a synchronized update may withhold frames.
+    pub sync_time_max: Duration,
+    /// Bytes of a synchronized update.
+    pub sync_bytes_max: usize,
+}
+
+impl Default for ScreenLimits {
+    fn default() -> Self {
+        Self {
+            history: HistoryLimits::default(),
+            slice_bytes_max: 64 * 1024,
+            command_bytes_max: 4 * 1024,
+            title_characters_max: 256,
+            titles_max: 16,
+            marks_max: 8,
+            answers_per_second_max: 1_000,
+            sync_time_max: Duration::from_millis(150),
+            sync_bytes_max: 2 * 1024 * 1024,
+        }
+    }
 }
 
 /// Where a screen goes on counting, so that neither watermarks nor row numbers come twice.
@@ -60,6 +91,7 @@ pub struct Screen {
     guard: Guard,
     parser: Processor<Unbuffered>,
     emulator: Emulator,
+    limits: ScreenLimits,
     /// The frame published last.
     last: Option<Arc<Frame>>,
 }
@@ -74,9 +106,10 @@ impl Screen {
     /// An empty screen of this size, which counts on from `origin`.
     pub fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
         Self {
-            guard: Guard::default(),
+            guard: Guard::new(limits.command_bytes_max),
             parser: Processor::new(),
-            emulator: Emulator::new(size, limits.history, origin),
+            emulator: Emulator::new(size, limits, origin),
+            limits,
             last: None,
         }
     }
@@ -87,11 +120,10 @@ impl Screen {
     /// hostile output takes longer; a caller that goes by this stays away for a tenth of a second
     /// or so at worst.
     pub fn slice_bytes(&self) -> usize {
-        const SLICE_BYTES_MAX: usize = 64 * 1024;
         const CELLS: usize = 2_000;
         let Size { rows, cols } = self.emulator.size();
         let cells = usize::from(rows) * usize::from(cols);
-        SLICE_BYTES_MAX * CELLS / cells.max(CELLS)
+        self.limits.slice_bytes_max * CELLS / cells.max(CELLS)
     }
 
     /// Takes output of the program in. However it is cut into pieces, the screen becomes the same.
@@ -106,7 +138,8 @@ impl Screen {
                 }
                 Item::Query(query) => self.emulator.answer(query),
                 Item::String => {
-                    if let Some(sequence) = Sequence::parse(self.guard.string()) {
+                    let string = self.guard.string();
+                    if let Some(sequence) = Sequence::parse(string, &self.limits) {
                         self.emulator.on_sequence(sequence);
                     }
                 }

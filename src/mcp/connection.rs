@@ -6,7 +6,7 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
-use crate::mcp::outbox::Outbox;
+use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::mcp::turn::Turnstile;
 
 /// One connection of one client, as far as handlers are concerned.
@@ -28,11 +28,11 @@ pub struct Connection {
 
 impl Connection {
     /// A connection on which nothing has happened yet.
-    pub fn new(id: ConnectionId) -> Self {
+    pub fn new(id: ConnectionId, unsent: UnsentLimits) -> Self {
         let gone = CancellationToken::new();
         Self {
             id,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(unsent),
             ended: gone.child_token(),
             gone,
             turnstile: Turnstile::default(),

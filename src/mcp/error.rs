@@ -99,6 +99,11 @@ impl From<&SurfaceError> for WireError {
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::new(Code::LeaseSuperseded, error),
             SurfaceError::Quota(_) => Self::new(Code::QuotaExceeded, error),
+            SurfaceError::RateLimited { retry_after } => {
+                // Rounded up, so that who waits as told is not refused again.
+                let millis = retry_after.as_micros().div_ceil(1_000) as u64;
+                Self::new(Code::RateLimited, error).retry_after(millis)
+            }
             SurfaceError::Internal(_) => Self::new(Code::Internal, error),
         }
     }

@@ -12,6 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::core::ids::TenantId;
 use crate::core::policy::Standing;
+use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
 use crate::mcp::news::{Wire, tell_resources, tell_tools, tell_updates};
 use crate::mcp::outbox::PushLane;
@@ -19,12 +20,12 @@ use crate::mcp::resource::Resource;
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
-/// How many subscriptions each tenant may have at once.
+/// How many subscriptions each tenant may have at once; clones count together.
 #[derive(Clone, Debug)]
 pub struct SubscriptionQuota {
     taken: Arc<Mutex<HashMap<TenantId, usize>>>,
     own: TenantId,
-    own_max: usize,
+    most: Arc<Mutex<Quota>>,
 }
 
 /// One subscription's place; given back when dropped.
@@ -47,17 +48,20 @@ impl Drop for Place {
 }
 
 impl SubscriptionQuota {
-    /// How many another tenant than the daemon's own may have.
-    pub const OTHERS_MAX: usize = 256;
+    /// Room for so many of each tenant; `own` is the daemon's.
+    pub fn new(own: TenantId, most: Quota) -> Self {
+        Self { taken: Arc::default(), own, most: Arc::new(Mutex::new(most)) }
+    }
 
-    /// Room for so many of the daemon's own tenant, and for fewer of every other.
-    pub fn new(own: TenantId, own_max: usize) -> Self {
-        Self { taken: Arc::default(), own, own_max }
+    /// Makes room for so many from now on; who has more keeps them.
+    pub fn set(&self, most: Quota) {
+        *self.most.lock().unwrap_or_else(PoisonError::into_inner) = most;
     }
 
     /// Takes a place, if the tenant has one left.
     pub fn enter(&self, tenant: &TenantId) -> Option<Place> {
-        let most = if *tenant == self.own { self.own_max } else { Self::OTHERS_MAX };
+        let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = most.of(tenant, &self.own);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = taken.entry(tenant.clone()).or_default();
         if *count >= most {
@@ -221,11 +225,11 @@ mod tests {
     #[test]
     fn each_tenant_has_places_of_its_own_and_gets_them_back() {
         let (own, other) = (TenantId::of_uid(1), TenantId::of_uid(2));
-        let quota = SubscriptionQuota::new(own.clone(), 1);
+        let quota = SubscriptionQuota::new(own.clone(), Quota { own: 1, others: 3 });
         let place = quota.enter(&own).expect("free");
         assert!(quota.enter(&own).is_none());
         let others: Vec<Place> = std::iter::from_fn(|| quota.enter(&other)).collect();
-        assert_eq!(others.len(), SubscriptionQuota::OTHERS_MAX);
+        assert_eq!(others.len(), 3);
         drop(place);
         assert!(quota.enter(&own).is_some());
     }

@@ -19,8 +19,8 @@ pub const STOP_METHOD: &str = "termgate/stop";
 /// Tools that wait whatever their arguments say.
 const WAITING_TOOLS: [&str; 1] = ["wait_for"];
 
-/// The JSON-RPC code of a request refused for want of room; ours, from the free range.
-const BUSY: ErrorCode = ErrorCode(-32000);
+/// The JSON-RPC code of a request refused because there are too many; ours, from the free range.
+pub const BUSY: ErrorCode = ErrorCode(-32000);
 
 /// What a refused client is told to wait before it tries again.
 const RETRY_AFTER_MS: u64 = 1000;

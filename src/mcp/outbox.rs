@@ -20,11 +20,19 @@ use tokio::sync::{Notify, oneshot};
 use crate::mcp::outbox::queue::{Line, Mute, Queue};
 use crate::mcp::outbox::room::{Room, Rooms};
 
-/// Unsent bytes of replies one connection may hold; what is over it must wait for room.
-pub const REPLIES_UNSENT_MAX: usize = 768 * 1024;
+/// How many unsent bytes one connection may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsentLimits {
+    /// Of replies; what is over it must wait for room.
+    pub replies_max: usize,
+    pub pushes_max: usize,
+}
 
-/// Unsent bytes of pushes one connection may hold.
-pub const PUSHES_UNSENT_MAX: usize = 256 * 1024;
+impl Default for UnsentLimits {
+    fn default() -> Self {
+        Self { replies_max: 768 * 1024, pushes_max: 256 * 1024 }
+    }
+}
 
 /// One line to send, its end included, in up to three parts, so that the long one can be shared
 /// between connections. Parts that are not needed are empty.
@@ -52,22 +60,29 @@ pub struct Outbox(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     relieved: Notify,
+    limits: UnsentLimits,
     replies: Rooms,
     pushes: Rooms,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self(Arc::new(Shared {
-            queue: Mutex::default(),
-            relieved: Notify::new(),
-            replies: Rooms::new(REPLIES_UNSENT_MAX),
-            pushes: Rooms::new(PUSHES_UNSENT_MAX),
-        }))
+        Self::new(UnsentLimits::default())
     }
 }
 
 impl Outbox {
+    /// An outbox with nothing in it.
+    pub fn new(limits: UnsentLimits) -> Self {
+        Self(Arc::new(Shared {
+            queue: Mutex::default(),
+            relieved: Notify::new(),
+            limits,
+            replies: Rooms::new(limits.replies_max),
+            pushes: Rooms::new(limits.pushes_max),
+        }))
+    }
+
     /// Waits until a reply of about `estimate` bytes fits beside what is unsent.
     ///
     /// An estimate above the whole bound waits until nothing else is unsent. Ask after the turn was
@@ -142,7 +157,7 @@ impl Outbox {
         loop {
             let mut relieved = pin!(self.0.relieved.notified());
             relieved.as_mut().enable();
-            if self.lock().unsent_replies() <= REPLIES_UNSENT_MAX / 2 {
+            if self.lock().unsent_replies() <= self.0.limits.replies_max / 2 {
                 return;
             }
             relieved.await;
@@ -199,7 +214,7 @@ impl Outbox {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             queue.advance(taken);
-            if queue.unsent_replies() <= REPLIES_UNSENT_MAX / 2 {
+            if queue.unsent_replies() <= self.0.limits.replies_max / 2 {
                 self.0.relieved.notify_waiters();
             }
         }

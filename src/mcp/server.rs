@@ -30,7 +30,7 @@ use crate::mcp::error::WireError;
 use crate::mcp::holders::Holders;
 use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
-use crate::mcp::long::{OBSERVE_METHOD, STOP_METHOD};
+use crate::mcp::long::{BUSY, OBSERVE_METHOD, STOP_METHOD};
 use crate::mcp::news::Wire;
 use crate::mcp::observe::EXTENSION;
 use crate::mcp::outbox::PushLane;
@@ -129,6 +129,7 @@ fn protocol_error(error: &SurfaceError) -> ErrorData {
         | SurfaceError::Create(_)
         | SurfaceError::LeaseUnknown
         | SurfaceError::Quota(_) => ErrorData::invalid_params(wire.message.clone(), details),
+        SurfaceError::RateLimited { .. } => ErrorData::new(BUSY, wire.message.clone(), details),
         SurfaceError::Internal(_) => {
             ErrorData::new(ErrorCode::INTERNAL_ERROR, wire.message.clone(), details)
         }
@@ -268,9 +269,10 @@ impl ServerHandler for Server {
         if let Some(turn) = turn {
             turn.wait().await;
         }
+        let standing = self.standing(&context);
+        self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;
         let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
-        let standing = self.standing(&context);
         let unknown = || {
             let message = format!("no resource is named `{}`", request.uri);
             ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))

@@ -168,7 +168,7 @@ pub(in crate::session) fn run<P: Pty>(
     pty: P,
 ) -> Started {
     let identity = Arc::new(identity);
-    let lease = LeaseManager::new(Epoch::default(), registry.lease_limits().clone());
+    let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
     let live = Arc::new(Live::default());
     let outlets = registry.outlets(Arc::clone(&live));
     let mut input = Input::new(lease, creation.window);

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -19,6 +19,7 @@ use crate::core::ids::{LeaseId, SessionId, TenantId};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::Grant;
 use crate::core::policy::Permit;
+use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
@@ -29,23 +30,28 @@ use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 
-/// How many sessions another tenant than the daemon's own may have.
-const OTHERS_SESSIONS_MAX: usize = 64;
-
-/// What every session of a daemon is created with.
+/// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub lease: LeaseLimits,
-    pub screen: ScreenLimits,
-    pub frame_interval: Duration,
-    pub keep_ended: Duration,
+    pub limits: SessionLimits,
     /// The tenant of the user the daemon runs as.
     pub own_tenant: TenantId,
-    /// How many sessions that tenant may have.
-    pub sessions_max: usize,
     /// The environment that sessions start from.
     pub environment: BTreeMap<OsString, OsString>,
     pub default_cwd: PathBuf,
+}
+
+/// How much of what sessions may have; other limits hold for those created after they were set.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    pub lease: LeaseLimits,
+    pub screen: ScreenLimits,
+    /// How many cells a terminal may have, also when it is resized.
+    pub cells_max: u32,
+    pub frame_interval: Duration,
+    pub keep_ended: Duration,
+    /// How many sessions each tenant may have.
+    pub sessions_max: Quota,
 }
 
 /// A session that was just created, for whoever opens doors for it.
@@ -62,7 +68,10 @@ pub struct Registry(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    settings: Settings,
+    own_tenant: TenantId,
+    environment: BTreeMap<OsString, OsString>,
+    default_cwd: PathBuf,
+    limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     sessions: DashMap<SessionId, Session>,
     names: DashMap<(TenantId, Arc<str>), SessionId>,
@@ -88,8 +97,12 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let (facts, facts_receiver) = mpsc::channel(FACTS_MAX);
         let (announcements, announced) = mpsc::channel(64);
+        let Settings { limits, own_tenant, environment, default_cwd } = settings;
         let shared = Shared {
-            settings,
+            own_tenant,
+            environment,
+            default_cwd,
+            limits: RwLock::new(Arc::new(limits)),
             clock,
             sessions: DashMap::new(),
             names: DashMap::new(),
@@ -223,21 +236,26 @@ impl Registry {
     }
 
     pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {
-        &self.0.settings.environment
+        &self.0.environment
     }
 
     pub(in crate::session) fn default_cwd(&self) -> &Path {
-        &self.0.settings.default_cwd
+        &self.0.default_cwd
     }
 
-    /// The bounds of every session's lease.
-    pub fn lease_limits(&self) -> &LeaseLimits {
-        &self.0.settings.lease
+    /// The limits of sessions that are created now.
+    pub fn limits(&self) -> Arc<SessionLimits> {
+        Arc::clone(&self.0.limits.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets the limits of sessions that are created from now on.
+    pub fn set_limits(&self, limits: SessionLimits) {
+        *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
 
     pub(in crate::session) fn rules(&self, size: Size) -> Rules {
-        let Settings { screen, frame_interval, keep_ended, .. } = &self.0.settings;
-        Rules { size, screen: *screen, frame_interval: *frame_interval, keep_ended: *keep_ended }
+        let SessionLimits { screen, frame_interval, keep_ended, .. } = *self.limits();
+        Rules { size, screen, frame_interval, keep_ended }
     }
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
@@ -278,8 +296,7 @@ impl Registry {
     /// Checks that a tenant may have one session more; its name was taken already, so that those
     /// who create at the same time count each other.
     fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
-        let own = *tenant == self.0.settings.own_tenant;
-        let most = if own { self.0.settings.sessions_max } else { OTHERS_SESSIONS_MAX };
+        let most = self.limits().sessions_max.of(tenant, &self.0.own_tenant);
         let named = self.0.names.iter().filter(|it| it.key().0 == *tenant).count();
         if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
     }

@@ -3,6 +3,7 @@
 //! It is made by the gateway, which settled the rights; a tool takes from it what it needs.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
@@ -24,7 +25,7 @@ pub struct Daemon {
     pub sessions: Registry,
     pub switchboard: Switchboard,
     /// Whether a write takes a free lease by itself and keeps it.
-    pub lease_auto: bool,
+    pub lease_auto: AtomicBool,
     /// Who is connected now.
     pub principals: Principals,
 }
@@ -128,11 +129,16 @@ impl Call {
         let fresh = || LeaseId(Uuid::new_v4());
         if self.standing.door == Door::Operator {
             TakeRule::ForThisCall(fresh())
-        } else if self.daemon.lease_auto {
-            TakeRule::AndKeep(fresh(), self.daemon.sessions.lease_limits().ttl_default)
+        } else if self.daemon.lease_auto.load(Ordering::Relaxed) {
+            TakeRule::AndKeep(fresh(), self.daemon.sessions.limits().lease.ttl_default)
         } else {
             TakeRule::HeldOnly
         }
+    }
+
+    /// How many cells a terminal may have.
+    pub fn cells_max(&self) -> u32 {
+        self.daemon.sessions.limits().cells_max
     }
 
     /// Notes that the caller's connection has a stake in a session, which is told when it closes.

@@ -2,6 +2,8 @@
 //!
 //! It carries the facts; codes and advice are added where errors meet the wire.
 
+use std::time::Duration;
+
 use crate::core::policy::Denial;
 use crate::core::wait::pattern::PatternError;
 use crate::session::create::CreateError;
@@ -31,6 +33,12 @@ pub enum SurfaceError {
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),
+    /// The caller's tenant calls more often than it may.
+    #[error("too many calls of one user in a second")]
+    RateLimited {
+        /// When the next call is taken, unless others of the tenant come first.
+        retry_after: Duration,
+    },
     /// Something that should not fail did.
     #[error("{0}")]
     Internal(String),

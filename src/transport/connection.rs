@@ -289,7 +289,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Wire<R> {
             self.in_flight.readable().await;
             self.connection.outbox.relieved().await;
             match self.lines.next().await {
-                Input::Line(line) => match framing::parse(line.bytes()) {
+                Input::Line(line) => match framing::parse(line.bytes(), self.limits.tokens_max) {
                     Ok(message) => {
                         if let Some(message) = self.admit(message) {
                             return Some(message);

@@ -2,29 +2,30 @@
 //!
 //! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
 
+mod limits;
+mod reload;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
-use crate::core::frame::history::HistoryLimits;
+use crate::config::sources::Sources;
 use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
-use crate::core::lease::limits::LeaseLimits;
 use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
-use crate::core::screen::ScreenLimits;
 use crate::gateway::Gateway;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::holders::Holders;
@@ -37,8 +38,10 @@ use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
-use crate::transport::door::Doors;
-use crate::transport::limits::Limits;
+use crate::transport::daemon::limits::{limits_of_doors, session_limits};
+use crate::transport::daemon::reload::Reloading;
+use crate::transport::door::{DoorLimits, Doors};
+use crate::transport::limits::parsing_memory;
 use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
 use crate::transport::unix::listener::{BindError, Listener, remove_stale};
@@ -54,6 +57,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Settings {
     pub config: Config,
+    /// Where the configuration is read from again when the daemon is told to.
+    pub sources: Sources,
     pub paths: RuntimePaths,
     /// The daemon's own environment, from which sessions get theirs.
     pub environment: BTreeMap<OsString, OsString>,
@@ -89,7 +94,7 @@ pub enum DaemonError {
 /// # Errors
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, paths, environment, default_cwd } = settings;
+    let Settings { config, sources, paths, environment, default_cwd } = settings;
     prepare(&paths)?;
     let lock = Arc::new(DaemonLock::take(&paths.lock())?);
     let limit = raise_descriptor_limit()?;
@@ -100,7 +105,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     become_subreaper()?;
 
-    let Assembly { registry, daemon, doors, listening } =
+    let Assembly { registry, daemon, doors, listening, door_limits } =
         Assembly::new(&config, environment, default_cwd)?;
     let shared = Arc::clone(&doors.shared);
     let stop = shared.stop.clone();
@@ -127,6 +132,9 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
         }
     });
     // Heard from before anybody is told that we are ready.
+    let hangups = signal(SignalKind::hangup())?;
+    let (running, shared) = (config, Arc::clone(&doors.shared));
+    tasks.spawn(Reloading { sources, running, shared, door_limits }.run(hangups));
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     ready(&banner);
@@ -156,6 +164,7 @@ struct Assembly {
     daemon: Arc<Daemon>,
     doors: Doors,
     listening: Listening,
+    door_limits: watch::Sender<DoorLimits>,
 }
 
 impl Assembly {
@@ -166,8 +175,10 @@ impl Assembly {
     ) -> io::Result<Self> {
         let clock = Clock::boot()?;
         let own_tenant = TenantId::of_uid(own_uid());
-        let sessions = session_settings(config, environment, default_cwd);
-        let (registry, listening) = Registry::new(sessions, clock);
+        let limits = session_limits(config);
+        let settings =
+            SessionSettings { limits, own_tenant: own_tenant.clone(), environment, default_cwd };
+        let (registry, listening) = Registry::new(settings, clock);
         let mut switches = Switches::default();
         if config.allow_write {
             switches.set(Scope::Everything, WriteWindow::Open);
@@ -175,55 +186,28 @@ impl Assembly {
         let daemon = Arc::new(Daemon {
             sessions: registry.clone(),
             switchboard: Switchboard::new(switches),
-            lease_auto: config.lease.auto,
+            lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
         });
         let shared = Arc::new(Shared {
-            gateway: Gateway::new(Arc::clone(&daemon)),
+            gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
             deltas: DeltaCache::default(),
-            subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions_max),
+            subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
             holders: Holders::default(),
             stop: CancellationToken::new(),
         });
+        let parsing = parsing_memory(config.connection.parsing_bytes);
+        let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
         let doors = Doors {
             shared,
-            limits: Limits::default(),
+            limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
             numbers: Arc::new(AtomicU64::new(1)),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
-        Ok(Self { registry, daemon, doors, listening })
-    }
-}
-
-fn session_settings(
-    config: &Config,
-    environment: BTreeMap<OsString, OsString>,
-    default_cwd: PathBuf,
-) -> SessionSettings {
-    SessionSettings {
-        lease: LeaseLimits {
-            ttl_default: config.lease.ttl,
-            max_hold: config.lease.max_hold,
-            grace_default: config.lease.grace,
-            // All who see a session are of its tenant, so the line is theirs as a whole.
-            tenant_waiters_max: LeaseLimits::default().waiters_max,
-            ..LeaseLimits::default()
-        },
-        screen: ScreenLimits {
-            history: HistoryLimits {
-                rows_max: config.history.rows,
-                bytes_max: config.history.bytes,
-            },
-        },
-        frame_interval: config.frame_interval,
-        keep_ended: config.keep_ended,
-        own_tenant: TenantId::of_uid(own_uid()),
-        sessions_max: config.sessions_max,
-        environment,
-        default_cwd,
+        Ok(Self { registry, daemon, doors, listening, door_limits })
     }
 }
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::net::UnixStream;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
+use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
 use crate::mcp::server::{Server, Shared};
 use crate::transport::connection::{link, serve};
@@ -20,11 +22,19 @@ use crate::transport::unix::listener::Listener;
 use crate::transport::unix::peer::Peer;
 use crate::transport::unix::quota::ConnectionQuota;
 
+/// What whoever comes in next may have.
+#[derive(Clone, Debug)]
+pub struct DoorLimits {
+    /// How many connections each user may have.
+    pub connections: Quota,
+    pub connection: Limits,
+}
+
 /// What all doors of a daemon share.
 #[derive(Clone, Debug)]
 pub struct Doors {
     pub shared: Arc<Shared>,
-    pub limits: Limits,
+    pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
     pub numbers: Arc<AtomicU64>,
     /// Every connection's task, so that the daemon can wait for them.
@@ -57,7 +67,8 @@ impl Doors {
             );
             return;
         }
-        let Some(ticket) = self.quota.enter(peer.uid) else {
+        let DoorLimits { connections, connection: limits } = self.limits.borrow().clone();
+        let Some(ticket) = self.quota.enter(peer.uid, connections) else {
             tracing::warn!(uid = peer.uid, "too many connections of one user");
             return;
         };
@@ -70,12 +81,11 @@ impl Doors {
         };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let standing = standing(peer, door, managed, number);
-        let connection = Arc::new(Connection::new(ConnectionId(number)));
+        let connection = Arc::new(Connection::new(ConnectionId(number), limits.unsent));
         self.shared.gateway.daemon().principals.enter(&standing.caller);
         let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
         let touched = server.touched();
-        let (limits, hanging_up, shared) =
-            (self.limits.clone(), self.hanging_up.clone(), Arc::clone(&self.shared));
+        let (hanging_up, shared) = (self.hanging_up.clone(), Arc::clone(&self.shared));
         self.tasks.spawn(async move {
             let serving = serve(server, link, connection, &limits);
             // A daemon that ends hangs up on whoever is still there.

@@ -73,13 +73,13 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
     Ok(line.into())
 }
 
-/// Reads a message from a line.
+/// Reads a message from a line, which may have so many structural tokens.
 ///
 /// # Errors
 ///
 /// What to answer when the line is no message or an excessive one.
-pub fn parse<M: DeserializeOwned>(line: &[u8]) -> Result<M, Refusal> {
-    if scan::is_excessive(line) {
+pub fn parse<M: DeserializeOwned>(line: &[u8], tokens_max: usize) -> Result<M, Refusal> {
+    if scan::is_excessive(line, tokens_max) {
         return Err(Refusal::TooComplex(find_id(line).unwrap_or_default()));
     }
     serde_json::from_slice(line).map_err(|error| match find_id(line) {

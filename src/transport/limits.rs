@@ -1,17 +1,18 @@
 //! What one connection may ask of the daemon before it is read from less, or closed.
 //!
-//! It must not know sockets or requests: numbers only, so that they can be read in one place.
+//! It must not know sockets or requests: numbers only, so that they can be read in one place. Here
+//! those of the configuration become what connections obey.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use crate::config::ConnectionConfig;
+use crate::mcp::outbox::UnsentLimits;
+
 /// Longest line a client may send, in bytes, its end not counted.
 pub const LINE_MAX: usize = 1024 * 1024;
-
-/// Braces, brackets, commas and colons a message may have; each costs far more once it is parsed.
-pub const TOKENS_MAX: usize = 20_000;
 
 /// Levels of objects and lists in a message; the parser refuses the next one.
 pub const DEPTH_MAX: usize = 127;
@@ -19,14 +20,15 @@ pub const DEPTH_MAX: usize = 127;
 /// Part of a line that a connection may hold on its own account, in bytes.
 pub const LINE_FREE: usize = 64 * 1024;
 
-/// What all connections together may hold beyond [`LINE_FREE`] each, in bytes.
-pub const PARSING_MAX: usize = 4 * 1024 * 1024;
-
 /// Limits of one connection; clones share the memory for parsing.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Longest line, in bytes, its end not counted.
     pub line_max: usize,
+    /// Braces, brackets, commas and colons of a message; each costs far more once it is parsed.
+    pub tokens_max: usize,
+    /// Bytes that are still to be sent.
+    pub unsent: UnsentLimits,
     /// Time to the first message.
     pub first_message: Duration,
     /// Time from the first byte of a message to its last.
@@ -47,13 +49,41 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             line_max: LINE_MAX,
+            tokens_max: 20_000,
+            unsent: UnsentLimits::default(),
             first_message: Duration::from_secs(5),
             inside_message: Duration::from_secs(10),
             short_max: 64,
             long_max: 256,
             winding_up: Duration::from_secs(60),
             closing: Duration::from_secs(5),
-            parsing: Arc::new(Semaphore::new(PARSING_MAX / 1024)),
+            parsing: Arc::new(Semaphore::new(4 * 1024)),
         }
     }
+}
+
+impl Limits {
+    /// The limits that the configuration asks for. `parsing` is the memory that all connections
+    /// share, which is as large as it was made.
+    pub fn of(config: &ConnectionConfig, parsing: Arc<Semaphore>) -> Self {
+        Self {
+            line_max: config.message_bytes,
+            tokens_max: config.message_tokens,
+            unsent: UnsentLimits {
+                replies_max: config.unsent_reply_bytes,
+                pushes_max: config.unsent_push_bytes,
+            },
+            first_message: config.first_message,
+            inside_message: config.inside_message,
+            short_max: config.short_requests,
+            long_max: config.long_requests,
+            parsing,
+            ..Self::default()
+        }
+    }
+}
+
+/// Memory for the long lines of all connections together, beyond [`LINE_FREE`] bytes each.
+pub fn parsing_memory(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes / 1024))
 }

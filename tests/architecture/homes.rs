@@ -27,7 +27,7 @@ const HOMES: [(&str, &[&str]); 23] = [
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
     ("schemars", &["surface"]),
-    ("serde", &["config", "surface", "mcp", "transport", "cli"]),
+    ("serde", &["surface", "mcp", "transport", "cli"]),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
     ("thiserror", &[""]),

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
+use termgate::config::sources::Sources;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon};
@@ -45,7 +46,8 @@ async fn vanishes(path: &Path) {
 
 fn settings(paths: &RuntimePaths) -> Settings {
     Settings {
-        config: Config::load(None).unwrap(),
+        config: Config::built_in(),
+        sources: Sources::default(),
         paths: paths.clone(),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
+use termgate::config::sources::Sources;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -61,7 +62,7 @@ impl TestDaemon {
 
     /// A daemon with changes to the built-in configuration.
     pub(crate) async fn configured(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::load(None).unwrap();
+        let mut config = Config::built_in();
         change(&mut config);
         let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
         let private = PermissionsExt::from_mode(0o700);
@@ -73,6 +74,7 @@ impl TestDaemon {
             .collect();
         let settings = Settings {
             config,
+            sources: Sources::default(),
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),
@@ -110,7 +112,12 @@ impl TestDaemon {
 
     /// Stops the daemon as an operator does, and waits until it has ended.
     pub(crate) async fn stop(self) {
-        let mut operator = self.operator().await;
+        let operator = self.operator().await;
+        self.stop_by(operator).await;
+    }
+
+    /// The same through a connection that is open already.
+    pub(crate) async fn stop_by(self, mut operator: Wire) {
         operator.send("termgate/stop", json!({})).await;
         soon("the daemon to end", self.serving).await.unwrap().unwrap();
         assert!(!self.paths.gateway().exists(), "the socket is still there");

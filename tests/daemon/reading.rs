@@ -120,7 +120,7 @@ async fn the_tail_is_the_newest_rows() {
 async fn rows_that_were_trimmed_are_counted() {
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
-        config.history.rows = 500;
+        config.screen.history.rows_max = 500;
     })
     .await;
     let mut wire = daemon.client(Era::Legacy).await;

@@ -29,8 +29,8 @@ async fn with_automatic_leases_a_write_takes_a_free_lease_and_keeps_it() {
 async fn a_tenant_has_as_many_sessions_and_subscriptions_as_it_may() {
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
-        config.sessions_max = 1;
-        config.subscriptions_max = 1;
+        config.sessions.own = 1;
+        config.subscriptions.own = 1;
     })
     .await;
     let mut client = daemon.client(Era::Legacy).await;

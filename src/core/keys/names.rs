@@ -4,6 +4,7 @@
 //! It knows nothing of modifiers written as prefixes, nor of bytes.
 
 use crate::core::keys::{FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey};
+use crate::core::nearest::nearest_of;
 
 /// Every key name; case and underscores do not count when a name is looked up.
 pub const NAMES: [(&str, Key); 75] = [
@@ -97,9 +98,6 @@ pub const MODIFIERS: [(&str, Modifiers); 6] = [
 /// How many names a search for the nearest ones gives.
 const NEAREST_MAX: usize = 3;
 
-/// Words longer than this resemble no key name; it also bounds the work of a search.
-const RESEMBLING_MAX: usize = 16;
-
 const fn named(key: NamedKey) -> Key {
     Key { code: KeyCode::Named(key), modifiers: Modifiers::NONE }
 }
@@ -129,12 +127,12 @@ pub fn lookup(name: &str) -> Option<Key> {
 
 /// The names that resemble this word, the nearest first; none when nothing does.
 pub fn nearest(word: &str) -> Vec<&'static str> {
-    nearest_of(word, NAMES.iter().map(|(name, _)| *name))
+    nearest_of(word, NAMES.iter().map(|(name, _)| *name), NEAREST_MAX)
 }
 
 /// The words for modifiers that resemble this word, the nearest first.
 pub fn nearest_modifier(word: &str) -> Vec<&'static str> {
-    nearest_of(word, MODIFIERS.iter().map(|(name, _)| *name))
+    nearest_of(word, MODIFIERS.iter().map(|(name, _)| *name), NEAREST_MAX)
 }
 
 /// The names of the key whose byte this control character is.
@@ -148,44 +146,6 @@ pub fn of_control(character: char) -> Vec<&'static str> {
     }
 }
 
-fn nearest_of(word: &str, names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
-    let word: Vec<char> = word.chars().take(RESEMBLING_MAX + 1).collect();
-    if word.len() > RESEMBLING_MAX {
-        return Vec::new();
-    }
-    let mut near: Vec<(usize, &str)> = names
-        .map(|name| (distance(&word, name), name))
-        .filter(|(distance, name)| *distance <= name.len().max(word.len()).div_ceil(3))
-        .collect();
-    near.sort_by_key(|(distance, _)| *distance);
-    near.into_iter().take(NEAREST_MAX).map(|(_, name)| name).collect()
-}
-
-/// How many insertions, deletions, replacements and swaps of neighbours lead from one to the other,
-/// case apart.
-fn distance(word: &[char], name: &str) -> usize {
-    let name: Vec<char> = name.chars().collect();
-    let mut rows = vec![(0..=name.len()).collect::<Vec<usize>>()];
-    for (at, letter) in word.iter().enumerate() {
-        let mut row = vec![at + 1];
-        for (column, other) in name.iter().enumerate() {
-            let differs = usize::from(!letter.eq_ignore_ascii_case(other));
-            let mut best = (rows[at][column] + differs).min(rows[at][column + 1] + 1);
-            best = best.min(row[column] + 1);
-            let swapped = at > 0
-                && column > 0
-                && letter.eq_ignore_ascii_case(&name[column - 1])
-                && word[at - 1].eq_ignore_ascii_case(other);
-            if swapped {
-                best = best.min(rows[at - 1][column - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[word.len()][name.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,14 +157,5 @@ mod tests {
             assert_eq!(lookup(&name.to_lowercase()), Some(key), "{name}");
             assert_eq!(lookup(&name.to_uppercase()), Some(key), "{name}");
         }
-    }
-
-    #[test]
-    fn a_swap_of_neighbours_is_one_mistake() {
-        let distance_of = |word: &str, name| distance(&word.chars().collect::<Vec<_>>(), name);
-        assert_eq!(distance_of("Entre", "enter"), 1);
-        assert_eq!(distance_of("", "Up"), 2);
-        assert_eq!(distance_of("Escape", "Escape"), 0);
-        assert_eq!(distance_of("kitten", "sitting"), 3);
     }
 }

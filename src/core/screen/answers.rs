@@ -13,23 +13,27 @@ use crate::core::moment::Moment;
 /// How many bytes of answers wait to be taken.
 pub(crate) const QUEUED_BYTES_MAX: usize = 4 * 1024;
 
-/// How many answers a program gets in one second.
-pub(crate) const PER_SECOND_MAX: u32 = 1_000;
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
+    /// How many answers a program gets in one second.
+    per_second_max: usize,
     bytes: Vec<u8>,
     now: Moment,
     /// When the second began in which `given` answers were queued.
     since: Moment,
-    given: u32,
+    given: usize,
 }
 
 /// A handle to the queue of answers, shared with the emulator, which answers some queries itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Answers(Arc<Mutex<Queue>>);
 
 impl Answers {
+    pub(crate) fn new(per_second_max: usize) -> Self {
+        let (bytes, now, since) = (Vec::new(), Moment::default(), Moment::default());
+        Self(Arc::new(Mutex::new(Queue { per_second_max, bytes, now, since, given: 0 })))
+    }
+
     /// Says what time it is, by which the rate is judged.
     pub(crate) fn set_now(&self, now: Moment) {
         self.with(|queue| queue.now = now);
@@ -43,7 +47,7 @@ impl Answers {
                 queue.given = 0;
             }
             let fits = queue.bytes.len() + answer.len() <= QUEUED_BYTES_MAX;
-            if fits && queue.given < PER_SECOND_MAX {
+            if fits && queue.given < queue.per_second_max {
                 queue.given += 1;
                 queue.bytes.extend_from_slice(answer.as_bytes());
             }
@@ -73,14 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_gets_a_thousand_answers_a_second() {
-        let answers = Answers::default();
+    fn a_program_gets_so_many_answers_a_second() {
+        const PER_SECOND_MAX: usize = 1_000;
+        let answers = Answers::new(PER_SECOND_MAX);
         let mut bytes = 0;
         for _ in 0..2 * PER_SECOND_MAX {
             answers.push("x");
             bytes += answers.take().len();
         }
-        assert_eq!(bytes, PER_SECOND_MAX as usize);
+        assert_eq!(bytes, PER_SECOND_MAX);
         answers.set_now(Moment::from_boot(Duration::from_secs(1)));
         answers.push("x");
         assert_eq!(answers.take(), b"x");
@@ -88,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_fit_is_left_out_whole() {
-        let answers = Answers::default();
+        let answers = Answers::new(3);
         answers.push(&"x".repeat(QUEUED_BYTES_MAX - 1));
         answers.push("yz");
         answers.push("z");

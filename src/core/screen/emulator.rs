@@ -9,24 +9,22 @@ pub(crate) mod keyboard;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line as GridLine;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
 
 use crate::core::frame::Size;
-use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::line::Line;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
-use crate::core::screen::Origin;
 use crate::core::screen::answers::Answers;
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
 use crate::core::screen::guard::Query;
 use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
+use crate::core::screen::{Origin, ScreenLimits};
 
 /// How many rows may scroll off before they are moved into history.
 const HARVEST_ROWS: usize = 8;
@@ -35,18 +33,10 @@ const HARVEST_ROWS: usize = 8;
 /// that one operation, or resizing behind the alternate screen, can add.
 const EMULATOR_ROWS_MAX: usize = HARVEST_ROWS + 2 * Size::SIDE_MAX as usize;
 
-/// How long a synchronized update may withhold frames.
-pub(crate) const SYNC_TIME_MAX: Duration = Duration::from_millis(150);
-
-/// How many bytes a synchronized update may have.
-pub(crate) const SYNC_BYTES_MAX: usize = 2 * 1024 * 1024;
-
-/// How many titles a program may put aside.
-pub(crate) const TITLES_MAX: usize = 16;
-
 /// The emulator of one screen.
 pub(crate) struct Emulator {
     term: Term<Answers>,
+    limits: ScreenLimits,
     ledger: Ledger,
     answers: Answers,
     now: Moment,
@@ -80,19 +70,20 @@ struct Sync {
 }
 
 impl Emulator {
-    pub(crate) fn new(size: Size, limits: HistoryLimits, origin: Origin) -> Self {
+    pub(crate) fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
         let config = Config {
             scrolling_history: EMULATOR_ROWS_MAX,
             kitty_keyboard: true,
             osc52: Osc52::Disabled,
             ..Config::default()
         };
-        let answers = Answers::default();
+        let answers = Answers::new(limits.answers_per_second_max);
         // Made larger and then shrunk, it has rows set aside from the start.
         let larger = Size { rows: rows_with_spare(size.rows.into()) as u16, ..size };
         let mut emulator = Self {
             term: Term::new(config, &Cells(larger), answers.clone()),
-            ledger: Ledger::new(limits, origin),
+            limits,
+            ledger: Ledger::new(limits.history, origin),
             answers,
             now: Moment::default(),
             sync: None,
@@ -115,7 +106,7 @@ impl Emulator {
         self.answers.set_now(now);
         self.sync = self.sync.and_then(|sync| {
             let bytes = sync.bytes + bytes;
-            (bytes <= SYNC_BYTES_MAX).then_some(Sync { bytes, ..sync })
+            (bytes <= self.limits.sync_bytes_max).then_some(Sync { bytes, ..sync })
         });
     }
 

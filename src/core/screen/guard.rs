@@ -11,9 +11,6 @@ const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 const ESCAPE: u8 = 0x1b;
 
-/// How many bytes an operating system command may have; a longer one is skipped whole.
-pub(crate) const OSC_BYTES_MAX: usize = 4 * 1024;
-
 /// How many bytes of a device control string are looked at; the rest is skipped.
 const DCS_BYTES_MAX: usize = 16;
 
@@ -79,9 +76,11 @@ enum Ended {
 }
 
 /// The state of the scanner, carried from one piece of input to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Guard {
     state: State,
+    /// How many bytes an operating system command may have; a longer one is skipped whole.
+    command_bytes_max: usize,
     /// The string being read, or its head.
     string: Vec<u8>,
     ended: Ended,
@@ -97,6 +96,20 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    pub(crate) fn new(command_bytes_max: usize) -> Self {
+        Self {
+            state: State::default(),
+            command_bytes_max,
+            string: Vec::new(),
+            ended: Ended::default(),
+            csi: Vec::new(),
+            overflowed: false,
+            due: None,
+            split: [0; 4],
+            split_length: 0,
+        }
+    }
+
     /// The next part of the input, which moves on behind it; none at the end of the input.
     pub(crate) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Item<'a>> {
         loop {
@@ -265,7 +278,7 @@ impl Guard {
     fn collect(&mut self, bytes: &[u8]) {
         match self.state {
             State::Osc => {
-                self.overflowed |= self.string.len() + bytes.len() > OSC_BYTES_MAX;
+                self.overflowed |= self.string.len() + bytes.len() > self.command_bytes_max;
                 if !self.overflowed {
                     self.string.extend_from_slice(bytes);
                 }

@@ -3,12 +3,10 @@
 //! It turns one string into a value and changes nothing. Clipboard, links, and setting of colours
 //! mean nothing here: no frame shows them, and a clipboard is not a program's to read.
 
+use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 use crate::core::screen::palette;
 use crate::core::screen::report::{Progress, Report};
-
-/// How many characters a title may have.
-pub(crate) const TITLE_CHARACTERS_MAX: usize = 256;
 
 /// The meaning of a control string.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +21,9 @@ pub(crate) enum Sequence {
 
 impl Sequence {
     /// The meaning of the string, if it has one here.
-    pub(crate) fn parse(string: ControlString<'_>) -> Option<Self> {
+    pub(crate) fn parse(string: ControlString<'_>, limits: &ScreenLimits) -> Option<Self> {
         match string {
-            ControlString::Command { text, end } => command(text, end),
+            ControlString::Command { text, end } => command(text, end, limits),
             // DECRQSS and XTGETTCAP: what was asked for is not available.
             ControlString::Device(head) if head.starts_with(b"$q") => refusal("\x1bP0$r\x1b\\"),
             ControlString::Device(head) if head.starts_with(b"+q") => refusal("\x1bP0+r\x1b\\"),
@@ -38,12 +36,12 @@ fn refusal(answer: &str) -> Option<Sequence> {
     Some(Sequence::Answers(vec![answer.to_owned()]))
 }
 
-fn command(text: &[u8], end: &str) -> Option<Sequence> {
+fn command(text: &[u8], end: &str, limits: &ScreenLimits) -> Option<Sequence> {
     let text = clean(text);
     let (code, rest) = text.split_once(';')?;
     match code {
         "0" | "2" => {
-            Some(Sequence::Title(rest.trim().chars().take(TITLE_CHARACTERS_MAX).collect()))
+            Some(Sequence::Title(rest.trim().chars().take(limits.title_characters_max).collect()))
         }
         "4" | "10" | "11" | "12" => {
             let answers = palette::answers(code, rest, end);
@@ -134,7 +132,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<Sequence>) {
         let string = ControlString::Command { text: text.as_bytes(), end: "\x07" };
-        assert_eq!(Sequence::parse(string), expected, "{text}");
+        assert_eq!(Sequence::parse(string, &ScreenLimits::default()), expected, "{text}");
     }
 
     fn body(body: &str) -> Report {
@@ -185,7 +183,8 @@ mod tests {
 
     #[test]
     fn requests_for_settings_and_capabilities_are_refused_without_repeating_them() {
-        let answers = |head| Sequence::parse(ControlString::Device(head));
+        let limits = ScreenLimits::default();
+        let answers = |head| Sequence::parse(ControlString::Device(head), &limits);
         let refused = |text: &str| Some(Sequence::Answers(vec![text.to_owned()]));
         assert_eq!(answers(b"$qm"), refused("\x1bP0$r\x1b\\"));
         assert_eq!(answers(b"+q544e"), refused("\x1bP0+r\x1b\\"));

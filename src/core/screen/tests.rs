@@ -333,7 +333,8 @@ fn a_clear_of_history_keeps_the_numbers() {
 fn history_is_bounded_by_its_limits() {
     let history = HistoryLimits { rows_max: 200, bytes_max: usize::MAX };
     let size = Size { rows: 2, cols: 10 };
-    let mut screen = Screen::new(size, ScreenLimits { history }, Origin::default());
+    let mut screen =
+        Screen::new(size, ScreenLimits { history, ..ScreenLimits::default() }, Origin::default());
     for row in 0..1_000 {
         screen.feed(Moment::default(), format!("{row}\r\n").as_bytes());
     }

@@ -8,6 +8,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::*;
 
+const REPLIES_UNSENT_MAX: usize = 768 * 1024;
+
 fn line(text: &str) -> Bytes {
     Bytes::from(format!("{text}\n"))
 }

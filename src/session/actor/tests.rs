@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
-use crate::core::frame::history::HistoryLimits;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
 use crate::core::input::error::WriteError;
@@ -50,7 +49,7 @@ impl Desk {
             id: SessionId::from_random(Uuid::from_u128(1 << 80)),
             tenant: TenantId::of_uid(1000),
         });
-        let screen = ScreenLimits { history: HistoryLimits::default() };
+        let screen = ScreenLimits::default();
         let (actor, frames) = Actor::new(Setup {
             identity: Arc::clone(&identity),
             rules: Rules {

@@ -111,7 +111,7 @@ impl Parameters {
             cwd: self.cwd,
             client: ClientEnvironment::of(os(self.env_client)),
             env: self.env,
-            size: size(rows, cols)?,
+            size: size(rows, cols, call.cells_max())?,
             tags: self.tags,
             window: call.daemon.switchboard.window_of(&tenant, None),
             first: self.lease.unwrap_or(true).then(|| first_lease(call)),
@@ -133,21 +133,21 @@ fn first_lease(call: &Call) -> (Caller, AcquireRequest) {
     (call.standing.caller.clone(), request)
 }
 
-/// Reads the size of a terminal.
+/// Reads the size of a terminal, which may have so many cells.
 ///
 /// # Errors
 /// [`SurfaceError::Argument`] that says which sizes there are.
-pub fn size(rows: u64, cols: u64) -> Result<Size, SurfaceError> {
+pub fn size(rows: u64, cols: u64, cells_max: u32) -> Result<Size, SurfaceError> {
     let side = |side: u64| u16::try_from(side).unwrap_or(u16::MAX);
-    Size::checked(side(rows), side(cols)).ok_or_else(|| {
+    Size::checked(side(rows), side(cols), cells_max).ok_or_else(|| {
         let side = Size::SIDE_MIN..=Size::SIDE_MAX;
         let name =
             if side.contains(&u16::try_from(rows).unwrap_or(u16::MAX)) { "cols" } else { "rows" };
         let problem = format!(
-            "{rows} rows of {cols} columns; a terminal has {} to {} of each and at most {} cells",
+            "{rows} rows of {cols} columns; a terminal has {} to {} of each and at most \
+             {cells_max} cells",
             Size::SIDE_MIN,
             Size::SIDE_MAX,
-            Size::CELLS_MAX
         );
         SurfaceError::argument(name, problem)
     })

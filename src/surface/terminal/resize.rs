@@ -48,7 +48,7 @@ impl Tool for Resize {
 
     async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Resized>, SurfaceError> {
         let target = call.take_target()?;
-        let size = size(parameters.rows, parameters.cols)?;
+        let size = size(parameters.rows, parameters.cols, call.cells_max())?;
         call.touched(&target.session);
         let order = ResizeOrder {
             caller: call.standing.caller.clone(),

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::core::ids::ConnectionId;
 use crate::mcp::connection::Connection;
+use crate::mcp::outbox::UnsentLimits;
 
 /// What the handler was seen to do.
 #[derive(Clone, Default)]
@@ -105,7 +106,7 @@ impl Client {
     fn silent(limits: Limits) -> Self {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
-        let connection = Arc::new(Connection::new(ConnectionId(7)));
+        let connection = Arc::new(Connection::new(ConnectionId(7), UnsentLimits::default()));
         let probe = Probe::default();
         let (served, handler) = (connection.clone(), probe.clone());
         let serving = tokio::spawn(async move {
@@ -356,7 +357,8 @@ async fn nothing_of_an_observer_follows_its_cancel() {
 async fn the_command_lines_client_calls_and_observes() {
     let (near, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
-    let (probe, connection) = (Probe::default(), Arc::new(Connection::new(ConnectionId(3))));
+    let (probe, connection) =
+        (Probe::default(), Arc::new(Connection::new(ConnectionId(3), UnsentLimits::default())));
     let handler = probe.clone();
     let serving = tokio::spawn(async move {
         serve(handler, link::plain(reader, writer), connection, &Limits::default()).await;
@@ -533,7 +535,7 @@ async fn within_time<F: Future>(waiting: F) -> F::Output {
 #[tokio::test]
 async fn a_socket_that_hangs_up_is_noticed_while_nothing_is_read_from_it() {
     let (near, far) = UnixStream::pair().unwrap();
-    let connection = Arc::new(Connection::new(ConnectionId(8)));
+    let connection = Arc::new(Connection::new(ConnectionId(8), UnsentLimits::default()));
     let probe = Probe::default();
     let (served, handler) = (connection.clone(), probe.clone());
     let limits = Limits { short_max: 1, ..Limits::default() };
@@ -554,7 +556,7 @@ async fn a_socket_that_hangs_up_is_noticed_while_nothing_is_read_from_it() {
 #[tokio::test]
 async fn a_socket_closed_in_one_direction_has_not_hung_up() {
     let (near, far) = UnixStream::pair().unwrap();
-    let connection = Arc::new(Connection::new(ConnectionId(9)));
+    let connection = Arc::new(Connection::new(ConnectionId(9), UnsentLimits::default()));
     let served = connection.clone();
     let link = link::unix(far).unwrap();
     let serving = tokio::spawn(async move {

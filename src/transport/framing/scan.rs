@@ -2,12 +2,12 @@
 //!
 //! It must not parse: a megabyte of commas is one line of text, but a hundred times that as values.
 
-use crate::transport::limits::{DEPTH_MAX, TOKENS_MAX};
+use crate::transport::limits::DEPTH_MAX;
 
 /// Whether a line has more structure than a message may have.
 ///
 /// Counts only what stands outside strings; a line that is not JSON gets a count too.
-pub(super) fn is_excessive(line: &[u8]) -> bool {
+pub(super) fn is_excessive(line: &[u8], tokens_max: usize) -> bool {
     let mut bytes = line.iter();
     let (mut tokens, mut depth) = (0usize, 0usize);
     while let Some(byte) = bytes.next() {
@@ -21,7 +21,7 @@ pub(super) fn is_excessive(line: &[u8]) -> bool {
             b',' | b':' => tokens += 1,
             _ => {}
         }
-        if tokens > TOKENS_MAX || depth > DEPTH_MAX {
+        if tokens > tokens_max || depth > DEPTH_MAX {
             return true;
         }
     }
@@ -43,6 +43,12 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TOKENS_MAX: usize = 500;
+
+    fn is_excessive(line: &[u8]) -> bool {
+        super::is_excessive(line, TOKENS_MAX)
+    }
 
     #[test]
     fn structure_is_counted_outside_strings_only() {

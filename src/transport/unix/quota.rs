@@ -6,11 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Connections of the user the daemon runs as.
-pub const OWN_CONNECTIONS_MAX: usize = 2_048;
-
-/// Connections of any other user.
-pub const OTHER_CONNECTIONS_MAX: usize = 64;
+use crate::core::quota::Quota;
 
 /// Users that have connections at the same time.
 pub const USERS_MAX: usize = 64;
@@ -28,9 +24,10 @@ impl ConnectionQuota {
         Self { own, open: Arc::default() }
     }
 
-    /// Lets one more connection of this user in; none when the user, or the table, is full.
-    pub fn enter(&self, uid: u32) -> Option<Ticket> {
-        let most = if uid == self.own { OWN_CONNECTIONS_MAX } else { OTHER_CONNECTIONS_MAX };
+    /// Lets one more connection of this user in, of so many; none when the user, or the table, is
+    /// full.
+    pub fn enter(&self, uid: u32, most: Quota) -> Option<Ticket> {
+        let most = if uid == self.own { most.own } else { most.others };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // The daemon's own user never stands behind strangers.
         if uid != self.own && !open.contains_key(&uid) && open.len() >= USERS_MAX {

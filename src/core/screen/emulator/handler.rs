@@ -16,10 +16,7 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
-use crate::core::screen::emulator::{Emulator, SYNC_TIME_MAX, Sync, TITLES_MAX, keyboard};
-
-/// How many marks without a width of their own one cell may carry.
-pub(crate) const MARKS_MAX: usize = 8;
+use crate::core::screen::emulator::{Emulator, Sync, keyboard};
 
 /// No character below this one is without a width, save controls.
 const FIRST_MARK: char = '\u{ad}';
@@ -45,13 +42,13 @@ impl Emulator {
         if row[column].flags.contains(Flags::WIDE_CHAR_SPACER) && column.0 > 0 {
             column -= 1;
         }
-        row[column].zerowidth().is_some_and(|marks| marks.len() >= MARKS_MAX)
+        row[column].zerowidth().is_some_and(|marks| marks.len() >= self.limits.marks_max)
     }
 
     fn begin_sync(&mut self) {
         // An update begun within another does not withhold frames for longer.
         if self.sync.is_none_or(|sync| sync.until <= self.now) {
-            self.sync = Some(Sync { until: self.now + SYNC_TIME_MAX, bytes: 0 });
+            self.sync = Some(Sync { until: self.now + self.limits.sync_time_max, bytes: 0 });
         }
     }
 }
@@ -175,7 +172,7 @@ impl Handler for Emulator {
     }
 
     fn push_title(&mut self) {
-        if self.titles.len() == TITLES_MAX {
+        if self.titles.len() == self.limits.titles_max {
             self.titles.pop_front();
         }
         self.titles.push_back(Arc::clone(&self.title));

@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::core::screen::emulator::keyboard::FLAGS_STACK_MAX;
-use crate::core::screen::emulator::{SYNC_BYTES_MAX, TITLES_MAX};
-use crate::core::screen::guard::{OSC_BYTES_MAX, REPEAT_MAX};
+use crate::core::screen::guard::REPEAT_MAX;
 
 #[test]
 fn a_command_of_4096_bytes_counts_and_a_longer_one_is_skipped_whole() {
     let mut terminal = Terminal::new(2, 10);
-    let fill = "x".repeat(OSC_BYTES_MAX - "2;".len());
+    let fill = "x".repeat(4_096 - "2;".len());
     terminal.show(format!("\x1b]2;{fill}\x1b\\a"));
     assert!(terminal.frame.title.value.starts_with('x'));
     terminal.show(format!("\x1b]2;y{fill}\x1b\\b"));
@@ -84,10 +83,10 @@ fn a_control_in_two_bytes_is_the_same_in_two_pieces() {
 #[test]
 fn a_title_stack_holds_sixteen() {
     let mut terminal = Terminal::new(2, 10);
-    for number in 0..=TITLES_MAX {
+    for number in 0..=16 {
         terminal.feed(format!("\x1b]2;{number}\x07\x1b[22t"));
     }
-    terminal.show("\x1b[23t".repeat(TITLES_MAX + 1));
+    terminal.show("\x1b[23t".repeat(16 + 1));
     assert_eq!(&*terminal.frame.title.value, "1");
 }
 
@@ -164,7 +163,7 @@ fn a_sequence_with_too_many_parameters_is_dropped_whole() {
 fn an_update_of_more_than_2_mib_withholds_no_frames() {
     let mut terminal = Terminal::new(2, 10);
     terminal.feed("\x1b[?2026h");
-    terminal.feed(vec![b'\r'; SYNC_BYTES_MAX]);
+    terminal.feed(vec![b'\r'; 2 * 1024 * 1024]);
     assert!(terminal.screen.hold_until().is_some());
     terminal.feed("\r");
     assert_eq!(terminal.screen.hold_until(), None);

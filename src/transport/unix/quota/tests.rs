@@ -4,9 +4,10 @@ use super::*;
 
 const OWN: u32 = 1_000;
 const OTHER: u32 = 1_001;
+const MOST: Quota = Quota { own: 2_048, others: 64 };
 
 fn fill(quota: &ConnectionQuota, uid: u32, count: usize) -> Vec<Ticket> {
-    let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(uid)).collect();
+    let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(uid, MOST)).collect();
     assert_eq!(tickets.len(), count);
     tickets
 }
@@ -15,14 +16,14 @@ fn fill(quota: &ConnectionQuota, uid: u32, count: usize) -> Vec<Ticket> {
 fn the_own_user_has_2048_connections_and_no_more() {
     let quota = ConnectionQuota::new(OWN);
     let _tickets = fill(&quota, OWN, 2_048);
-    assert!(quota.enter(OWN).is_none());
+    assert!(quota.enter(OWN, MOST).is_none());
 }
 
 #[test]
 fn another_user_has_64_and_takes_nothing_from_the_own_one() {
     let quota = ConnectionQuota::new(OWN);
     let _tickets = fill(&quota, OTHER, 64);
-    assert!(quota.enter(OTHER).is_none());
+    assert!(quota.enter(OTHER, MOST).is_none());
     let _own = fill(&quota, OWN, 2_048);
 }
 
@@ -31,9 +32,9 @@ fn a_connection_that_ends_makes_room_for_one() {
     let quota = ConnectionQuota::new(OWN);
     let mut tickets = fill(&quota, OTHER, 64);
     tickets.pop();
-    let again = quota.enter(OTHER);
+    let again = quota.enter(OTHER, MOST);
     assert!(again.is_some());
-    assert!(quota.enter(OTHER).is_none());
+    assert!(quota.enter(OTHER, MOST).is_none());
 }
 
 #[test]
@@ -41,11 +42,11 @@ fn strangers_are_limited_in_number_and_never_keep_the_own_user_out() {
     let quota = ConnectionQuota::new(OWN);
     let first = 2_000;
     let mut tickets: Vec<Ticket> =
-        (0..64).map_while(|number| quota.enter(first + number)).collect();
+        (0..64).map_while(|number| quota.enter(first + number, MOST)).collect();
     assert_eq!(tickets.len(), 64);
-    assert!(quota.enter(first + 64).is_none());
-    assert!(quota.enter(first).is_some(), "who is in the table may open another one");
-    assert!(quota.enter(OWN).is_some());
+    assert!(quota.enter(first + 64, MOST).is_none());
+    assert!(quota.enter(first, MOST).is_some(), "who is in the table may open another one");
+    assert!(quota.enter(OWN, MOST).is_some());
     tickets.pop();
-    assert!(quota.enter(first + 64).is_some(), "who left is forgotten");
+    assert!(quota.enter(first + 64, MOST).is_some(), "who left is forgotten");
 }

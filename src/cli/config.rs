@@ -1,0 +1,196 @@
+//! `config`: what is set, where it comes from, and what is wrong with it; no daemon is asked.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::{self, Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::table::render;
+use crate::config::key::{KEYS, Key, Value as Setting};
+use crate::config::sources::{Effective, Sources, check};
+
+/// Show what is configured, check it, or tell which files count
+///
+/// Files count in the order of `config path`, then the environment (TERMGATE_LEASE__TTL_MS is
+/// lease.ttl_ms), then flags. A running daemon reads them again when it gets SIGHUP.
+#[derive(Debug, Args)]
+pub struct ConfigCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Show(Show),
+    Check(Check),
+    Path(Files),
+}
+
+/// Print every key as a daemon started here would have it, in the form of a file
+#[derive(Debug, Args)]
+struct Show {
+    /// Tell where each value comes from: the default, a file and line, or a variable
+    #[arg(long)]
+    origin: bool,
+    #[command(flatten)]
+    given: Given,
+}
+
+/// Tell all that is wrong with the configuration, with file, line and column
+///
+/// A file named `.termgate.toml` is judged as that of a project, which may only tighten.
+#[derive(Debug, Args)]
+struct Check {
+    /// Only this file [default: all that counts here, the environment too]
+    file: Option<PathBuf>,
+}
+
+/// List the files that count here, the one that counts least first
+#[derive(Debug, Args)]
+struct Files {
+    #[command(flatten)]
+    given: Given,
+}
+
+#[derive(Debug, Args)]
+struct Given {
+    /// Read this file in place of those of the system and the user, as `serve --config` does
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigCommand {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] with everything that is wrong.
+    pub fn run(self) -> Result<Report, Failure> {
+        match self.action {
+            Action::Show(show) => show.run(),
+            Action::Check(check) => check.run(),
+            Action::Path(files) => files.run(),
+        }
+    }
+}
+
+impl Given {
+    fn sources(&self) -> Result<Sources, Failure> {
+        let directory = env::current_dir().context("the current directory is gone")?;
+        sources(self.config.as_deref(), &directory, &env::vars_os().collect())
+    }
+}
+
+/// The sources of a daemon that is started in this directory with this environment, with a file in
+/// place of the usual ones where one is given.
+///
+/// # Errors
+/// When the name of the file is empty.
+pub fn sources(
+    given: Option<&Path>,
+    directory: &Path,
+    environment: &BTreeMap<OsString, OsString>,
+) -> Result<Sources, Failure> {
+    let given = given.map(path::absolute).transpose().context("--config")?;
+    Ok(Sources::new(given, directory, environment))
+}
+
+impl Show {
+    fn run(self) -> Result<Report, Failure> {
+        let effective = self.given.sources()?.load()?;
+        let value = |key: &Key| match key.value(&effective.config) {
+            Setting::Switch(on) => json!(on),
+            Setting::Number(number) => json!(number),
+        };
+        let mut data = json!({"settings": members(value)});
+        if self.origin {
+            data["origins"] = members(|key| json!(effective.origin(key).to_string()));
+        }
+        Ok(report(data, text(&effective, self.origin)))
+    }
+}
+
+impl Check {
+    fn run(self) -> Result<Report, Failure> {
+        match &self.file {
+            Some(file) => check(file)?,
+            None => drop(Given { config: None }.sources()?.load()?),
+        }
+        Ok(report(json!({"valid": true}), "nothing is wrong".to_owned()))
+    }
+}
+
+impl Files {
+    fn run(self) -> Result<Report, Failure> {
+        let files = self.given.sources()?.files();
+        let told = files.iter().map(|source| {
+            let (layer, path) = (source.layer.as_str(), source.path.display().to_string());
+            json!({"layer": layer, "path": path, "exists": source.path.exists()})
+        });
+        let rows: Vec<_> = files
+            .iter()
+            .map(|source| {
+                let found = if source.path.exists() { "yes" } else { "no" };
+                let path = source.path.display().to_string();
+                [source.layer.as_str().to_owned(), found.to_owned(), path]
+            })
+            .collect();
+        let data = json!({"files": told.collect::<Vec<_>>()});
+        Ok(report(data, render(["LAYER", "EXISTS", "PATH"], &rows)))
+    }
+}
+
+fn report(data: Value, text: String) -> Report {
+    Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None }
+}
+
+/// One member for each key.
+fn members(of: impl Fn(&Key) -> Value) -> Value {
+    KEYS.iter().map(|key| (key.name.to_owned(), of(key))).collect::<Map<_, _>>().into()
+}
+
+/// All that is set, as a file that would set it, with where it comes from as comments.
+fn text(effective: &Effective, with_origins: bool) -> String {
+    const COMMENT_COLUMN: usize = 36;
+    let (mut lines, mut section) = (Vec::new(), "");
+    for key in KEYS {
+        if key.section() != section {
+            section = key.section();
+            lines.extend([String::new(), format!("[{section}]")]);
+        }
+        let name = key.name.rsplit('.').next().unwrap_or(key.name);
+        let line = format!("{name} = {}", key.value(&effective.config));
+        lines.push(if with_origins {
+            format!("{line:COMMENT_COLUMN$} # {}", effective.origin(key))
+        } else {
+            line
+        });
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_a_file_that_sets_the_same() {
+        let mut effective = Effective::built_in();
+        effective.config.allow_write = true;
+        effective.config.lease.waiters = 7;
+        for with_origins in [false, true] {
+            let text = text(&effective, with_origins);
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("my.toml");
+            std::fs::write(&file, &text).unwrap();
+            let read = sources(Some(&file), directory.path(), &BTreeMap::new()).unwrap();
+            assert_eq!(read.load().unwrap().config, effective.config, "{text}");
+        }
+    }
+}

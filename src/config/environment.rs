@@ -1,0 +1,123 @@
+//! The keys as variables: `lease.ttl_ms` is `TERMGATE_LEASE__TTL_MS`, and so for all of them.
+//!
+//! It asks nobody for the environment; it is handed one.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::config::file::Given;
+use crate::config::key::{KEYS, Key, Kind, Value};
+use crate::config::problem::{Fault, Origin, Problem};
+use crate::core::nearest::nearest_of;
+
+/// How the names of our variables begin.
+const PREFIX: &str = "TERMGATE_";
+
+/// The name of the variable that sets a key.
+pub fn variable_of(key: &Key) -> String {
+    format!("{PREFIX}{}", key.name.replace('.', "__").to_ascii_uppercase())
+}
+
+/// Whether a variable of this name may set a key.
+pub fn is_ours(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Reads what the variables of an environment set, and what is wrong with them.
+///
+/// An empty value counts as none. A name with `__` that is no key's is a mistake; one without may be
+/// meant for somebody else, such as `TERMGATE_SOCKET`.
+pub fn read(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> (Vec<Given>, Vec<Problem>) {
+    let (mut given, mut problems) = (Vec::new(), Vec::new());
+    for (name, value) in variables {
+        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+        let Some(rest) = name.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else { continue };
+        let origin = Origin::Variable(name.to_string());
+        let Some(key) = KEYS.iter().find(|key| variable_of(key) == *name) else {
+            if rest.contains("__") {
+                let meant = rest.replace("__", ".").to_ascii_lowercase();
+                let near = nearest_of(&meant, KEYS.iter().map(|key| key.name), 1);
+                let fault = Fault::Unknown(near.first().copied());
+                problems.push(Problem { origin, key: Some(meant), fault });
+            }
+            continue;
+        };
+        match value_of(key.kind, &value).filter(|value| key.kind.takes(*value)) {
+            Some(value) => given.push(Given { key, value, origin }),
+            None => {
+                let fault = Fault::Unfit { found: value.to_string(), expected: key.kind };
+                problems.push(Problem { origin, key: Some(key.name.to_owned()), fault });
+            }
+        }
+    }
+    (given, problems)
+}
+
+fn value_of(kind: Kind, text: &str) -> Option<Value> {
+    match kind {
+        Kind::Switch => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Some(Value::Switch(true)),
+            "false" | "0" | "no" | "off" => Some(Value::Switch(false)),
+            _ => None,
+        },
+        Kind::Number { .. } => text.parse().ok().map(Value::Number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_pairs(pairs: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let (given, problems) =
+            read(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let given = given.iter().map(|it| format!("{} = {}", it.key.name, it.value));
+        (given.collect(), problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_key_is_a_variable_in_capitals_with_two_underscores_for_the_dot() {
+        let (given, problems) = read_pairs(&[
+            ("TERMGATE_ALLOW_WRITE", "1"),
+            ("TERMGATE_LEASE__TTL_MS", "5000"),
+            ("TERMGATE_LEASE__AUTO", "Off"),
+        ]);
+        assert_eq!(given, ["allow_write = true", "lease.ttl_ms = 5000", "lease.auto = false"]);
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+
+    #[test]
+    fn no_two_keys_have_the_same_variable() {
+        let mut names: Vec<String> = KEYS.iter().map(variable_of).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), KEYS.len());
+    }
+
+    #[test]
+    fn a_variable_that_is_empty_or_somebody_elses_sets_nothing() {
+        let (given, problems) = read_pairs(&[
+            ("TERMGATE_ALLOW_WRITE", ""),
+            ("TERMGATE_SOCKET", "/run/x"),
+            ("LEASE__TTL_MS", "5"),
+        ]);
+        assert!(given.is_empty() && problems.is_empty(), "{given:?} {problems:?}");
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_the_name_of_its_variable() {
+        let (given, problems) = read_pairs(&[
+            ("TERMGATE_LEASE__TTL", "5000"),
+            ("TERMGATE_LEASE__TTL_MS", "999"),
+            ("TERMGATE_ALLOW_WRITE", "maybe"),
+        ]);
+        assert!(given.is_empty(), "{given:?}");
+        let expected = [
+            "TERMGATE_LEASE__TTL: lease.ttl: no such key; did you mean lease.ttl_ms?",
+            "TERMGATE_LEASE__TTL_MS: lease.ttl_ms: 999 is not a whole number from 1000 to 600000",
+            "TERMGATE_ALLOW_WRITE: allow_write: maybe is not true or false",
+        ];
+        assert_eq!(problems, expected);
+    }
+}

@@ -1,0 +1,262 @@
+//! The keys: one list of everything that can be set, with its bounds and what it changes.
+//!
+//! It knows no file and no variable. Each way of setting a key reads this list, so that a key means
+//! the same wherever it is written.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::config::key::Applies::{AtOnce, NewConnections, NewSessions, Restart};
+
+/// One thing that can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its full name, such as `lease.ttl_ms`.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub project: Project,
+    pub applies: Applies,
+    slot: fn(&mut Config) -> Slot<'_>,
+}
+
+/// What values a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Switch,
+    Number { least: u64, most: u64 },
+}
+
+/// What the file of a project may do with a key. It never gives anybody more than without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Project {
+    Never,
+    Lower,
+    Higher,
+    SwitchOff,
+}
+
+/// From when on another value holds once the daemon has read it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applies {
+    AtOnce,
+    NewSessions,
+    NewConnections,
+    Restart,
+}
+
+/// A value, as far as it can be told without its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    Switch(bool),
+    Number(u64),
+}
+
+/// The place in the configuration that a key sets.
+enum Slot<'a> {
+    Switch(&'a mut bool),
+    Count(&'a mut usize),
+    Millis(&'a mut Duration),
+}
+
+impl Key {
+    /// The key of this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The table the key stands in; empty for those in none.
+    pub fn section(&self) -> &'static str {
+        self.name.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// Its value in a configuration.
+    pub fn value(&self, config: &Config) -> Value {
+        match (self.slot)(&mut config.clone()) {
+            Slot::Switch(switch) => Value::Switch(*switch),
+            Slot::Count(count) => Value::Number(*count as u64),
+            Slot::Millis(time) => Value::Number(time.as_millis() as u64),
+        }
+    }
+
+    /// Sets its value, which must be one that [`Kind::takes`].
+    pub fn set(&self, config: &mut Config, value: Value) {
+        match ((self.slot)(config), value) {
+            (Slot::Switch(slot), Value::Switch(on)) => *slot = on,
+            (Slot::Count(slot), Value::Number(number)) => *slot = number as usize,
+            (Slot::Millis(slot), Value::Number(number)) => *slot = Duration::from_millis(number),
+            (Slot::Switch(_), Value::Number(_))
+            | (Slot::Count(_) | Slot::Millis(_), Value::Switch(_)) => {}
+        }
+    }
+
+    const fn project(self, project: Project) -> Self {
+        Self { project, ..self }
+    }
+}
+
+impl Kind {
+    /// Whether a key of this kind takes the value.
+    pub fn takes(self, value: Value) -> bool {
+        match (self, value) {
+            (Self::Switch, Value::Switch(_)) => true,
+            (Self::Number { least, most }, Value::Number(number)) => {
+                (least..=most).contains(&number)
+            }
+            (Self::Switch, Value::Number(_)) | (Self::Number { .. }, Value::Switch(_)) => false,
+        }
+    }
+}
+
+impl Project {
+    /// Whether a project's file may put `value` in the place of `before`.
+    pub fn allows(self, before: Value, value: Value) -> bool {
+        match (self, before, value) {
+            (Self::Lower, Value::Number(before), Value::Number(value)) => value <= before,
+            (Self::Higher, Value::Number(before), Value::Number(value)) => value >= before,
+            (Self::SwitchOff, Value::Switch(_), Value::Switch(value)) => !value,
+            (Self::Never | Self::Lower | Self::Higher | Self::SwitchOff, _, _) => false,
+        }
+    }
+}
+
+impl Applies {
+    /// The word for it in what programs read.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AtOnce => "at_once",
+            NewSessions => "new_sessions",
+            NewConnections => "new_connections",
+            Restart => "restart",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.write_str("true or false"),
+            Self::Number { least, most } => write!(f, "a whole number from {least} to {most}"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => on.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+type Place = fn(&mut Config) -> Slot<'_>;
+
+const fn switch(name: &'static str, applies: Applies, slot: Place) -> Key {
+    Key { name, kind: Kind::Switch, project: Project::Never, applies, slot }
+}
+
+const fn number(name: &'static str, least: u64, most: u64, applies: Applies, slot: Place) -> Key {
+    Key { name, kind: Kind::Number { least, most }, project: Project::Never, applies, slot }
+}
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const HOUR_MS: u64 = 3_600_000;
+
+/// Every key. What is not here is fixed; `config/termgate.toml` says which limits are, and why.
+pub const KEYS: &[Key] = &[
+    switch("allow_write", Restart, |it| Slot::Switch(&mut it.allow_write)),
+    number("lease.ttl_ms", 1_000, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.ttl))
+        .project(Project::Lower),
+    number("lease.max_hold_ms", 1_000, 24 * HOUR_MS, NewSessions, |it| {
+        Slot::Millis(&mut it.lease.max_hold)
+    })
+    .project(Project::Lower),
+    number("lease.grace_ms", 0, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.grace))
+        .project(Project::Lower),
+    number("lease.person_idle_ms", 1_000, 600_000, NewSessions, |it| {
+        Slot::Millis(&mut it.lease.person_idle)
+    }),
+    number("lease.waiters", 1, 256, NewSessions, |it| Slot::Count(&mut it.lease.waiters)),
+    switch("lease.auto", AtOnce, |it| Slot::Switch(&mut it.lease.auto)).project(Project::SwitchOff),
+    number("screen.frame_interval_ms", 1, 1_000, NewSessions, |it| {
+        Slot::Millis(&mut it.frame_interval)
+    })
+    .project(Project::Higher),
+    // The most that emulators were seen to bear; the least holds the size that sessions get unasked.
+    number("screen.cells", 10_000, 200_000, AtOnce, |it| Slot::Count(&mut it.cells)),
+    number("screen.slice_bytes", 4 * KIB, 256 * KIB, NewSessions, |it| {
+        Slot::Count(&mut it.screen.slice_bytes_max)
+    }),
+    number("screen.command_bytes", 256, 64 * KIB, NewSessions, |it| {
+        Slot::Count(&mut it.screen.command_bytes_max)
+    }),
+    number("screen.title_characters", 16, 1_024, NewSessions, |it| {
+        Slot::Count(&mut it.screen.title_characters_max)
+    }),
+    number("screen.titles", 1, 256, NewSessions, |it| Slot::Count(&mut it.screen.titles_max)),
+    number("screen.marks", 1, 32, NewSessions, |it| Slot::Count(&mut it.screen.marks_max)),
+    number("screen.answers_per_second", 1, 10_000, NewSessions, |it| {
+        Slot::Count(&mut it.screen.answers_per_second_max)
+    }),
+    number("screen.sync_ms", 1, 1_000, NewSessions, |it| {
+        Slot::Millis(&mut it.screen.sync_time_max)
+    }),
+    number("screen.sync_bytes", 64 * KIB, 16 * MIB, NewSessions, |it| {
+        Slot::Count(&mut it.screen.sync_bytes_max)
+    }),
+    number("history.rows", 100, 10_000_000, NewSessions, |it| {
+        Slot::Count(&mut it.screen.history.rows_max)
+    })
+    .project(Project::Lower),
+    number("history.bytes", 64 * KIB, 1_024 * MIB, NewSessions, |it| {
+        Slot::Count(&mut it.screen.history.bytes_max)
+    })
+    .project(Project::Lower),
+    number("sessions.max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.own))
+        .project(Project::Lower),
+    number("sessions.others_max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.others)),
+    number("sessions.keep_ended_ms", 0, 168 * HOUR_MS, NewSessions, |it| {
+        Slot::Millis(&mut it.keep_ended)
+    })
+    .project(Project::Lower),
+    number("connections.max", 16, 65_536, AtOnce, |it| Slot::Count(&mut it.connections.own)),
+    number("connections.others_max", 1, 4_096, AtOnce, |it| {
+        Slot::Count(&mut it.connections.others)
+    }),
+    number("connections.message_bytes", 64 * KIB, 4 * MIB, NewConnections, |it| {
+        Slot::Count(&mut it.connection.message_bytes)
+    }),
+    number("connections.message_tokens", 1_000, 200_000, NewConnections, |it| {
+        Slot::Count(&mut it.connection.message_tokens)
+    }),
+    // At least one message of the greatest length fits.
+    number("connections.parsing_bytes", 4 * MIB, 64 * MIB, Restart, |it| {
+        Slot::Count(&mut it.connection.parsing_bytes)
+    }),
+    number("connections.first_message_ms", 100, 60_000, NewConnections, |it| {
+        Slot::Millis(&mut it.connection.first_message)
+    }),
+    number("connections.inside_message_ms", 1_000, 60_000, NewConnections, |it| {
+        Slot::Millis(&mut it.connection.inside_message)
+    }),
+    number("connections.short_requests", 1, 1_024, NewConnections, |it| {
+        Slot::Count(&mut it.connection.short_requests)
+    }),
+    number("connections.long_requests", 1, 4_096, NewConnections, |it| {
+        Slot::Count(&mut it.connection.long_requests)
+    }),
+    number("connections.unsent_reply_bytes", 64 * KIB, 16 * MIB, NewConnections, |it| {
+        Slot::Count(&mut it.connection.unsent_reply_bytes)
+    }),
+    number("connections.unsent_push_bytes", 64 * KIB, 16 * MIB, NewConnections, |it| {
+        Slot::Count(&mut it.connection.unsent_push_bytes)
+    }),
+    number("subscriptions.max", 1, 65_536, AtOnce, |it| Slot::Count(&mut it.subscriptions.own)),
+    number("subscriptions.others_max", 1, 65_536, AtOnce, |it| {
+        Slot::Count(&mut it.subscriptions.others)
+    }),
+    number("calls.per_second", 0, 1_000_000, AtOnce, |it| Slot::Count(&mut it.calls.own)),
+    number("calls.others_per_second", 0, 1_000_000, AtOnce, |it| Slot::Count(&mut it.calls.others)),
+];

@@ -1,0 +1,224 @@
+//! The layers of a configuration: what is built in, the files, the environment, the flags.
+//!
+//! Each layer is laid over those before it. It reads files and nothing else, again each time it is
+//! asked, and remembers of every value where it came from.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::config::environment;
+use crate::config::file::{self, FILE_MAX, Given};
+use crate::config::key::{Key, Value};
+use crate::config::problem::{ConfigError, Fault, Origin, Problem};
+
+/// The operator's file for all users of a machine.
+const SYSTEM: &str = "/etc/termgate/termgate.toml";
+/// The name of a project's file.
+const PROJECT: &str = ".termgate.toml";
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Files of the operator, the one that counts least first.
+    operator: Vec<Source>,
+    /// Where to look for a project's file, and the home directory.
+    project: Option<(PathBuf, Option<PathBuf>)>,
+    variables: Vec<(OsString, OsString)>,
+    flags: Vec<Flag>,
+}
+
+/// One file that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub layer: Layer,
+    pub path: PathBuf,
+}
+
+/// What sort of file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    System,
+    User,
+    /// Named on the command line, in place of the system's and the user's.
+    Given,
+    Project,
+}
+
+/// A key that a flag of the command line sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    pub name: &'static str,
+    pub key: &'static str,
+    pub value: Value,
+}
+
+/// A configuration, and where it came from.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    pub config: Config,
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+impl Layer {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Given => "given",
+            Self::Project => "project",
+        }
+    }
+}
+
+impl Sources {
+    /// The sources of a daemon that is started in this directory with this environment.
+    ///
+    /// `given` stands in for the files of the system and the user.
+    pub fn new(
+        given: Option<PathBuf>,
+        directory: &Path,
+        environment: &BTreeMap<OsString, OsString>,
+    ) -> Self {
+        let absolute = |name: &str| {
+            let path = environment.get(&OsString::from(name)).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let home = absolute("HOME");
+        let configured =
+            absolute("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+        let source = |layer, path| Source { layer, path };
+        let operator = match given {
+            Some(path) => vec![source(Layer::Given, path)],
+            None => {
+                let user = configured.map(|directory| directory.join("termgate/termgate.toml"));
+                let user = user.map(|path| source(Layer::User, path));
+                [source(Layer::System, PathBuf::from(SYSTEM))].into_iter().chain(user).collect()
+            }
+        };
+        // Of an environment that may hold secrets, no more than what is ours is kept.
+        let ours = environment.iter().filter(|(name, _)| environment::is_ours(name));
+        let variables = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let project = Some((directory.to_owned(), home));
+        Self { operator, project, variables, flags: Vec::new() }
+    }
+
+    /// The same with what flags of the command line set.
+    pub fn with_flags(self, flags: impl IntoIterator<Item = Flag>) -> Self {
+        Self { flags: flags.into_iter().collect(), ..self }
+    }
+
+    /// The files that count, whether they are there or not, the one that counts least first. That
+    /// of a project is among them where there is one.
+    pub fn files(&self) -> Vec<Source> {
+        let found = self.project.as_ref().and_then(|(directory, home)| {
+            Some(Source { layer: Layer::Project, path: find_project(directory, home.as_deref())? })
+        });
+        self.operator.iter().cloned().chain(found).collect()
+    }
+
+    /// Reads everything and lays it together.
+    ///
+    /// # Errors
+    /// Everything that is wrong anywhere.
+    pub fn load(&self) -> Result<Effective, ConfigError> {
+        let (mut effective, mut problems) = (Effective::built_in(), Vec::new());
+        for source in self.files().iter().filter(|source| source.counts()) {
+            problems.extend(effective.lay_file(source));
+        }
+        let (given, wrong) = environment::read(self.variables.clone());
+        problems.extend(wrong);
+        given.into_iter().for_each(|given| effective.lay(given));
+        for flag in &self.flags {
+            if let Some(key) = Key::find(flag.key) {
+                effective.lay(Given { key, value: flag.value, origin: Origin::Flag(flag.name) });
+            }
+        }
+        if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
+    }
+}
+
+/// Checks one file by itself. One with the name of a project's is judged as such.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check(path: &Path) -> Result<(), ConfigError> {
+    let of_project = path.file_name().is_some_and(|name| name == PROJECT);
+    let layer = if of_project { Layer::Project } else { Layer::Given };
+    let source = Source { layer, path: path.to_owned() };
+    let problems = Effective::built_in().lay_file(&source);
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
+}
+
+impl Effective {
+    /// What holds where nobody says anything.
+    pub fn built_in() -> Self {
+        Self { config: Config::built_in(), origins: BTreeMap::new() }
+    }
+
+    /// Where the value of a key came from.
+    pub fn origin(&self, key: &Key) -> &Origin {
+        self.origins.get(key.name).unwrap_or(&Origin::Default)
+    }
+
+    /// Lays a file over what holds so far, and says what is wrong with it.
+    fn lay_file(&mut self, source: &Source) -> Vec<Problem> {
+        let text = match file::text(&source.path) {
+            Ok(text) => text,
+            Err(error) => return vec![unreadable(&source.path, &error)],
+        };
+        let (given, mut problems) = file::read(&text, &source.path);
+        for given in given {
+            let before = given.key.value(&self.config);
+            let project = given.key.project;
+            if source.layer != Layer::Project || project.allows(before, given.value) {
+                self.lay(given);
+            } else {
+                let key = Some(given.key.name.to_owned());
+                let fault = Fault::NotForProjects(project, before);
+                problems.push(Problem { origin: given.origin, key, fault });
+            }
+        }
+        problems
+    }
+
+    fn lay(&mut self, given: Given) {
+        given.key.set(&mut self.config, given.value);
+        self.origins.insert(given.key.name, given.origin);
+    }
+}
+
+impl Source {
+    /// Whether it must be read: one that was named, and any other that is there.
+    fn counts(&self) -> bool {
+        self.layer == Layer::Given || !matches!(self.path.try_exists(), Ok(false))
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    let fault = if error.kind() == io::ErrorKind::FileTooLarge {
+        Fault::TooLarge(FILE_MAX)
+    } else {
+        Fault::Unreadable(error.to_string())
+    };
+    let origin = Origin::File { path: path.to_owned(), at: None };
+    Problem { origin, key: None, fault }
+}
+
+/// Finds the file of the project that a directory belongs to: the nearest one, no higher than the
+/// root of the repository or the home directory.
+///
+/// Outside of both only the directory itself is looked at: what lies in `/tmp` is anybody's.
+fn find_project(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let is_top = |place: &Path| Some(place) == home || place.join(".git").exists();
+    let levels = directory.ancestors().position(is_top).unwrap_or(0);
+    let mut files = directory.ancestors().take(levels + 1).map(|place| place.join(PROJECT));
+    // A pipe of that name would keep whoever enters the directory waiting.
+    files.find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests;

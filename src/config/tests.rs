@@ -1,0 +1,111 @@
+//! The defaults, and that each key sets what it names.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::config::key::{Applies, KEYS, Key, Kind, Value};
+use crate::core::frame::Size;
+use crate::core::frame::history::HistoryLimits;
+
+#[test]
+fn the_file_of_defaults_names_every_key_once_and_nothing_else() {
+    let (given, problems) = file::read(DEFAULTS, Path::new("termgate.toml"));
+    assert!(problems.is_empty(), "{problems:?}");
+    let named: Vec<&str> = given.iter().map(|given| given.key.name).collect();
+    let known: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(named.len(), KEYS.len());
+    assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), known);
+}
+
+#[test]
+fn the_file_of_defaults_says_the_bounds_of_every_number() {
+    let lines: Vec<&str> = DEFAULTS.lines().collect();
+    for key in KEYS {
+        let Kind::Number { least, most } = key.kind else { continue };
+        let name = key.name.rsplit('.').next().unwrap();
+        let section = lines.iter().position(|line| *line == format!("[{}]", key.section()));
+        let from = section.unwrap();
+        let at = from + lines[from..].iter().position(|line| line.starts_with(name)).unwrap();
+        // The bounds of keys that stand together are in the comment above the first of them, or of
+        // their section where one comment speaks of all.
+        let above = lines[..at].iter().rev().take(16).map(|line| line.trim_start_matches("# "));
+        let above: Vec<&str> = above.collect();
+        let text = above.into_iter().rev().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&format!("{least} to {most}")), "{}: {text}", key.name);
+    }
+}
+
+#[test]
+fn without_a_file_the_defaults_of_the_design_hold() {
+    let config = Config::built_in();
+    assert!(!config.allow_write && !config.lease.auto);
+    assert_eq!(config.lease.ttl, Duration::from_secs(30));
+    assert_eq!(config.lease.max_hold, Duration::from_secs(600));
+    assert_eq!(config.lease.grace, Duration::from_secs(5));
+    assert_eq!(config.lease.person_idle, Duration::from_secs(10));
+    assert_eq!(config.lease.waiters, 16);
+    assert_eq!(config.frame_interval, Duration::from_millis(8));
+    assert_eq!(config.screen.history, HistoryLimits { rows_max: 10_000, bytes_max: 8 << 20 });
+    assert_eq!(config.cells, Size::CELLS_MAX as usize);
+    assert_eq!(config.sessions, Quota { own: 512, others: 64 });
+    assert_eq!(config.keep_ended, Duration::from_secs(3_600));
+    assert_eq!(config.connections, Quota { own: 2_048, others: 64 });
+    assert_eq!(config.subscriptions, Quota { own: 4_096, others: 256 });
+    assert_eq!(config.calls, Quota { own: 0, others: 200 });
+    let connection = ConnectionConfig {
+        message_bytes: 1 << 20,
+        message_tokens: 20_000,
+        parsing_bytes: 4 << 20,
+        first_message: Duration::from_secs(5),
+        inside_message: Duration::from_secs(10),
+        short_requests: 64,
+        long_requests: 256,
+        unsent_reply_bytes: 768 << 10,
+        unsent_push_bytes: 256 << 10,
+    };
+    assert_eq!(config.connection, connection);
+}
+
+#[test]
+fn without_a_file_a_screen_has_the_limits_it_has_by_itself() {
+    assert_eq!(Config::built_in().screen, ScreenLimits::default());
+}
+
+#[test]
+fn no_key_lets_a_terminal_have_more_cells_than_an_emulator_bears() {
+    let cells = Key::find("screen.cells").unwrap();
+    assert!(!cells.kind.takes(Value::Number(u64::from(Size::CELLS_MAX) + 1)));
+}
+
+#[test]
+fn every_key_sets_its_own_value_and_no_other() {
+    for key in KEYS {
+        let mut config = Config::built_in();
+        let another = match (key.kind, key.value(&config)) {
+            (Kind::Switch, Value::Switch(on)) => Value::Switch(!on),
+            (Kind::Number { least, most }, Value::Number(number)) => {
+                Value::Number(if number == most { least } else { most })
+            }
+            (kind, value) => panic!("{}: {value:?} is no {kind}", key.name),
+        };
+        key.set(&mut config, another);
+        assert_eq!(key.value(&config), another, "{}", key.name);
+        let built_in = Config::built_in();
+        let changed = KEYS.iter().filter(|key| key.value(&config) != key.value(&built_in));
+        assert_eq!(changed.map(|key| key.name).collect::<Vec<_>>(), [key.name]);
+    }
+}
+
+#[test]
+fn keys_of_a_section_stand_together() {
+    let mut sections: Vec<&str> = KEYS.iter().map(Key::section).collect();
+    sections.dedup();
+    let distinct: BTreeSet<&str> = sections.iter().copied().collect();
+    assert_eq!(sections.len(), distinct.len());
+}
+
+#[test]
+fn the_right_to_write_is_never_a_projects_and_never_changed_by_reading_again() {
+    let key = Key::find("allow_write").unwrap();
+    assert_eq!((key.project, key.applies), (crate::config::key::Project::Never, Applies::Restart));
+}

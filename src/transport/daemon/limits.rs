@@ -1,0 +1,59 @@
+//! The configuration as limits: each module's own, filled from what the operator settled.
+//!
+//! It decides nothing and keeps nothing, so that a configuration that is read again is filled in the
+//! same way.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::config::Config;
+use crate::core::lease::limits::LeaseLimits;
+use crate::session::registry::SessionLimits;
+use crate::transport::door::DoorLimits;
+use crate::transport::limits::Limits;
+
+/// What sessions may have.
+pub(super) fn session_limits(config: &Config) -> SessionLimits {
+    SessionLimits {
+        lease: LeaseLimits {
+            ttl_default: config.lease.ttl,
+            max_hold: config.lease.max_hold,
+            grace_default: config.lease.grace,
+            person_idle: config.lease.person_idle,
+            waiters_max: config.lease.waiters,
+            // All who see a session are of its tenant, so the line is theirs as a whole.
+            tenant_waiters_max: config.lease.waiters,
+            ..LeaseLimits::default()
+        },
+        screen: config.screen,
+        cells_max: u32::try_from(config.cells).unwrap_or(u32::MAX),
+        frame_interval: config.frame_interval,
+        keep_ended: config.keep_ended,
+        sessions_max: config.sessions,
+    }
+}
+
+/// What those who come in may have, who share the memory `parsing`.
+pub(super) fn limits_of_doors(config: &Config, parsing: Arc<Semaphore>) -> DoorLimits {
+    let connection = Limits::of(&config.connection, parsing);
+    DoorLimits { connections: config.connections, connection }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_file_each_module_has_the_limits_it_has_by_itself() {
+        let config = Config::built_in();
+        let sessions = session_limits(&config);
+        let alone = LeaseLimits::default();
+        let expected = LeaseLimits { tenant_waiters_max: alone.waiters_max, ..alone };
+        assert_eq!(sessions.lease, expected);
+        let parsing = Limits::default().parsing;
+        assert_eq!(parsing.available_permits() * 1024, config.connection.parsing_bytes);
+        let doors = limits_of_doors(&config, parsing);
+        assert_eq!(format!("{:?}", doors.connection), format!("{:?}", Limits::default()));
+    }
+}

@@ -1,0 +1,76 @@
+//! The configuration, read again while the daemon runs.
+//!
+//! It decides nothing: the keys say which of them may change. No right is given or taken here, so
+//! that what an operator switched by hand stays as it was switched.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::signal::unix::Signal;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::config::change::Change;
+use crate::config::key::Applies;
+use crate::config::sources::Sources;
+use crate::mcp::server::Shared;
+use crate::transport::daemon::limits::{limits_of_doors, session_limits};
+use crate::transport::door::DoorLimits;
+
+/// What it takes to give a running daemon another configuration.
+pub(super) struct Reloading {
+    pub(super) sources: Sources,
+    /// What the daemon runs with.
+    pub(super) running: Config,
+    pub(super) shared: Arc<Shared>,
+    pub(super) door_limits: watch::Sender<DoorLimits>,
+}
+
+impl Reloading {
+    /// Reads the configuration whenever the signal comes.
+    pub(super) async fn run(mut self, mut signal: Signal) {
+        while signal.recv().await.is_some() {
+            self.reload();
+        }
+    }
+
+    fn reload(&mut self) {
+        let read = match self.sources.load() {
+            Ok(read) => read.config,
+            Err(error) => {
+                for problem in error.0 {
+                    tracing::error!(%problem, "the configuration is wrong");
+                }
+                tracing::error!("the configuration stays as it was");
+                return;
+            }
+        };
+        let changes = self.running.take_over(&read);
+        self.spread();
+        for Change { key, before, after } in &changes {
+            let (key, from) = (key.name, key.applies);
+            match from {
+                Applies::AtOnce | Applies::NewSessions | Applies::NewConnections => {
+                    tracing::info!(key, %before, %after, applies = from.as_str(), "setting changed");
+                }
+                Applies::Restart => {
+                    tracing::warn!(key, %before, %after, "setting changes when the daemon restarts");
+                }
+            }
+        }
+        tracing::info!(changes = changes.len(), "the configuration was read again");
+    }
+
+    /// Hands the configuration to all who obey it.
+    fn spread(&self) {
+        let Self { running, shared, .. } = self;
+        let daemon = shared.gateway.daemon();
+        daemon.sessions.set_limits(session_limits(running));
+        daemon.lease_auto.store(running.lease.auto, Ordering::Relaxed);
+        shared.gateway.set_rates(running.calls);
+        shared.subscriptions.set(running.subscriptions);
+        self.door_limits.send_modify(|limits| {
+            *limits = limits_of_doors(running, Arc::clone(&limits.connection.parsing));
+        });
+    }
+}

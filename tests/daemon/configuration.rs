@@ -1,0 +1,290 @@
+//! The configuration as an operator meets it: the program itself, its files, variables and signals.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+
+use crate::daemon::harness::{Era, Wire, soon};
+
+/// Directories of the test's own, which are all that the program is told of.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        for name in ["run", "home/project", "config/termgate"] {
+            fs::create_dir_all(directory.path().join(name)).unwrap();
+        }
+        let private = PermissionsExt::from_mode(0o700);
+        fs::set_permissions(directory.path().join("run"), private).unwrap();
+        Self(directory)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes the user's file.
+    fn configure(&self, text: &str) -> PathBuf {
+        let path = self.path("config/termgate/termgate.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_termgate"));
+        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_RUNTIME_DIR", self.path("run")).env("XDG_STATE_HOME", self.path("state"));
+        command.current_dir(self.path("home/project")).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and gives back what it says to programs.
+    fn data(&self, words: &[&str]) -> Value {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["data"].take()
+    }
+
+    /// Starts a daemon and waits until clients can come.
+    async fn serve(&self, words: &[&str]) -> Served {
+        let log = self.path("log");
+        let words = [&["serve"][..], words].concat();
+        let child = self.command(&words).stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        let sockets = self.path("run/termgate");
+        let served = Served { child, log, sockets };
+        let ready = async { while UnixStream::connect(served.operator()).await.is_err() {} };
+        soon("the daemon to start", ready).await;
+        served
+    }
+}
+
+/// A daemon in a process of its own.
+struct Served {
+    child: Child,
+    log: PathBuf,
+    sockets: PathBuf,
+}
+
+impl Served {
+    fn operator(&self) -> PathBuf {
+        self.sockets.join("operator.sock")
+    }
+
+    async fn client(&self) -> Wire {
+        Wire::connect(&self.sockets.join("gateway.sock"), Era::Modern).await
+    }
+
+    /// Has the daemon read its configuration again, and gives back what it logged of that up to a
+    /// line with `last`.
+    async fn reload(&self, last: &str) -> String {
+        let before = fs::read_to_string(&self.log).unwrap().len();
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP).unwrap();
+        let logged = async {
+            loop {
+                let log = fs::read_to_string(&self.log).unwrap();
+                let logged = &log[before..];
+                if logged.lines().any(|line| line.contains(last)) {
+                    return logged.to_owned();
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the daemon to log", logged).await
+    }
+
+    async fn stop(mut self) {
+        let mut operator = Wire::connect(&self.operator(), Era::Legacy).await;
+        operator.send("termgate/stop", json!({})).await;
+        let ended = tokio::task::spawn_blocking(move || self.child.wait());
+        assert!(soon("the daemon to end", ended).await.unwrap().unwrap().success());
+    }
+}
+
+const AGAIN: &str = "the configuration was read again";
+
+fn told(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn what_holds_is_shown_with_where_it_comes_from() {
+    let place = Place::new();
+    let user = place.configure("[lease]\nttl_ms = 20000\nwaiters = 3\n");
+    let project = place.path("home/project/.termgate.toml");
+    fs::write(&project, "lease.ttl_ms = 10000\n").unwrap();
+    let words = ["config", "show", "--origin", "--json"];
+    let mut command = place.command(&words);
+    let output = command.env("TERMGATE_SCREEN__FRAME_INTERVAL_MS", "20").output().unwrap();
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (settings, origins) = (&shown["data"]["settings"], &shown["data"]["origins"]);
+    for (key, value, origin) in [
+        ("lease.ttl_ms", json!(10_000), format!("{}:1:7", project.display())),
+        ("lease.waiters", json!(3), format!("{}:3:1", user.display())),
+        ("screen.frame_interval_ms", json!(20), "TERMGATE_SCREEN__FRAME_INTERVAL_MS".to_owned()),
+        ("allow_write", json!(false), "default".to_owned()),
+    ] {
+        assert_eq!((&settings[key], &origins[key]), (&value, &json!(origin)), "{key}");
+    }
+    let text = String::from_utf8(place.run(&["config", "show"]).stdout).unwrap();
+    assert!(text.contains("\n[lease]\nttl_ms = 10000\n") && !text.contains('#'), "{text}");
+}
+
+#[test]
+fn the_files_that_count_are_listed_in_their_order() {
+    let place = Place::new();
+    let user = place.configure("");
+    fs::write(place.path("home/project/.termgate.toml"), "").unwrap();
+    let files = place.data(&["config", "path", "--json"])["files"].clone();
+    let layers: Vec<&Value> = files.as_array().unwrap().iter().map(|file| &file["layer"]).collect();
+    assert_eq!(layers, ["system", "user", "project"]);
+    assert_eq!(files[0]["path"], "/etc/termgate/termgate.toml");
+    assert_eq!(files[1], json!({"layer": "user", "path": user, "exists": true}));
+    let given = place.data(&["config", "path", "--config", "my.toml", "--json"])["files"].clone();
+    let path = place.path("home/project/my.toml");
+    assert_eq!(given[0], json!({"layer": "given", "path": path, "exists": false}));
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_and_ends_a_check_with_two() {
+    let place = Place::new();
+    assert!(place.run(&["config", "check"]).status.success());
+    let user = place.configure("lease.ttl = 5\nsessions.max = 0\n");
+    let checked = place.run(&["config", "check"]);
+    assert_eq!(checked.status.code(), Some(2));
+    let expected = [
+        format!("{}:1:7: lease.ttl: no such key; did you mean lease.ttl_ms?", user.display()),
+        format!(
+            "{}:2:16: sessions.max: 0 is not a whole number from 1 to 4096 (invalid_configuration)",
+            user.display()
+        ),
+    ];
+    assert_eq!(told(&checked), format!("termgate: {}\n{}\n", expected[0], expected[1]));
+    let checked = place.run(&["config", "check", "--json"]);
+    let problems: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(problems["error_code"], "invalid_configuration");
+    assert_eq!(problems["data"]["problems"][1]["key"], "sessions.max");
+    // A single file is judged without the others.
+    let fine = place.path("fine.toml");
+    fs::write(&fine, "sessions.max = 1").unwrap();
+    assert!(place.run(&["config", "check", fine.to_str().unwrap()]).status.success());
+}
+
+#[test]
+fn a_project_that_would_let_clients_write_keeps_the_daemon_from_starting() {
+    let place = Place::new();
+    fs::write(place.path("home/project/.termgate.toml"), "allow_write = true\n").unwrap();
+    let served = place.run(&["serve"]);
+    assert_eq!(served.status.code(), Some(2));
+    let expected = ".termgate.toml:1:1: allow_write: only the operator may set this";
+    assert!(told(&served).contains(expected), "{}", told(&served));
+}
+
+async fn may_write(served: &Served) -> bool {
+    let mut client = served.client().await;
+    let listed = client.structured("list_sessions", json!({})).await;
+    listed["write_allowed"].as_bool().unwrap()
+}
+
+#[tokio::test]
+async fn the_right_to_write_is_given_by_file_variable_and_flag_and_taken_by_a_flag() {
+    let place = Place::new();
+    let served = place.serve(&[]).await;
+    assert!(!may_write(&served).await);
+    served.stop().await;
+    let served = place.serve(&["--allow-write"]).await;
+    assert!(may_write(&served).await);
+    served.stop().await;
+    place.configure("allow_write = true");
+    let served = place.serve(&[]).await;
+    assert!(may_write(&served).await);
+    served.stop().await;
+    let served = place.serve(&["--read-only"]).await;
+    assert!(!may_write(&served).await);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_daemon_takes_over_what_its_files_say_now() {
+    let place = Place::new();
+    let served = place.serve(&["--allow-write"]).await;
+    let mut client = served.client().await;
+    let typing = |session: &str| json!({"session": session, "text": "x"});
+    let session = client.start("exec cat").await;
+    assert_eq!(client.error_code("send_text", typing(&session)).await, "lease_required");
+
+    place.configure("lease.auto = true\nsessions.max = 1\nconnections.parsing_bytes = 5000000\n");
+    let log = served.reload(AGAIN).await;
+    for (words, key) in [
+        (&["INFO", "setting changed", "before=false after=true"][..], "lease.auto"),
+        (&["INFO", "setting changed", "before=512 after=1"], "sessions.max"),
+        (&["WARN", "when the daemon restarts"], "connections.parsing_bytes"),
+    ] {
+        let line = log.lines().find(|line| line.contains(key)).unwrap();
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    }
+    client.structured("send_text", typing(&session)).await;
+    assert_eq!(client.error_code("create_session", json!({})).await, "quota_exceeded");
+
+    place.configure("calls.per_second = 1\n");
+    served.reload(AGAIN).await;
+    let refusal = async {
+        while client.call("list_sessions", json!({})).await["structuredContent"]["error_code"]
+            != "rate_limited"
+        {}
+    };
+    soon("a refusal", refusal).await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_with_a_mistake_changes_nothing_in_a_running_daemon() {
+    let place = Place::new();
+    place.configure("sessions.max = 1");
+    let served = place.serve(&["--allow-write"]).await;
+    let mut client = served.client().await;
+    client.start("exec cat").await;
+    let path = place.configure("sessions.max = 5\nlease.tll_ms = 1\n");
+    let log = served.reload("the configuration stays as it was").await;
+    let expected = format!("{}:2:7: lease.tll_ms: no such key", path.display());
+    assert!(log.contains(&expected), "{log}");
+    assert_eq!(client.error_code("create_session", json!({})).await, "quota_exceeded");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn reading_again_neither_gives_the_right_to_write_nor_takes_it() {
+    let place = Place::new();
+    let served = place.serve(&[]).await;
+    place.configure("allow_write = true");
+    let log = served.reload(AGAIN).await;
+    assert!(log.contains("allow_write") && log.contains("when the daemon restarts"), "{log}");
+    assert!(!may_write(&served).await);
+
+    let mut operator = Wire::connect(&served.operator(), Era::Legacy).await;
+    operator.structured("set_write", json!({"state": "on"})).await;
+    place.configure("allow_write = false");
+    served.reload(AGAIN).await;
+    assert!(may_write(&served).await);
+    served.stop().await;
+}
+
+#[test]
+fn asking_for_the_configuration_starts_and_makes_nothing() {
+    let place = Place::new();
+    place.data(&["config", "show", "--json"]);
+    assert!(!Path::new(&place.path("state")).exists());
+    assert_eq!(fs::read_dir(place.path("run")).unwrap().count(), 0);
+}
