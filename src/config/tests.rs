@@ -109,3 +109,20 @@ fn the_right_to_write_is_never_a_projects_and_never_changed_by_reading_again() {
     let key = Key::find("allow_write").unwrap();
     assert_eq!((key.project, key.applies), (crate::config::key::Project::Never, Applies::Restart));
 }
+
+#[test]
+fn the_pages_for_users_name_only_keys_that_there_are() {
+    let pages = [include_str!("../../README.md"), include_str!("../../docs/PROTOCOL.md")];
+    let sections = KEYS.iter().map(Key::section).filter(|section| !section.is_empty());
+    let sections: BTreeSet<&str> = sections.collect();
+    let mut named = BTreeSet::new();
+    for word in pages.iter().flat_map(|page| page.split('`')) {
+        let dotted = word.split_once('.').filter(|(section, _)| sections.contains(section));
+        let Some((_, rest)) = dotted else { continue };
+        if rest.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            assert!(Key::find(word).is_some(), "there is no key {word}");
+            named.insert(word);
+        }
+    }
+    assert!(named.contains("calls.per_second") && named.len() > 10, "{named:?}");
+}

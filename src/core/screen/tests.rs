@@ -25,8 +25,12 @@ impl Terminal {
     }
 
     fn starting_at(origin: Origin, rows: u16, cols: u16) -> Self {
+        Self::with(ScreenLimits::default(), origin, rows, cols)
+    }
+
+    fn with(limits: ScreenLimits, origin: Origin, rows: u16, cols: u16) -> Self {
         let now = Moment::default();
-        let mut screen = Screen::new(Size { rows, cols }, ScreenLimits::default(), origin);
+        let mut screen = Screen::new(Size { rows, cols }, limits, origin);
         let frame = screen.first_frame(now, &Facts::default());
         Self { screen, frame, now }
     }

@@ -170,6 +170,30 @@ fn an_update_of_more_than_2_mib_withholds_no_frames() {
 }
 
 #[test]
+fn limits_that_were_set_hold_in_the_place_of_the_usual_ones() {
+    let limits = ScreenLimits {
+        slice_bytes_max: 4_096,
+        command_bytes_max: 10,
+        titles_max: 1,
+        answers_per_second_max: 2,
+        sync_time_max: Duration::from_millis(10),
+        sync_bytes_max: 100,
+        ..ScreenLimits::default()
+    };
+    let mut terminal = Terminal::with(limits, Origin::default(), 2, 10);
+    assert_eq!(terminal.screen.slice_bytes(), 4_096);
+    terminal.show("\x1b]2;12345678\x07\x1b]2;123456789\x07");
+    assert_eq!(&*terminal.frame.title.value, "12345678");
+    terminal.show("\x1b[22t\x1b]2;b\x07\x1b[22t\x1b]2;c\x07\x1b[23t\x1b[23t");
+    assert_eq!(&*terminal.frame.title.value, "b");
+    assert_eq!(terminal.answers("\x1b[6n\x1b[6n\x1b[6n"), "\x1b[1;1R\x1b[1;1R");
+    terminal.feed("\x1b[?2026h");
+    assert_eq!(terminal.screen.hold_until(), Some(terminal.now + Duration::from_millis(10)));
+    terminal.feed(vec![b'\r'; 101]);
+    assert_eq!(terminal.screen.hold_until(), None);
+}
+
+#[test]
 fn the_newest_reports_are_kept() {
     let mut terminal = Terminal::new(2, 10);
     for number in 0..=Report::QUEUED_MAX {
