@@ -8,4 +8,7 @@ pub mod daemon;
 pub mod door;
 pub mod framing;
 pub mod limits;
+pub mod notify;
+pub mod roll_call;
+pub mod supervised;
 pub mod unix;

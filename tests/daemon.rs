@@ -25,5 +25,6 @@ mod daemon {
     mod seeds;
     mod set_limits;
     mod settings;
+    mod supervised;
     mod write_switch;
 }

@@ -15,6 +15,7 @@ use crate::config::key::Value;
 use crate::config::paths::RuntimePaths;
 use crate::config::sources::Flag;
 use crate::transport::daemon::{Banner, Settings, serve};
+use crate::transport::unix::handed::Handed;
 
 /// Run the daemon in the foreground
 ///
@@ -73,7 +74,8 @@ impl Serve {
         let sources = sources(self.config.as_deref(), &default_cwd, &environment)?;
         let sources = sources.with_flags(self.flags());
         let config = sources.load()?.config;
-        Ok(Settings { config, sources, paths: paths(context)?, environment, default_cwd })
+        let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
+        Ok(Settings { config, sources, paths: paths(context)?, environment, default_cwd, handed })
     }
 }
 

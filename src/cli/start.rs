@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::config::paths::RuntimePaths;
+use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
 
 /// How long a daemon may take until it answers.
@@ -65,6 +66,10 @@ fn spawn(log: &Path, rights: Rights) -> anyhow::Result<Child> {
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(open_log(log)?);
     command.current_dir(home());
+    // A service manager of ours does not know the daemon.
+    for name in VARIABLES {
+        command.env_remove(name);
+    }
     Ok(command.spawn()?)
 }
 

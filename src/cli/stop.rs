@@ -50,11 +50,14 @@ impl Stop {
     }
 }
 
-/// Completes when the socket is gone and nobody holds the daemon's lock.
+/// Completes when nobody holds the daemon's lock; where there is none, when the socket is gone.
+///
+/// A socket that a service manager owns stays when the daemon has ended.
 async fn gone(socket: &Path) {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
-    let lock = paths.map(|paths| paths.lock());
-    while socket.symlink_metadata().is_ok() || lock.as_deref().is_some_and(is_locked) {
+    let lock = paths.map(|paths| paths.lock()).filter(|lock| lock.exists());
+    let there = || lock.as_deref().map_or_else(|| socket.symlink_metadata().is_ok(), is_locked);
+    while there() {
         sleep(LOOK_INTERVAL).await;
     }
 }

@@ -6,7 +6,7 @@ mod limits;
 mod reload;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,11 @@ use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::limits::parsing_memory;
+use crate::transport::notify::{News, Notifier};
+use crate::transport::roll_call::RollCall;
+use crate::transport::supervised::{keep_alive, tell_status};
 use crate::transport::unix::directory::{DirectoryError, prepare};
+use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
 use crate::transport::unix::listener::{BindError, Listener, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
@@ -64,6 +68,8 @@ pub struct Settings {
     pub environment: BTreeMap<OsString, OsString>,
     /// Where sessions start when nobody says.
     pub default_cwd: PathBuf,
+    /// The sockets of ours that a service manager listens at.
+    pub handed: Handed,
 }
 
 /// What a daemon that is ready tells its operator.
@@ -85,6 +91,8 @@ pub enum DaemonError {
     Lock(#[from] LockError),
     #[error(transparent)]
     Bind(#[from] BindError),
+    #[error(transparent)]
+    Handed(#[from] HandedError),
     #[error("the system refused: {0}")]
     System(#[from] io::Error),
 }
@@ -94,7 +102,8 @@ pub enum DaemonError {
 /// # Errors
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, sources, paths, environment, default_cwd } = settings;
+    let Settings { config, sources, paths, environment, default_cwd, mut handed } = settings;
+    handed.check(&[paths.gateway(), &paths.operator()])?;
     prepare(&paths)?;
     let lock = Arc::new(DaemonLock::take(&paths.lock())?);
     let limit = raise_descriptor_limit()?;
@@ -104,13 +113,14 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     become_subreaper()?;
+    let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let Assembly { registry, daemon, doors, listening, door_limits } =
         Assembly::new(&config, environment, default_cwd)?;
     let shared = Arc::clone(&doors.shared);
     let stop = shared.stop.clone();
-    let gateway = Listener::bind(paths.gateway(), &lock)?;
-    let operator = Listener::bind(&paths.operator(), &lock)?.always_open();
+    let gateway = handed.listen(paths.gateway(), &lock)?;
+    let operator = handed.listen(&paths.operator(), &lock)?.always_open();
     let banner = Banner {
         version: env!("CARGO_PKG_VERSION"),
         allow_write: config.allow_write,
@@ -120,12 +130,15 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     };
 
     let mut tasks = JoinSet::new();
-    tasks.spawn(doors.clone().keep_open(gateway, Door::Gateway, std::future::pending()));
-    tasks.spawn(doors.clone().keep_open(operator, Door::Operator, std::future::pending()));
+    let mut roll = RollCall::default();
+    let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
+    tasks.spawn(roll.enter(open(gateway, Door::Gateway)));
+    tasks.spawn(roll.enter(open(operator, Door::Operator)));
     let Listening { facts, announcements } = listening;
-    tasks.spawn(open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock)));
-    tasks.spawn(tell_holders(facts, Arc::clone(&shared)));
-    tasks.spawn(close_switches(daemon));
+    let opening = open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock));
+    tasks.spawn(roll.enter(opening));
+    tasks.spawn(roll.enter(tell_holders(facts, Arc::clone(&shared))));
+    tasks.spawn(roll.enter(close_switches(Arc::clone(&daemon))));
     tasks.spawn(async {
         if let Err(error) = reap_orphans().await {
             tracing::warn!(%error, "orphans are not reaped");
@@ -138,6 +151,9 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     ready(&banner);
+    notifier.tell(News::Ready).await;
+    tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
+    tasks.spawn(tell_status(Arc::clone(&notifier), daemon));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -145,6 +161,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     }
 
     tracing::info!("stopping");
+    notifier.tell(News::Stopping).await;
     doors.closing.cancel();
     if tokio::time::timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
         tracing::error!("some sessions did not end in time");

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod alone;
 pub mod directory;
+pub mod handed;
 pub mod limits;
 pub mod listener;
 pub mod lock;

@@ -9,6 +9,7 @@ use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
+use termgate::transport::unix::handed::Handed;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon};
 
@@ -51,6 +52,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
         paths: paths.clone(),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
+        handed: Handed::default(),
     }
 }
 

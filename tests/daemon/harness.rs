@@ -13,6 +13,7 @@ use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
+use termgate::transport::unix::handed::Handed;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -78,6 +79,7 @@ impl TestDaemon {
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),
+            handed: Handed::default(),
         };
         let (tell, ready) = oneshot::channel();
         let serving = tokio::spawn(serve(settings, move |_| tell.send(()).unwrap()));

@@ -17,11 +17,12 @@ pub const SESSION_MARK: &str = "TERMGATE_SESSION";
 const OWN_PREFIX: &str = "TERMGATE_";
 
 /// Names of other terminals, of service managers and of what a shell keeps for itself.
-const DROPPED: [&str; 36] = [
+const DROPPED: [&str; 42] = [
     "_",
     "COLORFGBG",
     "COLUMNS",
     "CREDENTIALS_DIRECTORY",
+    "FDSTORE",
     "GPG_TTY",
     "INSIDE_EMACS",
     "INVOCATION_ID",
@@ -32,8 +33,13 @@ const DROPPED: [&str; 36] = [
     "LISTEN_FDNAMES",
     "LISTEN_FDS",
     "LISTEN_PID",
+    "LISTEN_PIDFDID",
     "MAINPID",
+    "MAINPIDFDID",
     "MANAGERPID",
+    "MANAGERPIDFDID",
+    "MEMORY_PRESSURE_WATCH",
+    "MEMORY_PRESSURE_WRITE",
     "NOTIFY_SOCKET",
     "OLDPWD",
     "PWD",

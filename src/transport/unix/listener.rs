@@ -35,8 +35,15 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 pub enum BindError {
     #[error("{path} is there already and is not a socket; remove it or choose another path")]
     NotASocket { path: PathBuf },
-    #[error("somebody else listens at {path}; choose another path")]
+    #[error(
+        "somebody else listens at {path}; if that is termgate.socket, run: systemctl --user start \
+         termgate; if not, choose another path"
+    )]
     InUse { path: PathBuf },
+    #[error(
+        "others may use the socket {path}, its mode is {mode:04o}; set SocketMode=0600 in its unit"
+    )]
+    Mode { path: PathBuf, mode: u32 },
     #[error("cannot listen at {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
@@ -48,14 +55,23 @@ enum WhenFull {
     LetIn,
 }
 
-/// A listening socket with mode 0600; removed from its path when it is dropped, if it is still the
-/// one that stands there.
+/// Whose affair the file at the path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Ours,
+    /// A service manager's, which listens there also without us.
+    Manager,
+}
+
+/// A listening socket with mode 0600; if it is our own, it is removed from its path when it is
+/// dropped, unless another one stands there.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
     /// Device and number of the file at the path.
     file: (u64, u64),
+    owner: Owner,
     when_full: WhenFull,
     // The path may be removed only under the lock, so the lock stays until then.
     _lock: DaemonLock,
@@ -84,9 +100,39 @@ impl Listener {
             let _ = remove(&temporary);
             failed(source)
         })?;
+        Ok(Self::new(listener, path, file, Owner::Ours, lock))
+    }
+
+    /// Takes over a socket that a service manager bound to this path; call it within a runtime.
+    ///
+    /// # Errors
+    /// [`BindError::Mode`] when others could connect; otherwise what the kernel said.
+    pub fn adopt(
+        socket: net::UnixListener,
+        path: &Path,
+        lock: &DaemonLock,
+    ) -> Result<Self, BindError> {
+        let failed = |source| BindError::Io { path: path.to_owned(), source };
+        let mode = path.symlink_metadata().map_err(failed)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(BindError::Mode { path: path.to_owned(), mode });
+        }
+        socket.set_nonblocking(true).map_err(failed)?;
+        let listener = UnixListener::from_std(socket).map_err(failed)?;
+        let file = identity(path).map_err(failed)?;
+        Ok(Self::new(listener, path, file, Owner::Manager, lock))
+    }
+
+    fn new(
+        listener: UnixListener,
+        path: &Path,
+        file: (u64, u64),
+        owner: Owner,
+        lock: &DaemonLock,
+    ) -> Self {
         reserve::fill();
-        let when_full = WhenFull::TurnAway;
-        Ok(Self { listener, path: path.to_owned(), file, when_full, _lock: lock.clone() })
+        let (path, when_full) = (path.to_owned(), WhenFull::TurnAway);
+        Self { listener, path, file, owner, when_full, _lock: lock.clone() }
     }
 
     /// Lets clients in also when the process has no descriptor left but those it holds back.
@@ -156,7 +202,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.is_in_place() {
+        if self.owner == Owner::Ours && self.is_in_place() {
             // It stays behind at worst, and the next daemon replaces it.
             let _ = fs::remove_file(&self.path);
         }

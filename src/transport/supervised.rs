@@ -1,0 +1,130 @@
+//! What a daemon under a service manager says while it runs: that it is alive, and how it is.
+//!
+//! It changes nothing in the daemon, and says nothing where nobody listens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::surface::call::Daemon;
+use crate::transport::notify::{News, Notifier};
+use crate::transport::roll_call::RollCall;
+
+/// The shortest time between two status lines.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Says that the daemon is alive, twice as often as it must, as long as every task answers.
+///
+/// Ends where nobody asks, and when a task has ended: what comes then is the service manager's to
+/// decide.
+pub async fn keep_alive(notifier: Arc<Notifier>, roll: RollCall) {
+    let Some(watchdog) = notifier.watchdog() else { return };
+    let mut ticks = interval(watchdog / 2);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if !roll.is_complete().await {
+            tracing::error!(
+                "a task of the daemon has ended; the watchdog is not answered any more"
+            );
+            return;
+        }
+        notifier.tell(News::Alive).await;
+    }
+}
+
+/// Says how the daemon is, at first and whenever that changes.
+pub async fn tell_status(notifier: Arc<Notifier>, daemon: Arc<Daemon>) {
+    if !notifier.is_heard() {
+        return;
+    }
+    let mut sessions = daemon.sessions.changes();
+    let mut switches = daemon.switchboard.changes();
+    let mut told = String::new();
+    loop {
+        let line = status(&daemon);
+        if line != told {
+            notifier.tell(News::Status(&line)).await;
+            told = line;
+        }
+        sleep(STATUS_INTERVAL).await;
+        let changed = tokio::select! {
+            changed = sessions.changed() => changed,
+            changed = switches.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// Such as `2 sessions, 1 leased; writing is off`.
+fn status(daemon: &Daemon) -> String {
+    let frames = daemon.sessions.all().into_iter().map(|session| session.frame());
+    let (mut running, mut leased) = (0, 0);
+    for frame in frames.filter(|frame| frame.exit.value.is_none()) {
+        running += 1;
+        leased += usize::from(frame.lease.value.holding.is_some());
+    }
+    let sessions = if running == 1 { "session" } else { "sessions" };
+    let writing = if daemon.switchboard.open(daemon.sessions.clock().now()).is_empty() {
+        "off"
+    } else {
+        "on"
+    };
+    format!("{running} {sessions}, {leased} leased; writing is {writing}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::future::pending;
+    use std::os::unix::net::UnixDatagram;
+
+    fn manager(directory: &std::path::Path, watchdog_usec: &str) -> (UnixDatagram, Arc<Notifier>) {
+        let path = directory.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let variables: BTreeMap<&str, OsString> =
+            [("NOTIFY_SOCKET", path.into()), ("WATCHDOG_USEC", watchdog_usec.into())].into();
+        (socket, Arc::new(Notifier::find(|name| variables.get(name))))
+    }
+
+    fn has_news(socket: &UnixDatagram) -> bool {
+        socket.set_nonblocking(true).unwrap();
+        socket.recv(&mut [0; 64]).is_ok()
+    }
+
+    #[tokio::test]
+    async fn the_watchdog_is_answered_while_every_task_answers() {
+        let directory = tempfile::tempdir().unwrap();
+        let (socket, notifier) = manager(directory.path(), "2000");
+        let mut roll = RollCall::default();
+        let task = tokio::spawn(roll.enter(pending()));
+        let mut alive = Box::pin(keep_alive(notifier, roll));
+        for _ in 0..3 {
+            while !has_news(&socket) {
+                tokio::select! {
+                    () = &mut alive => panic!("it gave up"),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        }
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        alive.await;
+    }
+
+    #[tokio::test]
+    async fn the_watchdog_hears_nothing_when_a_task_has_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let (socket, notifier) = manager(directory.path(), "2000");
+        let mut roll = RollCall::default();
+        drop(roll.enter(pending()));
+        keep_alive(notifier, roll).await;
+        assert!(!has_news(&socket));
+    }
+}

@@ -1,0 +1,232 @@
+//! The daemon under a service manager: the test plays systemd's part, with its sockets, variables
+//! and signals, and the program itself is what it starts.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tempfile::TempDir;
+use termgate::config::paths::RuntimePaths;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixDatagram;
+use tokio::process::{Child, Command};
+
+use crate::daemon::harness::{Era, Wire, soon};
+
+const TERMGATE: &str = env!("CARGO_BIN_EXE_termgate");
+
+/// Puts the descriptors where systemd does, and says whom they are for.
+const HAND_OVER: &str = "exec 3<&0 4<&1 </dev/null >/dev/null
+    LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=termgate.socket:termgate.socket
+    export LISTEN_PID LISTEN_FDS LISTEN_FDNAMES
+    exec \"$0\" serve --allow-write";
+
+/// One who binds sockets, starts the daemon and hears what it says.
+struct Manager {
+    directory: TempDir,
+    paths: RuntimePaths,
+    sockets: [UnixListener; 2],
+    news: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let paths = RuntimePaths::at(directory.path().join("termgate")).unwrap();
+        fs::DirBuilder::new().mode(0o700).create(paths.root()).unwrap();
+        let sockets = [bound(paths.gateway()), bound(&paths.operator())];
+        let news = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+        Self { directory, paths, sockets, news }
+    }
+
+    /// A command in an environment with nothing of the one that runs the tests.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().kill_on_drop(true);
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+            command.env(name, self.directory.path());
+        }
+        command.current_dir(self.directory.path()).stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the daemon with both sockets.
+    fn activate(&self) -> Child {
+        let [first, second] = self.sockets.each_ref().map(|socket| socket.try_clone().unwrap());
+        let mut shell = self.command("/bin/sh");
+        shell.args(["-c", HAND_OVER, TERMGATE]);
+        shell.env("NOTIFY_SOCKET", self.directory.path().join("notify"));
+        shell.env("WATCHDOG_USEC", "100000");
+        shell.stdin(OwnedFd::from(first)).stdout(OwnedFd::from(second));
+        shell.spawn().unwrap()
+    }
+
+    /// Waits until the daemon says this, whatever else it says before.
+    async fn hears(&self, wanted: &str) {
+        let mut heard = [0; 256];
+        soon(wanted, async {
+            loop {
+                let length = self.news.recv(&mut heard).await.unwrap();
+                if &heard[..length] == wanted.as_bytes() {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// What the daemon says next.
+    async fn hears_next(&self) -> String {
+        let mut heard = [0; 256];
+        let length = soon("news", self.news.recv(&mut heard)).await.unwrap();
+        String::from_utf8_lossy(&heard[..length]).into_owned()
+    }
+
+    /// Whether clients can still come to both sockets, though nobody may be there to serve them.
+    fn keeps_its_sockets(&self) -> bool {
+        [self.paths.gateway(), &self.paths.operator()]
+            .into_iter()
+            .all(|path| UnixStream::connect(path).is_ok())
+    }
+}
+
+fn bound(path: &Path) -> UnixListener {
+    let socket = UnixListener::bind(path).unwrap();
+    fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+    socket
+}
+
+fn terminate(daemon: &Child) {
+    let pid = daemon.id().unwrap().cast_signed();
+    kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+}
+
+/// Waits for the end of a daemon that must not run, and gives back what it said.
+async fn refusal(mut daemon: Child) -> String {
+    let status = soon("the end of the daemon", daemon.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(1));
+    let mut told = String::new();
+    daemon.stderr.take().unwrap().read_to_string(&mut told).await.unwrap();
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_came_before_the_daemon_is_served_by_it() {
+    let manager = Manager::new();
+    let mut early = Wire::silent(manager.paths.gateway(), Era::Legacy).await;
+    let mut daemon = manager.activate();
+    assert_eq!(manager.hears_next().await, "READY=1");
+    early.greet().await;
+    let session = early.start("exec cat").await;
+    manager.hears("STATUS=1 session, 0 leased; writing is on").await;
+    assert!(manager.paths.session(session.parse().unwrap()).exists());
+    terminate(&daemon);
+    manager.hears("STOPPING=1").await;
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_managers_sockets_outlive_the_daemon_and_the_next_one_gets_them() {
+    let manager = Manager::new();
+    for _ in 0..2 {
+        let mut daemon = manager.activate();
+        manager.hears("READY=1").await;
+        let mut client = Wire::connect(manager.paths.gateway(), Era::Modern).await;
+        client.structured("list_sessions", json!({})).await;
+        terminate(&daemon);
+        assert!(soon("its end", daemon.wait()).await.unwrap().success());
+        assert!(manager.keeps_its_sockets());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_watchdog_hears_from_a_daemon_again_and_again() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    for _ in 0..3 {
+        manager.hears("WATCHDOG=1").await;
+    }
+    terminate(&daemon);
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_sessions_know_nothing_of_the_manager() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    let mut client = Wire::connect(manager.paths.gateway(), Era::Legacy).await;
+    let line = "env | grep -E 'LISTEN|NOTIFY|WATCHDOG'; ls -l /proc/$$/fd | grep socket; echo done";
+    let session = client.start(line).await;
+    client.wait_for_exit(&session).await;
+    let screen = client.structured("read_screen", json!({"session": session})).await;
+    assert_eq!(screen["text"].as_str().unwrap().trim_end(), "done");
+    terminate(&daemon);
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_ends_a_daemon_whose_sockets_stay() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    let stop = manager.command(TERMGATE).arg("stop").output();
+    let stopped = soon("the command", stop).await.unwrap();
+    assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+    assert!(manager.keeps_its_sockets());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_started_by_hand_does_not_take_the_managers_place() {
+    let manager = Manager::new();
+    let by_hand = manager.command(TERMGATE).arg("serve").spawn().unwrap();
+    let told = refusal(by_hand).await;
+    assert!(told.contains("systemctl --user start termgate"), "{told}");
+    assert!(manager.keeps_its_sockets());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_for_which_there_is_no_door_ends_the_daemon_before_it_begins() {
+    let mut manager = Manager::new();
+    manager.sockets[1] = bound(&manager.directory.path().join("other.sock"));
+    let told = refusal(manager.activate()).await;
+    assert!(told.contains("other.sock, where this daemon has no door"), "{told}");
+    assert!(!manager.paths.lock().exists());
+}
+
+/// Where a home has the program that the service starts.
+fn installed(home: &Path) -> PathBuf {
+    home.join(".cargo/bin/termgate")
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_units() {
+    let manager_there = std::process::Command::new("systemd-analyze").arg("--version").output();
+    if manager_there.is_err() {
+        eprintln!("systemd-analyze is not there, so nobody has judged the units");
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let program = installed(home.path());
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(TERMGATE, program).unwrap();
+    let verdict = std::process::Command::new("systemd-analyze")
+        .args(["--user", "verify", "config/termgate.service", "config/termgate.socket"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&verdict.stderr);
+    assert!(verdict.status.success() && told.is_empty(), "{told}");
+}
