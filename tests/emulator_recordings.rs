@@ -219,9 +219,12 @@ fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        // Crates for other systems were never fetched where only this one was built for.
+        let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--offline", "--manifest-path"])
             .arg(manifest)
+            .args(["--filter-platform", &platform])
             .output()
             .expect("cargo runs");
         let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo answers JSON");
