@@ -204,6 +204,22 @@ async fn a_socket_for_which_there_is_no_door_ends_the_daemon_before_it_begins() 
     assert!(!manager.paths.lock().exists());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_a_command_started_says_nothing_to_the_manager_of_that_command() {
+    let manager = Manager::new();
+    for socket in [manager.paths.gateway(), &manager.paths.operator()] {
+        fs::remove_file(socket).unwrap();
+    }
+    for words in [&["new", "--allow-write", "--", "cat"][..], &["stop"]] {
+        let mut command = manager.command(TERMGATE);
+        command.args(words).env("NOTIFY_SOCKET", manager.directory.path().join("notify"));
+        let output = soon("the command", command.output()).await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let heard = manager.news.try_recv(&mut [0; 64]).unwrap_err();
+    assert_eq!(heard.kind(), std::io::ErrorKind::WouldBlock);
+}
+
 /// Where a home has the program that the service starts.
 fn installed(home: &Path) -> PathBuf {
     home.join(".cargo/bin/termgate")

@@ -98,9 +98,8 @@ impl Handed {
             let (_, socket) = self.sockets.swap_remove(index);
             return Listener::adopt(socket, path, lock);
         }
-        let failed = |source| BindError::Io { path: path.to_owned(), source };
         // Daemons bind a temporary name, so this one was bound by somebody else.
-        if is_bound(path).map_err(failed)? {
+        if is_bound(path) {
             return Err(BindError::InUse { path: path.to_owned() });
         }
         Listener::bind(path, lock)
@@ -123,14 +122,15 @@ fn copy(number: RawFd) -> io::Result<Option<(PathBuf, UnixListener)>> {
     Ok(path.map(|path| (path, socket)))
 }
 
-/// Whether a socket that listens was bound to this very path.
-fn is_bound(path: &Path) -> io::Result<bool> {
+/// Whether something is at this path and a socket that listens was bound to it, as far as the
+/// kernel tells.
+fn is_bound(path: &Path) -> bool {
     let ending = [b" ", path.as_os_str().as_bytes()].concat();
-    let sockets = fs::read(SOCKETS)?;
-    let mut lines = sockets.split(|byte| *byte == b'\n');
-    Ok(lines.any(|line| {
+    let bound = |line: &[u8]| {
         line.ends_with(&ending) && line.windows(LISTENS.len()).any(|part| part == LISTENS)
-    }))
+    };
+    path.exists()
+        && fs::read(SOCKETS).is_ok_and(|sockets| sockets.split(|byte| *byte == b'\n').any(bound))
 }
 
 #[cfg(test)]
