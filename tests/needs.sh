@@ -1,0 +1,51 @@
+# Sourced by the scripts: installs what tests need where that is possible, and leaves two lists of
+# packages: `missing` of those that must be there, `without` of those that tests can do without.
+
+# What tests need, each as "what shows that it is there : Debian package".
+required=(
+  "command -v cc : gcc libc6-dev"
+  "command -v bash : bash"
+  "command -v python3 : python3"
+  "python3 -c 'import ensurepip, venv' : python3-venv"
+)
+optional=(
+  "command -v tmux : tmux"
+  "command -v zsh : zsh"
+  "command -v fish : fish"
+)
+# What is used where it is there and not worth changing a machine for.
+welcome=(
+  "systemd-analyze --version : systemd"
+)
+
+is_there() { bash -c "${1%% : *}" >/dev/null 2>&1; }
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
+
+apt_updated=no
+# Installs the packages of one need; says nothing when it cannot, since the lists below do.
+install() {
+  command -v apt-get >/dev/null || return 0
+  [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null || return 0
+  if [ $apt_updated = no ]; then
+    "${as_root[@]}" apt-get update -qq >/dev/null 2>&1 || true
+    apt_updated=yes
+  fi
+  # shellcheck disable=SC2086 # one need may be several packages
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq -y --no-install-recommends $1 >/dev/null 2>&1 || true
+}
+
+missing=()
+without=()
+for need in "${required[@]}"; do
+  is_there "$need" || install "${need##* : }"
+  is_there "$need" || missing+=("${need##* : }")
+done
+for need in "${optional[@]}"; do
+  is_there "$need" || install "${need##* : }"
+done
+for need in "${optional[@]}" "${welcome[@]}"; do
+  is_there "$need" || without+=("${need##* : }")
+done
