@@ -113,6 +113,10 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     become_subreaper()?;
+    // Heard from before anybody can come in and believe us ready.
+    let hangups = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let Assembly { registry, daemon, doors, listening, door_limits } =
@@ -144,12 +148,8 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
             tracing::warn!(%error, "orphans are not reaped");
         }
     });
-    // Heard from before anybody is told that we are ready.
-    let hangups = signal(SignalKind::hangup())?;
     let (running, shared) = (config, Arc::clone(&doors.shared));
     tasks.spawn(Reloading { sources, running, shared, door_limits }.run(hangups));
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     ready(&banner);
     notifier.tell(News::Ready).await;
     tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
