@@ -138,6 +138,12 @@ impl Registry {
         self.0.changes.subscribe()
     }
 
+    /// Waits until a session that is being removed is forgotten.
+    pub async fn forgotten(&self, session: SessionId) {
+        let mut changes = self.changes();
+        while self.get(session).is_some() && changes.changed().await.is_ok() {}
+    }
+
     /// The session whose lease has, or had, this id.
     pub fn of_lease(&self, lease: LeaseId) -> Option<Session> {
         let id = *self.0.leases.get(&lease)?;

@@ -73,7 +73,12 @@ impl Tool for ManageSession {
             fresh: fresh_lease(),
             over_any_lease: call.standing.door == Door::Operator,
         };
+        let removed = matches!(parameters.action, Action::Kill)
+            && target.session.frame().exit.value.is_some();
         target.session.manage(&target.permit, order, call.accepted).await?;
+        if removed {
+            call.daemon.sessions.forgotten(target.session.id()).await;
+        }
         if let (Action::Rename, Some(name)) = (parameters.action, &parameters.new_name) {
             call.daemon.sessions.rename(&target.permit, &target.session, name)?;
         }
