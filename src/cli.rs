@@ -6,6 +6,8 @@
 pub mod allow_write;
 pub mod call;
 pub mod config;
+pub mod candidates;
+pub mod completions;
 pub mod context;
 pub mod daemon;
 pub mod duration;
@@ -17,6 +19,7 @@ pub mod kill;
 pub mod lease;
 pub mod logging;
 pub mod ls;
+pub mod man;
 pub mod new;
 pub mod output;
 pub mod pair;
@@ -80,6 +83,8 @@ enum Command {
     Call(call::Call),
     Config(config::ConfigCommand),
     Why(why::Why),
+    Completions(completions::Completions),
+    Man(man::Man),
     Stop(stop::Stop),
 }
 
@@ -140,6 +145,8 @@ impl Command {
             Self::Call(call) => call.run(context).await?.into(),
             Self::Config(config) => config.run()?.into(),
             Self::Why(why) => why.run()?.into(),
+            Self::Completions(completions) => completions.run()?.into(),
+            Self::Man(man) => man.run()?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),
         })
     }

@@ -6,10 +6,14 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 fn main() -> anyhow::Result<ExitCode> {
+    let words: Vec<_> = env::args_os().collect();
+    if termgate::cli::completions::answer(&words)? {
+        return Ok(ExitCode::SUCCESS);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(termgate::cli::run(env::args_os().collect()))?;
+    let exit = runtime.block_on(termgate::cli::run(words))?;
     Ok(exit.into())
 }

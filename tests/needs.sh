@@ -12,6 +12,7 @@ optional=(
   "command -v tmux : tmux"
   "command -v zsh : zsh"
   "command -v fish : fish"
+  "command -v mandoc : mandoc"
 )
 # What is used where it is there and not worth changing a machine for.
 welcome=(

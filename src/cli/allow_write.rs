@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::failure::Failure;
@@ -18,7 +20,7 @@ pub struct AllowWrite {
     #[arg(value_enum)]
     state: State,
     /// Only for this session: id, unique prefix of one, or name
-    #[arg(long, conflicts_with = "tenant")]
+    #[arg(long, conflicts_with = "tenant", add = ArgValueCompleter::new(offer_sessions))]
     session: Option<String>,
     /// Only for this tenant, such as uid:1000
     #[arg(long)]

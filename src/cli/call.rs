@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Map, Value};
 
+use crate::cli::candidates::offer_tools;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -17,6 +19,7 @@ use crate::cli::pair::parse_argument;
 #[derive(Debug, Args)]
 pub struct Call {
     /// The tool's name
+    #[arg(add = ArgValueCompleter::new(offer_tools))]
     tool: String,
     /// Its arguments; values are JSON where they are JSON, else text
     #[arg(value_name = "NAME=VALUE", value_parser = parse_argument)]

@@ -102,17 +102,33 @@ impl Context {
         }
     }
 
-    fn operator_socket(&self) -> Result<PathBuf, Failure> {
-        match self.chosen_socket() {
-            Some(socket) => Ok(socket),
-            None => Ok(runtime_paths()?.operator()),
-        }
+    /// Where the daemon is looked for.
+    ///
+    /// # Errors
+    /// Why there is no place for it.
+    pub fn operator_socket(&self) -> Result<PathBuf, Failure> {
+        operator_socket(self.socket.clone())
     }
 
     fn chosen_socket(&self) -> Option<PathBuf> {
-        let variable = || env::var_os(SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from);
-        self.socket.clone().or_else(variable)
+        chosen_socket(self.socket.clone())
     }
+}
+
+/// Where the daemon is looked for: at `given`, else where the environment says.
+///
+/// # Errors
+/// Why there is no place for it.
+pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    match chosen_socket(given) {
+        Some(socket) => Ok(socket),
+        None => Ok(runtime_paths()?.operator()),
+    }
+}
+
+fn chosen_socket(given: Option<PathBuf>) -> Option<PathBuf> {
+    let variable = || env::var_os(SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from);
+    given.or_else(variable)
 }
 
 /// Where the daemon's sockets are, by the environment.

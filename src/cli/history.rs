@@ -1,8 +1,10 @@
 //! `history`: rows of a session by their numbers, also those that scrolled off the screen.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -11,6 +13,7 @@ use crate::cli::output::Report;
 #[derive(Debug, Args)]
 pub struct History {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// Begin with this row
     #[arg(long, value_name = "ROW", conflicts_with = "tail")]

@@ -1,8 +1,10 @@
 //! `keys`: presses keys in a session.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -14,6 +16,7 @@ use crate::cli::written;
 #[derive(Debug, Args)]
 pub struct Keys {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// Names of keys, or single characters
     #[arg(required = true)]

@@ -1,8 +1,10 @@
 //! `kill`: ends a session with every process in it.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -11,6 +13,7 @@ use crate::cli::output::Report;
 #[derive(Debug, Args)]
 pub struct Kill {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
 }
 

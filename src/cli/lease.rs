@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon};
 use crate::cli::duration::{millis, parse_duration, rough};
@@ -35,6 +37,7 @@ enum Action {
 #[derive(Debug, Args)]
 struct Acquire {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// How long it lasts unless it is renewed [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
@@ -54,6 +57,7 @@ struct Acquire {
 #[derive(Debug, Args)]
 struct Renew {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// The lease
     #[arg(long, value_name = "ID")]
@@ -67,6 +71,7 @@ struct Renew {
 #[derive(Debug, Args)]
 struct Release {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// The lease
     #[arg(long, value_name = "ID")]
@@ -80,6 +85,7 @@ struct Release {
 #[derive(Debug, Args)]
 struct Ls {
     /// Id, unique prefix of one, or name [default: all sessions]
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: Option<String>,
 }
 
@@ -87,6 +93,7 @@ struct Ls {
 #[derive(Debug, Args)]
 struct Preempt {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
 }
 

@@ -1,8 +1,10 @@
 //! `read`: the screen of a session.
 
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -13,6 +15,7 @@ use crate::core::frame::Size;
 #[derive(Debug, Args)]
 pub struct Read {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// How to print it; styled and cells are one JSON object a row
     #[arg(long, value_enum, default_value_t = Format::Plain)]

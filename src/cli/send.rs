@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::failure::Failure;
@@ -18,6 +20,7 @@ use crate::cli::written;
 #[derive(Debug, Args)]
 pub struct Send {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// What to type; after `--` when it begins with a dash
     text: String,

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::{Exit, WaitedFor};
@@ -19,7 +21,7 @@ use crate::cli::output::Report;
 #[command(group = ArgGroup::new("condition").required(true).multiple(true))]
 pub struct Wait {
     /// Ids, unique prefixes of them, or names
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCompleter::new(offer_sessions))]
     sessions: Vec<String>,
     /// Until this text appears
     #[arg(long, value_name = "TEXT", group = "condition", conflicts_with = "regex")]

@@ -1,8 +1,10 @@
 //! `watch`: follows what changes on a session's screen.
 
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
+use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -14,6 +16,7 @@ use crate::cli::rows::of_delta;
 #[derive(Debug, Args)]
 pub struct Watch {
     /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
     /// Only what changed after this watermark; without it the whole screen comes first
     #[arg(long, value_name = "WATERMARK")]

@@ -1,8 +1,10 @@
 //! `why`: what an error code means; it needs no daemon for it.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
+use crate::cli::candidates::offer_codes;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -12,6 +14,7 @@ use crate::core::code::Code;
 #[derive(Debug, Args)]
 pub struct Why {
     /// The code, such as lease_held
+    #[arg(add = ArgValueCompleter::new(offer_codes))]
     code: String,
 }
 

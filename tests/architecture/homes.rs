@@ -13,12 +13,14 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 23] = [
+const HOMES: [(&str, &[&str]); 25] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface"]),
     ("bytes", &["session", "mcp", "transport"]),
     ("clap", &["cli", "main"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli/man"]),
     ("dashmap", &["session/registry"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),

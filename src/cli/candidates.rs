@@ -1,0 +1,138 @@
+//! What a shell may offer while somebody types: sessions, tools and codes, as they are now.
+//!
+//! It prints nothing and starts nothing. A shell waits for it with every press of the key, so that a
+//! daemon that is away or slow simply has nothing to offer.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap_complete::CompletionCandidate;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::cli::context::operator_socket;
+use crate::cli::daemon::Daemon;
+use crate::cli::failure::Failure;
+use crate::cli::ls::sessions;
+use crate::cli::table::clean;
+use crate::core::code::Code;
+
+/// How long a shell waits for a daemon at most.
+const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// The sessions whose name or id begins like this.
+pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let list = ask(|daemon| async move { Ok(daemon.call("list_sessions", json!({})).await?.data) });
+    sessions(&list).iter().filter_map(|session| of_session(session, typed)).collect()
+}
+
+/// The daemon's tools whose name begins like this.
+pub fn offer_tools(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let list =
+        ask(|daemon| async move { Ok(daemon.client().request("tools/list", json!({})).await?) });
+    let tools = list["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let named = tools.iter().filter_map(|tool| {
+        let name = tool["name"].as_str()?;
+        let help = tool["title"].as_str().map(|title| title.to_owned().into());
+        Some(CompletionCandidate::new(name).help(help))
+    });
+    beginning(typed, named).collect()
+}
+
+/// The error codes that begin like this.
+pub fn offer_codes(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let named = Code::ALL
+        .into_iter()
+        .map(|code| CompletionCandidate::new(code.as_str()).help(Some(code.meaning().into())));
+    beginning(typed, named).collect()
+}
+
+/// By its name, unless what was typed is the beginning of its id alone.
+fn of_session(session: &Value, typed: &str) -> Option<CompletionCandidate> {
+    let texts = ["name", "id"].map(|name| session[name].as_str().unwrap_or_default());
+    let fitting = texts.into_iter().find(|text| text.starts_with(typed))?;
+    let help = clean(session["command"].as_str().unwrap_or_default());
+    Some(CompletionCandidate::new(fitting).help(Some(help.into())))
+}
+
+fn beginning(
+    typed: &OsStr,
+    candidates: impl Iterator<Item = CompletionCandidate>,
+) -> impl Iterator<Item = CompletionCandidate> {
+    let typed = typed.as_encoded_bytes();
+    candidates.filter(move |it| it.get_value().as_encoded_bytes().starts_with(typed))
+}
+
+/// What a daemon that runs answers in time; null otherwise.
+fn ask<F>(question: impl FnOnce(Daemon) -> F) -> Value
+where
+    F: Future<Output = Result<Value, Failure>>,
+{
+    let given = socket_among(env::args_os());
+    let asking = async {
+        let daemon = Daemon::connect(&operator_socket(given)?).await?;
+        question(daemon).await
+    };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Value::Null;
+    };
+    // Shells cannot show why there is nothing to offer.
+    let answer = runtime.block_on(async { timeout(WAIT_MAX, asking).await });
+    answer.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// The socket that the words typed so far name.
+fn socket_among(words: impl Iterator<Item = OsString>) -> Option<PathBuf> {
+    const FLAG: &str = "--socket";
+    let mut words = words;
+    while let Some(word) = words.next() {
+        if word == FLAG {
+            return words.next().map(PathBuf::from);
+        }
+        let given = word.to_str().and_then(|word| word.strip_prefix(FLAG)?.strip_prefix('='));
+        if let Some(path) = given {
+            return Some(PathBuf::from(path));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(candidate: &CompletionCandidate) -> &str {
+        candidate.get_value().to_str().unwrap()
+    }
+
+    #[test]
+    fn a_session_is_offered_by_name_and_else_by_the_id_that_was_begun() {
+        let session = json!({"id": "0123456789ab", "name": "build", "command": "make"});
+        let offered = |typed| of_session(&session, typed).map(|it| value(&it).to_owned());
+        assert_eq!(offered(""), Some("build".to_owned()));
+        assert_eq!(offered("bu"), Some("build".to_owned()));
+        assert_eq!(offered("0123"), Some("0123456789ab".to_owned()));
+        assert_eq!(offered("x"), None);
+    }
+
+    #[test]
+    fn codes_are_offered_by_how_they_begin() {
+        let offered = offer_codes(OsStr::new("lease_"));
+        let offered: Vec<&str> = offered.iter().map(value).collect();
+        assert!(offered.contains(&"lease_held"), "{offered:?}");
+        assert!(offered.iter().all(|code| code.starts_with("lease_")), "{offered:?}");
+        assert_eq!(offer_codes(OsStr::new("")).len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn the_socket_is_the_one_that_was_typed() {
+        let socket = |line: &str| socket_among(line.split(' ').map(OsString::from));
+        assert_eq!(socket("termgate --socket /o.sock kill"), Some("/o.sock".into()));
+        assert_eq!(socket("termgate kill --socket=/o.sock"), Some("/o.sock".into()));
+        assert_eq!(socket("termgate kill build"), None);
+        assert_eq!(socket("termgate kill --socket"), None);
+    }
+}

@@ -1,0 +1,12 @@
+//! The program itself, run as people run it: its words, what it prints, how it ends.
+//!
+//! Every test has directories and a daemon of its own, and knows no type of the program.
+
+// A test that unwraps in vain has failed, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
+mod commands {
+    mod completions;
+    mod harness;
+    mod man;
+}
