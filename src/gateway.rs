@@ -3,6 +3,7 @@
 //! It finds the tool, settles the right to call it and hands it on; it knows no wire format. What
 //! every call passes stands here once, so that no tool can be reached around it.
 
+pub mod calls;
 pub mod toolset;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,7 @@ use crate::core::ids::TenantId;
 use crate::core::policy::{Denial, Door, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
+use crate::gateway::calls::Calls;
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
 use crate::surface::call::{Call, Daemon, Target, Touched, find_session};
@@ -35,6 +37,7 @@ pub struct Gateway {
     daemon: Arc<Daemon>,
     entries: Vec<Entry>,
     rates: Mutex<CallRates>,
+    calls: Calls,
 }
 
 impl Gateway {
@@ -42,7 +45,9 @@ impl Gateway {
     /// the daemon's tenant.
     pub fn new(daemon: Arc<Daemon>, own: TenantId, per_second: Quota) -> Self {
         let rates = Mutex::new(CallRates::new(own, per_second));
-        Self { daemon, entries: crate::surface::entries(), rates }
+        let entries = crate::surface::entries();
+        let calls = Calls::of(entries.iter().map(|entry| entry.name));
+        Self { daemon, entries, rates, calls }
     }
 
     /// Lets each tenant call so often in a second from now on.
@@ -69,6 +74,11 @@ impl Gateway {
     /// What stands behind it.
     pub fn daemon(&self) -> &Arc<Daemon> {
         &self.daemon
+    }
+
+    /// How often each tool was called, told by whoever answers.
+    pub fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// The tool of this name, if this caller's door has it, listed now or not.

@@ -16,4 +16,5 @@ pub mod observe;
 pub mod outbox;
 pub mod resource;
 pub mod server;
+pub mod status;
 pub mod turn;

@@ -7,6 +7,7 @@ pub mod actor;
 pub mod alarm;
 pub mod clock;
 pub mod command;
+pub mod counters;
 pub mod create;
 pub mod error;
 pub mod facts;

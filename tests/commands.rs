@@ -9,4 +9,5 @@ mod commands {
     mod completions;
     mod harness;
     mod man;
+    mod status;
 }

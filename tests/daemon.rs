@@ -10,6 +10,7 @@ mod daemon {
     mod arguments;
     mod configuration;
     mod contract;
+    mod counters;
     mod doors;
     mod driven;
     mod endings;

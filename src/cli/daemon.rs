@@ -4,13 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::mcp::envelope::{Envelope, KEY};
-use crate::transport::client::{Client, ConnectError};
+use crate::transport::client::{Client, ClientError, ConnectError};
 
 /// A connection to a daemon.
 #[derive(Debug)]
@@ -65,6 +65,17 @@ impl Daemon {
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
         Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// That there is none of this name here, or that the daemon has gone.
+    pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
+        let mut result = self.client.request("resources/read", json!({"uri": uri})).await?;
+        let text = result.pointer_mut("/contents/0/text").map(Value::take);
+        let text = text.as_ref().and_then(Value::as_str).ok_or(ClientError::Malformed)?;
+        Ok(serde_json::from_str(text).map_err(|_| ClientError::Malformed)?)
     }
 
     /// The connection itself, for requests that are no calls.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
+use crate::cli::hint;
 use crate::config::problem::{ConfigError, Problem};
 use crate::transport::client::{ClientError, ConnectError};
 
@@ -89,8 +90,12 @@ impl Failure {
             Self::Unreachable { source: ConnectError::Absent | ConnectError::Refused, .. } => {
                 Some("`termgate new` starts one, and so does `termgate serve`")
             }
-            Self::Tool { hint, .. } => hint.as_deref(),
-            Self::Request(ClientError::Refused { data: Some(data), .. }) => data["hint"].as_str(),
+            Self::Tool { code, hint, details, .. } => {
+                hint::of_error(code, details).or(hint.as_deref())
+            }
+            Self::Request(error @ ClientError::Refused { data: Some(data), .. }) => {
+                hint::of_error(code_of(error), data).or(data["hint"].as_str())
+            }
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
@@ -206,10 +211,20 @@ mod tests {
             "error_code": "lease_held", "message": "taken", "hint": "wait",
             "retry_after_ms": 7, "details": {"by": "a"},
         }));
-        assert_eq!((failure.code(), failure.hint()), ("lease_held", Some("wait")));
+        assert_eq!(failure.code(), "lease_held");
         assert_eq!(failure.to_string(), "taken");
         assert_eq!(failure.details(), &json!({"retry_after_ms": 7, "details": {"by": "a"}}));
         assert_eq!(failure.exit(), Exit::LeaseConflict);
+    }
+
+    #[test]
+    fn what_to_do_is_told_in_commands_and_else_in_the_daemons_words() {
+        let held =
+            json!({"error_code": "lease_held", "message": "m", "hint": "call acquire_lease"});
+        let hint = Failure::of_tool(held).hint().map(str::to_owned);
+        assert!(hint.is_some_and(|hint| hint.contains("termgate lease acquire")));
+        let busy = json!({"error_code": "busy", "message": "m", "hint": "h"});
+        assert_eq!(Failure::of_tool(busy).hint(), Some("h"));
     }
 
     #[test]
@@ -223,7 +238,7 @@ mod tests {
         let data = json!({"error_code": "session_not_found", "hint": "list them"});
         let failure = refused(INVALID_PARAMS, Some(data));
         assert_eq!(failure.exit(), Exit::NotFound);
-        assert_eq!(failure.hint(), Some("list them"));
+        assert!(failure.hint().is_some_and(|hint| hint.contains("termgate ls")));
         assert_eq!(refused(METHOD_NOT_FOUND, None).exit(), Exit::Usage);
         assert_eq!(refused(-32603, None).exit(), Exit::Failed);
     }

@@ -7,13 +7,22 @@ use crate::cli::context::Context;
 use crate::cli::duration::rough;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
+use crate::session::pty::signal::name_of_signal;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
-/// List the sessions
+/// List the sessions, or show what the daemon did so far
 #[derive(Debug, Args)]
-pub struct Ls {}
+pub struct Ls {
+    /// Show the daemon instead: what it is, what it holds, and its counters since it started
+    #[arg(long)]
+    daemon: bool,
+    /// The daemon's counters as text that Prometheus reads
+    #[arg(long, requires = "daemon", conflicts_with = "json")]
+    prometheus: bool,
+}
 
 impl Ls {
     /// Runs the command.
@@ -21,6 +30,10 @@ impl Ls {
     /// # Errors
     /// What the daemon answered instead.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        if self.daemon {
+            let told = if self.prometheus { exposition } else { people };
+            return status::report(context, told).await;
+        }
         let answer = context.daemon().await?.call("list_sessions", json!({})).await?;
         let rows: Vec<_> = sessions(&answer.data).iter().map(row).collect();
         if rows.is_empty() {
@@ -61,9 +74,15 @@ fn state(session: &Value) -> String {
     let exit = &session["exit"];
     match (exit["code"].as_i64(), exit["signal"].as_i64()) {
         (Some(code), _) => format!("exited {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
+        (None, Some(number)) => signal_name(number),
         (None, None) => session["state"].as_str().unwrap_or_default().to_owned(),
     }
+}
+
+/// The name of the signal that ended a program.
+fn signal_name(number: i64) -> String {
+    let known = i32::try_from(number).ok().and_then(name_of_signal);
+    known.map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
 #[cfg(test)]
@@ -93,7 +112,9 @@ mod tests {
         ended["exit"] = json!({"code": 3});
         assert_eq!((state(&ended).as_str(), holder(&ended).as_str()), ("exited 3", "-"));
         ended["exit"] = json!({"signal": 9});
-        assert_eq!(state(&ended), "signal 9");
+        assert_eq!(state(&ended), "SIGKILL");
+        ended["exit"] = json!({"signal": 40});
+        assert_eq!(state(&ended), "signal 40");
         ended["exit"] = json!({});
         assert_eq!(state(&ended), "exited");
     }

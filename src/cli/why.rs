@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::cli::candidates::offer_codes;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::hint::advice as advised;
 use crate::cli::output::Report;
 use crate::core::code::Code;
 
@@ -32,7 +33,7 @@ impl Why {
                 codes.join(", ")
             )));
         };
-        let (meaning, advice) = (code.meaning(), code.advice());
+        let (meaning, advice) = (code.meaning(), advised(code));
         Ok(Report {
             data: json!({"code": code.as_str(), "meaning": meaning, "advice": advice}),
             text: format!("{}: {meaning} {advice}", code.as_str()),

@@ -129,7 +129,8 @@ impl Subscriptions {
         uri: &str,
     ) -> Result<(), SurfaceError> {
         let unknown = || SurfaceError::SessionNotFound(uri.to_owned());
-        let watched = Resource::parse(uri).ok_or_else(unknown)?.watched(daemon, standing)?;
+        let resource = Resource::parse(uri).filter(|it| it.is_told_to(standing));
+        let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.running.try_join_next().is_some() {}
         tasks.by_uri.retain(|_, told| !told.task.is_finished());

@@ -19,6 +19,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::{DeltaCache, Start};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
+use crate::session::counters::Counter;
 use crate::session::handle::Session;
 use crate::session::live::Observing;
 
@@ -84,6 +85,14 @@ impl Parameters {
     }
 }
 
+/// What all observers were sent so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub deltas: Counter,
+    /// Frames that were told together with a later one.
+    pub skipped: Counter,
+}
+
 /// One observation.
 #[derive(Debug)]
 pub struct Observation {
@@ -101,7 +110,7 @@ pub struct Observation {
 
 impl Observation {
     /// Pushes deltas until the session is removed; dropping the future ends it.
-    pub async fn run(self, cache: &DeltaCache, clock: &Clock) -> CustomResult {
+    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> CustomResult {
         let _counted = Observing::start(Arc::clone(self.session.live_shared()));
         let deltas = cache.of(self.session.id());
         let head = self.head();
@@ -109,6 +118,7 @@ impl Observation {
         let mut since = self.since;
         let mut told: Option<RowNumber> = None;
         let mut first = true;
+        let mut seen: Option<Watermark> = None;
         loop {
             let newest = |frames: &mut watch::Receiver<Arc<Frame>>, start: &Start| {
                 let frame = Arc::clone(&frames.borrow_and_update());
@@ -116,7 +126,7 @@ impl Observation {
                 (frame, delta)
             };
             let start = Start { since, view: self.view, told };
-            let (_, delta) = newest(&mut frames, &start);
+            let (looked_at, delta) = newest(&mut frames, &start);
             if first || !delta.empty {
                 // A slow client makes this wait, so what is sent is made anew from the newest frame.
                 let room = self.connection.outbox.push_room(delta.tail.len()).await;
@@ -126,12 +136,17 @@ impl Observation {
                 if receipt.await == Delivery::Dropped {
                     return CustomResult::new(json!({}));
                 }
+                tally.deltas.add(1);
+                tally.skipped.add(seen.map_or(0, |seen| between(seen, frame.watermark)));
+                seen = Some(frame.watermark);
                 first = false;
                 since = Some(frame.watermark);
                 told = Some(frame.base_row);
                 if !self.pause.is_zero() {
                     clock.sleep_until(clock.now() + self.pause).await;
                 }
+            } else {
+                seen = Some(looked_at.watermark);
             }
             if frames.changed().await.is_err() {
                 return CustomResult::new(json!({"session": self.session.id().to_string()}));
@@ -151,5 +166,22 @@ impl Observation {
             "{{\"jsonrpc\":\"2.0\",\"method\":\"{DELTA_METHOD}\",\"params\":{{{tag}\"observe\":{id}"
         );
         Bytes::from(head)
+    }
+}
+
+/// How many frames lie between two: each has the watermark after that of the one before.
+fn between(earlier: Watermark, later: Watermark) -> u64 {
+    later.0.saturating_sub(earlier.0 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_have_no_frame_between_them() {
+        assert_eq!(between(Watermark(7), Watermark(8)), 0);
+        assert_eq!(between(Watermark(7), Watermark(7)), 0);
+        assert_eq!(between(Watermark(7), Watermark(11)), 3);
     }
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{SessionId, Watermark};
-use crate::core::policy::Standing;
+use crate::core::policy::{Standing, decide_operate};
+use crate::mcp::server::Shared;
+use crate::mcp::status::Status;
 use crate::session::handle::Session;
 use crate::surface::call::{Daemon, find_session};
 use crate::surface::error::SurfaceError;
@@ -43,9 +45,14 @@ pub const LISTS: [(&str, &str, &str); 2] = [
     ("termgate://leases", "leases", "Who may write where"),
 ];
 
+/// What operators alone are told, with its name and what reading it gives.
+pub const DAEMON: (&str, &str, &str) =
+    ("termgate://daemon", "daemon", "The daemon itself and what it did so far");
+
 /// What a URI names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
+    Daemon,
     Sessions,
     Leases,
     Grid { session: String, query: GridQuery },
@@ -107,6 +114,7 @@ impl Resource {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').collect();
         match parts.as_slice() {
+            ["daemon"] if query.is_empty() => Some(Self::Daemon),
             ["sessions"] if query.is_empty() => Some(Self::Sessions),
             ["leases"] if query.is_empty() => Some(Self::Leases),
             ["session", session, part] if !session.is_empty() => {
@@ -123,15 +131,35 @@ impl Resource {
         }
     }
 
+    /// Whether it exists for this caller at all: what counts across tenants does for operators alone.
+    pub fn is_told_to(&self, standing: &Standing) -> bool {
+        match self {
+            Self::Daemon => standing.is_operator(),
+            Self::Sessions
+            | Self::Leases
+            | Self::Grid { .. }
+            | Self::Cursor { .. }
+            | Self::History { .. }
+            | Self::Lease { .. } => true,
+        }
+    }
+
     /// The resource's content for this caller.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session, and
-    /// [`SurfaceError::Argument`] when the query is out of bounds.
-    pub fn read(&self, daemon: &Daemon, standing: &Standing) -> Result<Value, SurfaceError> {
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session,
+    /// [`SurfaceError::Argument`] when the query is out of bounds, and [`SurfaceError::Denied`] when
+    /// it is not told to the caller.
+    pub fn read(&self, shared: &Shared, standing: &Standing) -> Result<Value, SurfaceError> {
+        let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
         match self {
+            Self::Daemon => {
+                let permit = decide_operate(standing)?;
+                serde_json::to_value(Status::of(shared, &permit))
+                    .map_err(|error| SurfaceError::Internal(error.to_string()))
+            }
             Self::Sessions => {
                 let wire = |session: &Session| {
                     let writable =
@@ -176,10 +204,14 @@ impl Resource {
     /// What a subscription to it waits for.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session.
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session, and
+    /// [`SurfaceError::Argument`] for what changes all the time.
     pub fn watched(&self, daemon: &Daemon, standing: &Standing) -> Result<Watched, SurfaceError> {
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
         Ok(match self {
+            Self::Daemon => {
+                return Err(SurfaceError::argument("uri", "its counters always move: read it"));
+            }
             Self::Sessions => Watched::Sessions,
             Self::Leases => Watched::Leases,
             Self::Grid { session, .. } => Watched::Part(find(session)?, Part::Grid),

@@ -32,9 +32,9 @@ use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
 use crate::mcp::long::{BUSY, OBSERVE_METHOD, STOP_METHOD};
 use crate::mcp::news::Wire;
-use crate::mcp::observe::EXTENSION;
+use crate::mcp::observe::{EXTENSION, Tally};
 use crate::mcp::outbox::PushLane;
-use crate::mcp::resource::{LISTS, Resource, TEMPLATES, seen, uri_of};
+use crate::mcp::resource::{DAEMON, LISTS, Resource, TEMPLATES, seen, uri_of};
 use crate::mcp::turn::TurnSlot;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
@@ -51,6 +51,7 @@ pub struct Shared {
     pub deltas: DeltaCache,
     pub subscriptions: SubscriptionQuota,
     pub holders: Holders,
+    pub observed: Tally,
     /// Cancelled when an operator stops the daemon.
     pub stop: tokio_util::sync::CancellationToken,
 }
@@ -230,6 +231,7 @@ impl ServerHandler for Server {
             ListedResource::new(uri, name).with_description(what).with_mime_type("application/json")
         };
         let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
+        resources.extend(standing.is_operator().then(|| list(DAEMON)));
         for session in seen(daemon, &standing) {
             for (_, part, what) in TEMPLATES {
                 let name = format!("{} {part}", session.name());
@@ -277,10 +279,10 @@ impl ServerHandler for Server {
             let message = format!("no resource is named `{}`", request.uri);
             ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))
         };
-        let resource = Resource::parse(&request.uri).ok_or_else(unknown)?;
-        let content = resource
-            .read(self.shared.gateway.daemon(), &standing)
-            .map_err(|error| protocol_error(&error))?;
+        let resource = Resource::parse(&request.uri).filter(|it| it.is_told_to(&standing));
+        let resource = resource.ok_or_else(unknown)?;
+        let content =
+            resource.read(&self.shared, &standing).map_err(|error| protocol_error(&error))?;
         let text = ResourceContents::text(content.to_string(), request.uri.clone())
             .with_mime_type("application/json");
         Ok(ReadResourceResult::new(vec![text])

@@ -24,6 +24,7 @@ use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
 use crate::core::keys::typed::TypedBytes;
+use crate::core::lease::event::LeaseChange;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::report::Report;
@@ -32,6 +33,7 @@ use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
 use crate::session::clock::Clock;
 use crate::session::command::{Command, Reply};
+use crate::session::counters::Counters;
 use crate::session::error::SessionError;
 use crate::session::facts::{Fact, What};
 use crate::session::handle::Identity;
@@ -74,6 +76,8 @@ pub struct Outlets {
     /// Counts up when what lists show has changed.
     pub changes: watch::Sender<u64>,
     pub live: Arc<Live>,
+    /// Of all sessions together.
+    pub counters: Arc<Counters>,
 }
 
 type Killing = Pin<Box<dyn Future<Output = Result<(), KillError>> + Send>>;
@@ -218,6 +222,8 @@ impl<P: Pty> Actor<P> {
         match output {
             Ok(Output::Bytes(count)) => {
                 self.offset += count as u64;
+                self.outlets.live.output_bytes.add(count as u64);
+                self.outlets.counters.output_bytes.add(count as u64);
                 let bytes = std::mem::take(&mut self.buffer);
                 for (index, slice) in bytes.chunks(self.screen.slice_bytes()).enumerate() {
                     if index > 0 {
@@ -319,7 +325,11 @@ impl<P: Pty> Actor<P> {
         self.answer_waiters();
         for event in self.input.take_events() {
             match event {
-                InputEvent::Lease(event) => self.tell(What::Lease(event)),
+                InputEvent::Lease(event) => {
+                    let granted = event.change == LeaseChange::Granted;
+                    self.outlets.counters.leases_granted.add(u64::from(granted));
+                    self.tell(What::Lease(event));
+                }
                 InputEvent::Discarded(discarded) => tracing::info!(
                     session = %self.identity.id,
                     bytes = discarded.bytes,
@@ -340,6 +350,7 @@ impl<P: Pty> Actor<P> {
             match self.pty.try_write(bytes) {
                 Ok(0) => return,
                 Ok(taken) => {
+                    self.outlets.counters.input_bytes.add(taken as u64);
                     self.input.on_taken(self.clock.now(), taken);
                 }
                 Err(error) => {

@@ -1,5 +1,5 @@
-//! The few facts of a session that frames do not hold: its observers, its directory, and when its
-//! lease expires.
+//! The few facts of a session that frames do not hold: its observers, its directory, how much its
+//! program wrote, and when its lease expires.
 //!
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::core::moment::Moment;
+use crate::session::counters::Counter;
 
 const NEVER: u64 = u64::MAX;
 
@@ -18,6 +19,8 @@ const NEVER: u64 = u64::MAX;
 pub struct Live {
     lease_expires_ms: AtomicU64,
     observers: AtomicUsize,
+    /// What its program wrote, in bytes.
+    pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
     /// Counts how often everybody was detached.
     detaches: watch::Sender<u64>,
@@ -28,6 +31,7 @@ impl Default for Live {
         Self {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
+            output_bytes: Counter::default(),
             directory: Mutex::new(None),
             detaches: watch::Sender::new(0),
         }

@@ -23,6 +23,7 @@ use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
+use crate::session::counters::Counters;
 use crate::session::create::{
     CreateError, Creation, Started, check_name, fresh_id, name_of, resolve, start,
 };
@@ -81,6 +82,7 @@ struct Shared {
     facts: mpsc::Sender<Fact>,
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
+    counters: Arc<Counters>,
     tasks: TaskTracker,
     ending: AtomicBool,
 }
@@ -111,6 +113,7 @@ impl Registry {
             facts,
             announcements,
             changes: watch::Sender::new(0),
+            counters: Arc::default(),
             tasks: TaskTracker::new(),
             ending: AtomicBool::new(false),
         };
@@ -142,6 +145,11 @@ impl Registry {
     pub async fn forgotten(&self, session: SessionId) {
         let mut changes = self.changes();
         while self.get(session).is_some() && changes.changed().await.is_ok() {}
+    }
+
+    /// What all sessions did so far.
+    pub fn counters(&self) -> &Counters {
+        &self.0.counters
     }
 
     /// The session whose lease has, or had, this id.
@@ -266,11 +274,12 @@ impl Registry {
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
         let (facts, changes) = (self.0.facts.clone(), self.0.changes.clone());
-        Outlets { facts, changes, live }
+        Outlets { facts, changes, live, counters: Arc::clone(&self.0.counters) }
     }
 
     fn adopt(&self, session: Session, task: tokio::task::JoinHandle<()>) {
         self.0.sessions.insert(session.id(), session.clone());
+        self.0.counters.sessions_created.add(1);
         self.tell_listed(&session);
         let registry = self.clone();
         self.0.tasks.spawn(async move {

@@ -14,6 +14,7 @@ use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
+use crate::session::counters::Counter;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::surface::error::SurfaceError;
@@ -28,15 +29,21 @@ pub struct Daemon {
     pub lease_auto: AtomicBool,
     /// Who is connected now.
     pub principals: Principals,
+    /// When the daemon started.
+    pub started: Moment,
 }
 
 /// Those who are connected, each with its tenant.
 #[derive(Debug, Default)]
-pub struct Principals(Mutex<HashMap<PrincipalId, TenantId>>);
+pub struct Principals {
+    here: Mutex<HashMap<PrincipalId, TenantId>>,
+    entered: Counter,
+}
 
 impl Principals {
     /// Notes that somebody is connected.
     pub fn enter(&self, caller: &Caller) {
+        self.entered.add(1);
         self.lock().insert(caller.principal, caller.tenant.clone());
     }
 
@@ -50,8 +57,18 @@ impl Principals {
         self.lock().get(&principal) == Some(tenant)
     }
 
+    /// How many are connected.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// How many ever were.
+    pub fn total(&self) -> u64 {
+        self.entered.get()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, TenantId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::core::frame::{Cursor, CursorShape, Exit, ScreenMode};
 use crate::core::lease::view::{HoldingView, LeaseView};
 use crate::core::moment::Moment;
+use crate::session::pty::signal::name_of_signal;
 
 /// A lease, as everybody may see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -106,7 +107,10 @@ impl std::fmt::Display for ExitShape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "exited with code {code}"),
-            (None, Some(signal)) => write!(f, "ended by signal {signal}"),
+            (None, Some(number)) => match name_of_signal(number) {
+                Some(name) => write!(f, "ended by {name}"),
+                None => write!(f, "ended by signal {number}"),
+            },
             (None, None) => f.write_str("ended, nobody knows how"),
         }
     }

@@ -30,6 +30,7 @@ use crate::gateway::Gateway;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::holders::Holders;
 use crate::mcp::listen::SubscriptionQuota;
+use crate::mcp::observe::Tally;
 use crate::mcp::server::Shared;
 use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
@@ -191,6 +192,7 @@ impl Assembly {
         default_cwd: PathBuf,
     ) -> io::Result<Self> {
         let clock = Clock::boot()?;
+        let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
         let limits = session_limits(config);
         let settings =
@@ -205,12 +207,14 @@ impl Assembly {
             switchboard: Switchboard::new(switches),
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
+            started,
         });
         let shared = Arc::new(Shared {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
             deltas: DeltaCache::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
             holders: Holders::default(),
+            observed: Tally::default(),
             stop: CancellationToken::new(),
         });
         let parsing = parsing_memory(config.connection.parsing_bytes);

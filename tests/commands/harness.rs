@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a test waits for what must come; only a broken program ever lets it pass.
@@ -76,6 +77,12 @@ impl Home {
         let output = self.run(line);
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs the program with `--json` and gives back its envelope, however it ended.
+    pub(crate) fn envelope(&self, line: &str) -> Value {
+        let output = self.run(&format!("{line} --json"));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{line}: {output:?}"))
     }
 
     /// Starts a daemon that allows writing.

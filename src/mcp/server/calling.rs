@@ -16,6 +16,7 @@ use rmcp::{ErrorData, RoleServer};
 use crate::core::moment::Moment;
 use crate::core::policy::Standing;
 use crate::gateway::Request;
+use crate::gateway::calls::Outcome;
 use crate::mcp::envelope::{Envelope, KEY};
 use crate::mcp::error::WireError;
 use crate::mcp::long::always_waits;
@@ -37,18 +38,23 @@ impl Server {
         let started = self.shared.gateway.daemon().now();
         let standing = self.standing(&context);
         let version = context.protocol_version().map(|version| version.to_string());
+        let tool = request.name.clone();
+        let count = |outcome| self.shared.gateway.calls().count(&tool, outcome);
         let Some(answer) = self.call(request, &context, standing).await? else {
+            count(Outcome::GivenUp);
             return Err(ErrorData::internal_error("the call was given up", None));
         };
         let mut envelope = self.envelope(started, version);
         let mut result = match answer {
             Ok(Answer { result, text }) => {
+                count(Outcome::Done);
                 let mut complete = CallToolResult::success(vec![ContentBlock::text(text)]);
                 complete.structured_content = Some(result);
                 complete
             }
             Err(error) => {
                 let error = WireError::from(&error);
+                count(Outcome::Failed(error.code));
                 error.note_in(&mut envelope);
                 error.into_result()
             }

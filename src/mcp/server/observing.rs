@@ -57,7 +57,7 @@ impl Server {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
-            ended = observation.run(&self.shared.deltas, clock) => Ok(ended),
+            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(ended),
         }
     }
 }

@@ -46,6 +46,7 @@ impl<P: Pty> Actor<P> {
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);
+            self.outlets.counters.frames_published.add(1);
             self.frames.send_replace(frame);
         }
     }

@@ -64,7 +64,12 @@ impl Desk {
                 LeaseManager::new(Epoch::default(), LeaseLimits::default()),
                 WriteWindow::Open,
             ),
-            outlets: Outlets { facts, changes: watch::Sender::new(0), live: Arc::clone(&live) },
+            outlets: Outlets {
+                facts,
+                changes: watch::Sender::new(0),
+                live: Arc::clone(&live),
+                counters: Arc::default(),
+            },
             urgent: Arc::clone(&urgent),
         });
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);

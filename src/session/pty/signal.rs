@@ -80,6 +80,12 @@ impl fmt::Display for Signal {
     }
 }
 
+/// What a signal that can end a program is called, such as `SIGSEGV`; none for those without a
+/// name.
+pub fn name_of_signal(number: i32) -> Option<&'static str> {
+    nix::sys::signal::Signal::try_from(number).ok().map(nix::sys::signal::Signal::as_str)
+}
+
 /// Says that a text names no signal that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -48,7 +48,7 @@ pub struct Switched {
 }
 
 /// One switch.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SwitchWire {
     /// `everything`, a tenant or a session id.
     pub scope: String,
@@ -117,7 +117,8 @@ impl SwitchWire {
         self.scope == "everything"
     }
 
-    fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
+    /// A switch that is on.
+    pub fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
         let scope = match scope {
             Scope::Everything => "everything".to_owned(),
             Scope::Tenant(tenant) => tenant.to_string(),

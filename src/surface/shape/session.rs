@@ -33,6 +33,8 @@ pub struct SessionWire {
     pub lease: LeaseShape,
     pub observers: usize,
     pub history_rows: usize,
+    /// What its program wrote so far, in bytes.
+    pub output_bytes: u64,
     pub write_allowed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -64,6 +66,7 @@ impl SessionWire {
             lease: lease.expiring(session.live().lease_expires_at(), now),
             observers: session.live().observers(),
             history_rows: frame.history.len(),
+            output_bytes: session.live().output_bytes.get(),
             write_allowed,
             tags: about.tags.clone(),
         }

@@ -64,3 +64,10 @@ fn an_entry_of_the_environment_is_matched_whole() {
     assert!(this.has_variable(&path));
     assert!(!this.has_variable("PATH="));
 }
+
+#[test]
+fn the_memory_of_a_process_is_read_from_its_own_line() {
+    assert_eq!(resident("VmHWM:\t  20 kB\nVmRSS:\t  12 kB\nThreads:\t1\n"), Some(12 * 1024));
+    assert_eq!(resident("VmRSS:\t  12 MB\n"), None);
+    assert!(own_memory().is_some_and(|bytes| bytes > 100_000));
+}
