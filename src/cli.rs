@@ -5,11 +5,12 @@
 
 pub mod allow_write;
 pub mod call;
-pub mod config;
 pub mod candidates;
 pub mod completions;
+pub mod config;
 pub mod context;
 pub mod daemon;
+pub mod doctor;
 pub mod duration;
 pub mod exit;
 pub mod failure;
@@ -86,6 +87,7 @@ enum Command {
     Call(call::Call),
     Config(config::ConfigCommand),
     Why(why::Why),
+    Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
     Stop(stop::Stop),
@@ -148,6 +150,7 @@ impl Command {
             Self::Call(call) => call.run(context).await?.into(),
             Self::Config(config) => config.run()?.into(),
             Self::Why(why) => why.run()?.into(),
+            Self::Doctor(doctor) => doctor.run(context).await?.into(),
             Self::Completions(completions) => completions.run()?.into(),
             Self::Man(man) => man.run()?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),

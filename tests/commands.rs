@@ -7,6 +7,7 @@
 
 mod commands {
     mod completions;
+    mod doctor;
     mod harness;
     mod man;
     mod status;

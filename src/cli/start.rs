@@ -40,7 +40,7 @@ pub enum Rights {
 /// [`Failure::NotStarted`] when nobody answers in time, with the log that says more.
 pub async fn start(paths: &RuntimePaths, rights: Rights) -> Result<Daemon, Failure> {
     directory::prepare(paths).context("cannot start a daemon")?;
-    let log = paths.root().join("daemon.log");
+    let log = log_of(paths);
     let mut child = spawn(&log, rights).context("cannot start a daemon")?;
     let mut deadline = Instant::now() + READY_MAX;
     let mut runs = true;
@@ -55,6 +55,11 @@ pub async fn start(paths: &RuntimePaths, rights: Rights) -> Result<Daemon, Failu
         sleep(LOOK_INTERVAL).await;
     }
     Err(Failure::NotStarted { log })
+}
+
+/// Where a daemon that was started by a command logs.
+pub fn log_of(paths: &RuntimePaths) -> PathBuf {
+    paths.root().join("daemon.log")
 }
 
 fn spawn(log: &Path, rights: Rights) -> anyhow::Result<Child> {

@@ -13,7 +13,7 @@ use crate::cli::prometheus::{Exposition, Kind};
 use crate::cli::table::{clean, render};
 
 /// The resource that tells of the daemon.
-const STATUS: &str = "termgate://daemon";
+pub const STATUS: &str = "termgate://daemon";
 
 /// Asks the daemon for its state, with the text that `told` makes of it.
 ///
@@ -200,7 +200,8 @@ fn denied(codes: &Value) -> String {
     codes.iter().map(|(code, times)| format!("{times} {code}")).collect::<Vec<_>>().join(", ")
 }
 
-fn switches(on: &Value) -> String {
+/// Where writing is on, for people.
+pub fn switches(on: &Value) -> String {
     let on = on.as_array().map(Vec::as_slice).unwrap_or_default();
     if on.is_empty() {
         return "off everywhere".to_owned();

@@ -149,7 +149,10 @@ fn check_directory(path: &Path) -> Result<(), CommandError> {
 
 /// Looks a program up as `execvp` does: a name with a slash is a path from `cwd`, any other is
 /// looked for in the directories of PATH, an empty one of which is `cwd`.
-fn find_program(
+///
+/// # Errors
+/// That there is none, or none that may be run.
+pub fn find_program(
     name: &str,
     cwd: &Path,
     environment: &Environment,

@@ -44,14 +44,29 @@ pub enum DirectoryError {
 /// # Errors
 /// The first directory that cannot be made or trusted.
 pub fn prepare(paths: &RuntimePaths) -> Result<(), DirectoryError> {
+    check_all(paths, make)
+}
+
+/// Checks the directories of a daemon as [`prepare`] does, and makes none.
+///
+/// # Errors
+/// The first directory that cannot be trusted, or is missing.
+pub fn inspect(paths: &RuntimePaths) -> Result<(), DirectoryError> {
+    check_all(paths, |_| Ok(()))
+}
+
+fn check_all(
+    paths: &RuntimePaths,
+    first: impl Fn(&Path) -> Result<(), DirectoryError>,
+) -> Result<(), DirectoryError> {
     let us = Uid::effective().as_raw();
     let root = paths.root();
     for parent in from_the_top(root.parent().unwrap_or(root)) {
-        make(parent)?;
+        first(parent)?;
         check_above(parent, us)?;
     }
     for ours in [root, &paths.sessions()] {
-        make(ours)?;
+        first(ours)?;
         Found::at(ours)?.judge_ours(ours, us)?;
     }
     let gateway = paths.gateway().parent().filter(|parent| *parent != root);

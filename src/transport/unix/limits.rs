@@ -20,6 +20,15 @@ pub struct DescriptorLimit {
     pub now: u64,
 }
 
+/// How many descriptors a process started from here may give itself.
+///
+/// # Errors
+/// What the kernel said.
+pub fn hard_descriptor_limit() -> io::Result<u64> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(hard)
+}
+
 /// Raises the limit of descriptors as far as the process may.
 ///
 /// # Errors

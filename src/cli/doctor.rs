@@ -1,0 +1,86 @@
+//! `doctor`: looks at everything that must be right, and says in plain words what is not.
+//!
+//! It changes nothing and starts nothing. A subject is a function from what was found out beforehand
+//! to its checks, and one line in the list of all.
+
+mod check;
+mod ground;
+mod machine;
+mod place;
+mod running;
+mod service;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::doctor::check::{Check, Verdict};
+use crate::cli::doctor::ground::Ground;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+
+/// Check that everything termgate needs is right here, with advice where it is not
+///
+/// Ends with 1 when a check failed; a warning is no failure.
+#[derive(Debug, Args)]
+pub struct Doctor {}
+
+/// Every subject, in the order in which it is told.
+const SUBJECTS: [fn(&Ground) -> Vec<Check>; 12] = [
+    place::runtime_directory,
+    place::socket_paths,
+    place::sockets,
+    running::daemon,
+    running::writing,
+    running::configuration,
+    place::log,
+    machine::terminals,
+    machine::descriptors,
+    machine::shells,
+    machine::terminfo,
+    service::systemd,
+];
+
+impl Doctor {
+    /// Runs the command; it needs no daemon.
+    ///
+    /// # Errors
+    /// None; what is wrong is told by the checks.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let ground = Ground::look(context).await;
+        let checks: Vec<Check> = SUBJECTS.iter().flat_map(|subject| subject(&ground)).collect();
+        Ok(report(&checks))
+    }
+}
+
+fn report(checks: &[Check]) -> Report {
+    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (warned, failed) = (count(Verdict::Warn), count(Verdict::Fail));
+    let text = checks.iter().map(Check::line).collect::<Vec<_>>().join("\n");
+    Report {
+        data: json!({"checks": checks, "warned": warned, "failed": failed}),
+        text,
+        notes: Vec::new(),
+        exit: if failed == 0 { Exit::Done } else { Exit::Failed },
+        mcp_version: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_no_failure_and_a_failure_is() {
+        let fine = Check::ok("a", "fine");
+        let odd = Check::warn("b", "odd", "look");
+        let wrong = Check::fail("c", "wrong", "mend it");
+        assert_eq!(report(&[fine.clone(), odd.clone()]).exit, Exit::Done);
+        let told = report(&[fine, odd, wrong]);
+        assert_eq!(told.exit, Exit::Failed);
+        assert_eq!((&told.data["warned"], &told.data["failed"]), (&json!(1), &json!(1)));
+        assert_eq!(told.data["checks"][2]["advice"], "mend it");
+        assert_eq!(told.data["checks"][0], json!({"name": "a", "verdict": "ok", "found": "fine"}));
+    }
+}

@@ -1,0 +1,89 @@
+//! One check: what was looked at, what was found, and what to do about it.
+//!
+//! It looks at nothing itself, so that every subject tells in the same way.
+
+use serde::Serialize;
+
+use crate::cli::table::clean;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Ok,
+    /// It works, and somebody may want it otherwise.
+    Warn,
+    /// Something does not work because of it.
+    Fail,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// One check.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) verdict: Verdict,
+    pub(super) found: String,
+    /// What to do; none where nothing needs to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) advice: Option<String>,
+}
+
+impl Check {
+    /// All is well.
+    pub(super) fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    /// It works, and this could be done.
+    pub(super) fn warn(
+        name: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        let advice = Some(advice.into());
+        Self { name, verdict: Verdict::Warn, found: found.into(), advice }
+    }
+
+    /// Something does not work until this is done.
+    pub(super) fn fail(
+        name: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { verdict: Verdict::Fail, ..Self::warn(name, found, advice) }
+    }
+
+    /// The check for people: a line, and one more for the advice.
+    pub(super) fn line(&self) -> String {
+        let line = format!("{:4}  {:18}  {}", self.verdict.word(), self.name, clean(&self.found));
+        match &self.advice {
+            Some(advice) => format!("{line}\n      {:18}  → {}", "", clean(advice)),
+            None => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_stands_in_a_line_of_its_own() {
+        let check = Check::warn("writing", "off", "switch it on");
+        assert_eq!(
+            check.line(),
+            "warn  writing             off\n                          → switch it on"
+        );
+        assert_eq!(Check::ok("writing", "on").line(), "ok    writing             on");
+    }
+}

@@ -1,0 +1,106 @@
+//! Where the daemon's files are: the directory, its sockets, the log.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::cli::doctor::check::Check;
+use crate::cli::doctor::ground::{Found, Ground};
+use crate::cli::start::log_of;
+use crate::cli::status::bytes;
+use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
+use crate::transport::unix::directory::{self, DirectoryError};
+
+/// A log that is larger than this is worth a look, in bytes.
+const LOG_LARGE: u64 = 64 * 1024 * 1024;
+
+/// Whether the directory can be trusted with sockets.
+pub(super) fn runtime_directory(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "runtime directory";
+    let Ok(paths) = &ground.paths else { return Vec::new() };
+    let shown = paths.root().display();
+    vec![match directory::inspect(paths) {
+        Ok(()) => Check::ok(NAME, format!("{shown}, yours alone (0700)")),
+        Err(DirectoryError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Check::ok(NAME, format!("{shown} is not there yet; a daemon makes it"))
+        }
+        // The error says itself how to mend it.
+        Err(error) => {
+            Check::fail(NAME, error.to_string(), "No daemon starts until that is mended.")
+        }
+    }]
+}
+
+/// Whether the kernel takes the paths of sockets.
+pub(super) fn socket_paths(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "socket paths";
+    vec![match &ground.paths {
+        Ok(paths) => {
+            let sessions = paths.sessions().as_os_str().as_bytes().len();
+            // A slash, the digits of an id and the longest ending.
+            let longest = sessions + 1 + crate::core::ids::SessionId::DIGITS + ".ro.sock".len();
+            Check::ok(NAME, format!("{longest} of {SOCKET_PATH_MAX} bytes at most"))
+        }
+        Err(error) => {
+            Check::fail(NAME, error.to_string(), "No daemon starts until that is mended.")
+        }
+    }]
+}
+
+/// Which sockets there are, and whether somebody answers.
+pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "sockets";
+    let Ok(paths) = &ground.paths else { return Vec::new() };
+    let there = sockets_of(paths);
+    let open: Vec<&PathBuf> = there.iter().filter(|path| is_open_to_others(path)).collect();
+    if let Some(path) = open.first() {
+        let path = path.display();
+        return vec![Check::fail(
+            NAME,
+            format!("{path} can be used by others"),
+            format!("Run: chmod 600 {path}"),
+        )];
+    }
+    let count = there.len();
+    vec![match (&ground.daemon, count) {
+        (_, 0) => Check::ok(NAME, "none"),
+        (Found::Running(_), _) => {
+            Check::ok(NAME, format!("{count}, all of them yours alone (0600)"))
+        }
+        (Found::Absent | Found::Broken(_), _) => Check::warn(
+            NAME,
+            format!("{count} that nobody answers at, left by a daemon that was killed"),
+            "Nothing needs to be done: the next daemon replaces them.",
+        ),
+    }]
+}
+
+/// Where a daemon that was started by a command logs.
+pub(super) fn log(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "log";
+    let Ok(paths) = &ground.paths else { return Vec::new() };
+    let path = log_of(paths);
+    let shown = path.display();
+    vec![match path.metadata() {
+        Ok(log) if log.len() > LOG_LARGE => Check::warn(
+            NAME,
+            format!("{shown} has {}", bytes(log.len())),
+            format!("Empty it with: : > {shown}"),
+        ),
+        Ok(log) => Check::ok(NAME, format!("{shown}, {}", bytes(log.len()))),
+        Err(_) => Check::ok(NAME, format!("none yet; it will be {shown}")),
+    }]
+}
+
+fn sockets_of(paths: &RuntimePaths) -> Vec<PathBuf> {
+    let directories = [paths.root().to_owned(), paths.sessions()];
+    let entries = directories.iter().filter_map(|directory| fs::read_dir(directory).ok());
+    let files = entries.flatten().flatten();
+    let is_socket = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
+    files.filter(is_socket).map(|entry| entry.path()).collect()
+}
+
+fn is_open_to_others(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}

@@ -1,0 +1,105 @@
+//! The daemon that runs, what it allows, and what the next one would be told.
+
+use std::env;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::doctor::check::Check;
+use crate::cli::doctor::ground::{Found, Ground};
+use crate::cli::status::switches;
+use crate::config::sources::{Source, Sources};
+use crate::session::pty::environment::SESSION_MARK;
+
+/// Whether a daemon answers, and whether it is of this version.
+pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "daemon";
+    if ground.variable(SESSION_MARK).is_some() {
+        return vec![Check::fail(
+            NAME,
+            "this is a program inside a session, and those can do nothing through the daemon",
+            "Run termgate outside.",
+        )];
+    }
+    let at = ground.socket.as_deref().unwrap_or(Path::new("")).display();
+    vec![match &ground.daemon {
+        Found::Running(status) => same_version(status, env!("CARGO_PKG_VERSION")),
+        Found::Absent => Check::warn(
+            NAME,
+            format!("none runs at {at}"),
+            "`termgate new` starts one, and so does `termgate serve`.",
+        ),
+        Found::Broken(why) => Check::fail(
+            NAME,
+            format!("{why}, at {at}"),
+            "If it was killed, `termgate new` or `termgate serve` starts another; else see the log.",
+        ),
+    }]
+}
+
+fn same_version(status: &Value, ours: &str) -> Check {
+    const NAME: &str = "daemon";
+    let theirs = status["version"].as_str().unwrap_or_default();
+    let pid = &status["pid"];
+    if theirs == ours {
+        return Check::ok(NAME, format!("{theirs} runs as process {pid}"));
+    }
+    Check::warn(
+        NAME,
+        format!("version {theirs} runs as process {pid}, and this is {ours}"),
+        "Restart it when its sessions may end: termgate stop, then termgate serve.",
+    )
+}
+
+/// Whether anything may be written.
+pub(super) fn writing(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "writing";
+    let Found::Running(status) = &ground.daemon else { return Vec::new() };
+    let on = &status["write"]["on"];
+    let told = switches(on);
+    if on.as_array().is_some_and(|on| !on.is_empty()) {
+        return vec![Check::ok(NAME, told)];
+    }
+    vec![Check::warn(
+        NAME,
+        format!("{told}: clients only watch"),
+        "To let them write, run: termgate allow-write on",
+    )]
+}
+
+/// Whether the configuration can be read, as a daemon would that is started here.
+pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
+    const NAME: &str = "configuration";
+    let Ok(directory) = env::current_dir() else {
+        return vec![Check::warn(NAME, "the current directory is gone", "Go to another one.")];
+    };
+    let sources = Sources::new(None, &directory, &ground.environment);
+    if let Err(error) = sources.load() {
+        let advice =
+            "No daemon starts until this is mended; `termgate config check` tells all of it.";
+        return vec![Check::fail(NAME, error.to_string(), advice)];
+    }
+    let there: Vec<_> = sources.files().into_iter().filter(|file| file.path.exists()).collect();
+    if there.is_empty() {
+        return vec![Check::ok(NAME, "no file; the defaults hold")];
+    }
+    let fine = |file: Source| Check::ok(NAME, format!("{} is fine", file.path.display()));
+    there.into_iter().map(fine).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::doctor::check::Verdict;
+
+    #[test]
+    fn a_daemon_of_another_version_is_told() {
+        let status = json!({"version": "0.9.0", "pid": 7});
+        assert_eq!(same_version(&status, "0.9.0").verdict, Verdict::Ok);
+        let other = same_version(&status, "1.0.0");
+        assert_eq!(other.verdict, Verdict::Warn);
+        assert!(other.found.contains("0.9.0") && other.found.contains("1.0.0"), "{other:?}");
+    }
+}
