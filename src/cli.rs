@@ -34,6 +34,7 @@ pub mod start;
 pub mod status;
 pub mod stop;
 pub mod table;
+pub mod top;
 pub mod wait;
 pub mod watch;
 pub mod why;
@@ -87,6 +88,7 @@ enum Command {
     Call(call::Call),
     Config(config::ConfigCommand),
     Why(why::Why),
+    Top(top::Top),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
@@ -150,6 +152,7 @@ impl Command {
             Self::Call(call) => call.run(context).await?.into(),
             Self::Config(config) => config.run()?.into(),
             Self::Why(why) => why.run()?.into(),
+            Self::Top(top) => top.run(context).await?.into(),
             Self::Doctor(doctor) => doctor.run(context).await?.into(),
             Self::Completions(completions) => completions.run()?.into(),
             Self::Man(man) => man.run()?.into(),

@@ -11,4 +11,5 @@ mod commands {
     mod harness;
     mod man;
     mod status;
+    mod top;
 }

@@ -70,7 +70,7 @@ fn row(session: &Value) -> [String; 8] {
 }
 
 /// The state, with how the program ended when it has.
-fn state(session: &Value) -> String {
+pub fn state(session: &Value) -> String {
     let exit = &session["exit"];
     match (exit["code"].as_i64(), exit["signal"].as_i64()) {
         (Some(code), _) => format!("exited {code}"),

@@ -64,6 +64,11 @@ impl Output {
         self.form
     }
 
+    /// The clock by which it tells how long things took.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Prints what a command has to tell at its end.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -166,6 +166,11 @@ impl Client {
         let (sender, deltas) = mpsc::channel(DELTAS_MAX);
         let pending = self.wire.request(method, params, Some(sender))?;
         Ok(Observation { deltas, pending })
+    }
+
+    /// Counts up whenever a resource that was subscribed to has changed.
+    pub fn news(&self) -> watch::Receiver<u64> {
+        self.wire.news.subscribe()
     }
 
     /// Completes when the daemon has gone.

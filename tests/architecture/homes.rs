@@ -13,7 +13,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 25] = [
+const HOMES: [(&str, &[&str]); 26] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface"]),
@@ -32,6 +32,7 @@ const HOMES: [(&str, &[&str]); 25] = [
     ("serde", &["surface", "mcp", "transport", "cli"]),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
+    ("terminal_size", &["cli/top/screen"]),
     ("thiserror", &[""]),
     ("tokio", SHELL),
     ("tokio_util", &["session", "mcp", "transport", "cli"]),
@@ -54,6 +55,7 @@ const NIX: &[&str] = &[
     "cli/attach",
     "cli/serve",
     "cli/start",
+    "cli/top/screen",
 ];
 
 /// Where the system is spoken to in ways that the compiler cannot check.

@@ -159,7 +159,7 @@ impl Terminal {
             let shown = String::from_utf8_lossy(&self.shown).into_owned();
             if let Some(at) = shown.find(text) {
                 let end = at + text.len();
-                self.shown = shown[end..].as_bytes().to_vec();
+                self.shown = shown.as_bytes()[end..].to_vec();
                 return shown[..end].to_owned();
             }
             assert!(self.read(), "{text:?} was not shown, but {shown:?}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::outbox::Outbox;
@@ -29,6 +29,8 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(super) struct Wire {
     outbox: Outbox,
     waiting: Mutex<Waiting>,
+    /// How often a resource that was subscribed to has changed.
+    pub(super) news: watch::Sender<u64>,
     /// Cancelled when the daemon has gone.
     pub(super) ended: CancellationToken,
 }
@@ -81,6 +83,9 @@ impl Wire {
     async fn take_in(&self, message: Value) {
         match (message.get("method"), message.get("id")) {
             (Some(method), Some(id)) => self.answer(method, id),
+            (Some(method), None) if method == "notifications/resources/updated" => {
+                self.news.send_modify(|count| *count += 1);
+            }
             (Some(_), None) => self.pass_on(message).await,
             (None, Some(id)) => {
                 let waiter = id.as_i64().and_then(|id| self.lock().waiters.remove(&id));

@@ -1,0 +1,208 @@
+//! `top`: the sessions as they are now, painted anew while they change.
+//!
+//! The daemon says that something changed; what it is, is asked at most once per interval, and not at
+//! all while nothing changes.
+
+mod activity;
+mod screen;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::cli::context::Context;
+use crate::cli::daemon::Daemon;
+use crate::cli::duration::parse_duration;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::ls::sessions;
+use crate::cli::output::Form;
+use crate::cli::table::render;
+use crate::cli::top::activity::{HEAD, Picture};
+use crate::cli::top::screen::Screen;
+use crate::session::clock::Clock;
+use crate::transport::client::ClientError;
+
+/// The shortest time between two pictures.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// So many sessions are subscribed to; where there are more, each picture is asked for.
+const SUBSCRIPTIONS_MAX: usize = 256;
+
+/// Show the sessions and what each of them does, until q or C-c is pressed
+///
+/// Without a terminal it prints one table after the other; with --json, one object a line.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Print one table and end
+    #[arg(long)]
+    once: bool,
+    /// Show what changed after so long, at least 100ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
+}
+
+impl Top {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// That there is no daemon, or that it has gone.
+    pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if self.interval < INTERVAL_MIN {
+            return Err(Failure::Usage("--interval: 100ms is the least".to_owned()));
+        }
+        let daemon = context.daemon().await?;
+        let clock = context.output.clock().clone();
+        let mut feed = Feed::open(daemon, clock).await?;
+        if self.once {
+            print(context, feed.picture())?;
+            return Ok(Exit::Done);
+        }
+        let screen = match context.output.form() {
+            Form::People => Screen::take()?,
+            Form::Json => None,
+        };
+        self.watch(context, &mut feed, screen.as_ref()).await
+    }
+
+    async fn watch(
+        &self,
+        context: &Context,
+        feed: &mut Feed,
+        screen: Option<&Screen>,
+    ) -> Result<Exit, Failure> {
+        let refused = |error| Failure::Other(anyhow::Error::new(error));
+        let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(refused)?;
+        let left = async {
+            match screen {
+                Some(screen) => screen.left().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut left = std::pin::pin!(left);
+        let mut ticks = interval(self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut first = true;
+        loop {
+            tokio::select! {
+                () = &mut left => return Ok(Exit::Done),
+                _ = terminate.recv() => return Ok(Exit::Done),
+                _ = hangup.recv() => return Ok(Exit::Done),
+                () = feed.closed() => return Err(ClientError::Closed.into()),
+                _ = ticks.tick() => {}
+            }
+            let changed = feed.advance().await?;
+            match screen {
+                Some(screen) => paint(screen, feed.picture())?,
+                // What stands still is not told again to a file.
+                None if changed || first => print(context, feed.picture())?,
+                None => {}
+            }
+            first = false;
+        }
+    }
+}
+
+/// The sessions, and the news that they changed.
+struct Feed {
+    daemon: Daemon,
+    clock: Clock,
+    picture: Picture,
+    news: tokio::sync::watch::Receiver<u64>,
+    subscribed: HashSet<String>,
+    /// Whether the lists tell when they change.
+    lists: bool,
+    /// Whether the next picture is to be asked for, told or not.
+    due: bool,
+}
+
+impl Feed {
+    async fn open(daemon: Daemon, clock: Clock) -> Result<Self, Failure> {
+        let news = daemon.client().news();
+        let mut lists = true;
+        for list in ["termgate://sessions", "termgate://leases"] {
+            lists &= subscribe(&daemon, list).await?;
+        }
+        let picture = picture(&daemon, &clock, None).await?;
+        let subscribed = HashSet::new();
+        let mut feed = Self { daemon, clock, picture, news, subscribed, lists, due: false };
+        feed.follow().await?;
+        Ok(feed)
+    }
+
+    fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// Brings the picture up to now, and says whether anything but time has passed.
+    async fn advance(&mut self) -> Result<bool, Failure> {
+        let told = self.news.has_changed().unwrap_or(true);
+        if !self.due && !told {
+            self.picture = self.picture.still(self.clock.now());
+            return Ok(false);
+        }
+        self.news.borrow_and_update();
+        self.picture = picture(&self.daemon, &self.clock, Some(&self.picture)).await?;
+        self.follow().await?;
+        Ok(true)
+    }
+
+    /// Subscribes to the sessions that are new, as far as there is room.
+    async fn follow(&mut self) -> Result<(), Failure> {
+        self.due = !self.lists;
+        let ids: HashSet<String> = self.picture.ids().map(str::to_owned).collect();
+        self.subscribed.retain(|id| ids.contains(id));
+        for id in ids {
+            if self.subscribed.contains(&id) {
+                continue;
+            }
+            // What happened since the picture was taken is not told, and the next one shows it.
+            self.due = true;
+            let uri = format!("termgate://session/{id}/grid");
+            let room = self.subscribed.len() < SUBSCRIPTIONS_MAX;
+            if room && subscribe(&self.daemon, &uri).await? {
+                self.subscribed.insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&self) -> impl Future<Output = ()> {
+        self.daemon.client().closed()
+    }
+}
+
+/// Subscribes to a resource, and says whether it could be.
+async fn subscribe(daemon: &Daemon, uri: &str) -> Result<bool, Failure> {
+    match daemon.client().request("resources/subscribe", json!({"uri": uri})).await {
+        Ok(_) => Ok(true),
+        // It went in the same moment, or there are too many.
+        Err(ClientError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn picture(
+    daemon: &Daemon,
+    clock: &Clock,
+    before: Option<&Picture>,
+) -> Result<Picture, Failure> {
+    let list = daemon.call("list_sessions", json!({})).await?.data;
+    Ok(Picture::of(sessions(&list), clock.now(), before))
+}
+
+fn paint(screen: &Screen, picture: &Picture) -> Result<(), Failure> {
+    let table = render(HEAD, &picture.rows());
+    let summary = format!("termgate  {}  (q to leave)", picture.summary());
+    let lines: Vec<&str> = std::iter::once(summary.as_str()).chain(table.lines()).collect();
+    screen.paint(&lines)
+}
+
+fn print(context: &Context, picture: &Picture) -> Result<(), Failure> {
+    let table = render(HEAD, &picture.rows());
+    context.output.item(&picture.data(), &format!("{}\n{table}", picture.summary()))
+}

@@ -1,0 +1,135 @@
+//! The terminal of whoever watches: taken over for as long as this lives, and then as it was before.
+//!
+//! It knows lines and keys, and nothing of what they mean.
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::termios::{
+    LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
+};
+use nix::unistd::read;
+use terminal_size::{Height, Width, terminal_size_of};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::cli::failure::Failure;
+use crate::session::pty::watch::watch;
+
+/// The other screen, without a cursor, and lines cut at the edge.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// The keys by which somebody leaves; the last is C-c.
+const LEAVING: [u8; 3] = [b'q', b'Q', 0x03];
+/// The size of a terminal that does not say.
+const USUAL: (usize, usize) = (80, 24);
+
+/// A terminal that was taken over; given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Screen {
+    keys: AsyncFd<OwnedFd>,
+    before: Termios,
+    coloured: bool,
+}
+
+impl Screen {
+    /// Takes the terminal over; none where there is none.
+    ///
+    /// # Errors
+    /// What the terminal refuses.
+    pub(super) fn take() -> Result<Option<Self>, Failure> {
+        let stdin = io::stdin();
+        if !stdin.is_terminal() || !io::stdout().is_terminal() {
+            return Ok(None);
+        }
+        let before = tcgetattr(&stdin).map_err(|error| Failure::Output(error.into()))?;
+        let mut raw = before.clone();
+        raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG);
+        // Reading gives what was typed, at once, also when that is nothing.
+        raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
+        raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+        let stdin = stdin.as_fd().try_clone_to_owned().map_err(Failure::Output)?;
+        let keys = watch(stdin, Interest::READABLE).map_err(Failure::Output)?;
+        let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let screen = Self { keys, before, coloured };
+        tcsetattr(screen.keys.get_ref(), SetArg::TCSANOW, &raw)
+            .map_err(|error| Failure::Output(error.into()))?;
+        put(ENTER)?;
+        Ok(Some(screen))
+    }
+
+    /// Shows these lines and nothing else; the second is the head of a table.
+    ///
+    /// # Errors
+    /// That the terminal is gone.
+    pub(super) fn paint(&self, lines: &[&str]) -> Result<(), Failure> {
+        let (width, height) = size();
+        let (on, off) = if self.coloured { ("\x1b[7m", "\x1b[0m") } else { ("", "") };
+        let mut text = "\x1b[H".to_owned();
+        for (index, line) in fitting(lines, height).into_iter().enumerate() {
+            let line: String = line.chars().take(width).collect();
+            let end = if index == 0 { "" } else { "\r\n" };
+            let (on, off) = if index == 1 { (on, off) } else { ("", "") };
+            write!(text, "{end}{on}{line}{off}\x1b[K")
+                .expect("text takes all that is written to it");
+        }
+        text.push_str("\x1b[J");
+        put(&text)
+    }
+
+    /// Waits until somebody wants to leave, or the terminal is gone.
+    pub(super) async fn left(&self) {
+        loop {
+            let Ok(mut ready) = self.keys.readable().await else { return };
+            let mut keys = [0; 64];
+            match read(self.keys.get_ref(), &mut keys) {
+                Ok(0) => ready.clear_ready(),
+                Ok(count) if keys[..count].iter().any(|key| LEAVING.contains(key)) => return,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _ = tcsetattr(self.keys.get_ref(), SetArg::TCSANOW, &self.before);
+        let _ = put(LEAVE);
+    }
+}
+
+/// The lines that fit, the last of which says how many do not.
+fn fitting<'a>(lines: &[&'a str], height: usize) -> Vec<std::borrow::Cow<'a, str>> {
+    let mut shown: Vec<_> = lines.iter().take(height).map(|line| (*line).into()).collect();
+    let hidden = lines.len() - shown.len();
+    if let (true, Some(last)) = (hidden > 0, shown.last_mut()) {
+        *last = format!("… and {} more", hidden + 1).into();
+    }
+    shown
+}
+
+fn size() -> (usize, usize) {
+    let size = terminal_size_of(io::stdout()).filter(|(width, height)| width.0 > 0 && height.0 > 0);
+    size.map_or(USUAL, |(Width(width), Height(height))| (width.into(), height.into()))
+}
+
+fn put(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_in_the_last_line() {
+        assert_eq!(fitting(&["a", "b", "c"], 3), ["a", "b", "c"]);
+        assert_eq!(fitting(&["a", "b", "c", "d"], 3), ["a", "b", "… and 2 more"]);
+        assert!(fitting(&["a"], 0).is_empty());
+    }
+}
