@@ -44,6 +44,9 @@ fn of_code(code: Code) -> Option<&'static str> {
         Code::SessionExited => {
             Some("Read what it left with `termgate history S`, or run `termgate new`.")
         }
+        Code::RateLimited => Some(
+            "Wait as long as retry_after_ms says; `termgate wait` and `termgate watch` ask only once.",
+        ),
         Code::InvalidArgument
         | Code::ReadOnly
         | Code::SessionExists
@@ -51,7 +54,6 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::Busy
         | Code::TooLarge
         | Code::QuotaExceeded
-        | Code::RateLimited
         | Code::PolicyDenied
         | Code::NotSupported
         | Code::Internal => None,
