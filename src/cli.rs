@@ -4,6 +4,7 @@
 //! the daemon. What it prints and how it ends is settled here for all of them.
 
 pub mod allow_write;
+pub mod attach;
 pub mod call;
 pub mod candidates;
 pub mod completions;
@@ -76,6 +77,7 @@ enum Command {
     Serve(serve::Serve),
     New(new::New),
     Ls(ls::Ls),
+    Attach(attach::Attach),
     Send(send::Send),
     Keys(keys::Keys),
     Read(read::Read),
@@ -140,6 +142,7 @@ impl Command {
             Self::Serve(serve) => serve.run(context).await?.into(),
             Self::New(new) => new.run(context).await?.into(),
             Self::Ls(ls) => ls.run(context).await?.into(),
+            Self::Attach(attach) => attach.run(context).await?.into(),
             Self::Send(send) => send.run(context).await?.into(),
             Self::Keys(keys) => keys.run(context).await?.into(),
             Self::Read(read) => read.run(context).await?.into(),

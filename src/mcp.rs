@@ -3,6 +3,7 @@
 //! It turns requests into calls of the gateway and answers back into the protocol's shapes; sockets
 //! and pipes are below its notice.
 
+pub mod attach;
 pub mod connection;
 pub mod delta_cache;
 pub mod envelope;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands {
+    mod attach;
     mod completions;
     mod doctor;
     mod harness;

@@ -19,6 +19,7 @@ mod daemon {
     mod limits;
     mod observe;
     mod order;
+    mod people;
     mod rates;
     mod reading;
     mod resources;

@@ -62,7 +62,6 @@ fn every_command_of_the_grammar_is_understood() {
 fn what_is_not_in_the_grammar_is_refused() {
     for line in [
         "termgate",
-        "termgate attach s",
         "termgate serve --session id",
         "termgate ls --prometheus",
         "termgate ls --daemon --prometheus --json",

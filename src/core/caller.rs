@@ -46,6 +46,13 @@ impl Caller {
     /// How many characters of a client's own name are kept.
     pub const LABEL_MAX: usize = 40;
 
+    /// What a client calls itself, without what could deceive whoever reads it.
+    pub fn clean_label(name: &str) -> Arc<str> {
+        let fine = |c: &char| c.is_ascii_graphic() && *c != '#';
+        let label: String = name.chars().filter(fine).take(Self::LABEL_MAX).collect();
+        if label.is_empty() { Arc::from("client") } else { Arc::from(label) }
+    }
+
     /// The name others see and may hand a lease to, such as `claude-code#p12`.
     pub fn name(&self) -> PrincipalName {
         PrincipalName { label: Arc::clone(&self.label), principal: self.principal }

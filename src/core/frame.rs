@@ -38,6 +38,14 @@ impl Size {
         let fits = side.contains(&rows) && side.contains(&cols) && cells <= cells_max;
         fits.then_some(Self { rows, cols })
     }
+
+    /// The size within the bounds that is nearest to what somebody has room for.
+    pub fn nearest(rows: u16, cols: u16) -> Self {
+        let side = |side: u16| side.clamp(Self::SIDE_MIN, Self::SIDE_MAX);
+        let (rows, cols) = (side(rows), side(cols));
+        let rows_max = Self::CELLS_MAX / u32::from(cols);
+        Self { rows: rows.min(u16::try_from(rows_max).unwrap_or(u16::MAX)), cols }
+    }
 }
 
 /// A value with the watermark of its own last change.

@@ -90,6 +90,9 @@ pub enum Denial {
     /// The door can never write.
     #[error("this socket is for watching only")]
     ObserverDoor,
+    /// The person attached to watch and not to type.
+    #[error("you are attached to watch only")]
+    Watching,
     /// The caller is a program inside a managed session.
     #[error("programs inside a session have no rights through its daemon")]
     InsideSession,

@@ -94,6 +94,8 @@ impl From<&SurfaceError> for WireError {
                 Self::new(Code::InvalidArgument, error).details(json!({"parameter": parameter}))
             }
             SurfaceError::SessionNotFound(_) => Self::new(Code::SessionNotFound, error),
+            SurfaceError::NoSession => Self::new(Code::SessionNotFound, error)
+                .hint("Create one with `create_session` (`termgate new` on the command line)."),
             SurfaceError::Denied(denial) => denied(*denial),
             SurfaceError::Session(error) => session(error),
             SurfaceError::Create(error) => create(error),
@@ -115,6 +117,8 @@ fn denied(denial: Denial) -> WireError {
             .hint("Ask the operator to run `termgate allow-write on`."),
         Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
             .hint("Use the session's other socket, or the gateway's, to write."),
+        Denial::Watching => WireError::new(Code::ReadOnly, denial)
+            .hint("Detach and attach again without --view-only."),
         Denial::BoundDoor => WireError::new(Code::PolicyDenied, denial)
             .hint("Use the gateway's socket for what concerns other sessions."),
         Denial::InsideSession | Denial::NotOperator => WireError::new(Code::PolicyDenied, denial),

@@ -10,6 +10,8 @@ use rmcp::model::{
 };
 use serde_json::json;
 
+use crate::mcp::attach::ATTACH_METHOD;
+
 /// The request that carries pushed deltas.
 pub const OBSERVE_METHOD: &str = "termgate/observe";
 
@@ -40,7 +42,7 @@ impl Span {
     /// Tells the span of a request from its method and arguments.
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
-            || request.method() == OBSERVE_METHOD;
+            || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
         if standing {
             return Self::Standing;
         }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rmcp::model::{CustomResult, RequestId};
+use rmcp::model::RequestId;
 use serde::Deserialize;
-use serde_json::json;
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
@@ -106,11 +105,24 @@ pub struct Observation {
     pub view: View,
     pub since: Option<Watermark>,
     pub pause: Duration,
+    /// Whether it ends once the end of the program was told.
+    pub until_exit: bool,
+}
+
+/// Why an observation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The session is removed.
+    Removed,
+    /// The end of the program was told.
+    Exited,
+    /// The client takes no more.
+    Dropped,
 }
 
 impl Observation {
-    /// Pushes deltas until the session is removed; dropping the future ends it.
-    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> CustomResult {
+    /// Pushes deltas until it ends; dropping the future ends it as well.
+    pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> Ended {
         let _counted = Observing::start(Arc::clone(self.session.live_shared()));
         let deltas = cache.of(self.session.id());
         let head = self.head();
@@ -134,7 +146,7 @@ impl Observation {
                 let segments = [head.clone(), delta.tail, Bytes::new()];
                 let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
                 if receipt.await == Delivery::Dropped {
-                    return CustomResult::new(json!({}));
+                    return Ended::Dropped;
                 }
                 tally.deltas.add(1);
                 tally.skipped.add(seen.map_or(0, |seen| between(seen, frame.watermark)));
@@ -142,6 +154,9 @@ impl Observation {
                 first = false;
                 since = Some(frame.watermark);
                 told = Some(frame.base_row);
+                if self.until_exit && frame.exit.value.is_some() {
+                    return Ended::Exited;
+                }
                 if !self.pause.is_zero() {
                     clock.sleep_until(clock.now() + self.pause).await;
                 }
@@ -149,7 +164,7 @@ impl Observation {
                 seen = Some(looked_at.watermark);
             }
             if frames.changed().await.is_err() {
-                return CustomResult::new(json!({"session": self.session.id().to_string()}));
+                return Ended::Removed;
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Each is a few lines: who asks, what the gateway says, the protocol's shape for it.
 
+mod attaching;
 mod calling;
 mod observing;
 
@@ -24,6 +25,7 @@ use serde_json::json;
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
 use crate::gateway::Gateway;
+use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::error::WireError;
@@ -32,7 +34,7 @@ use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
 use crate::mcp::long::{BUSY, OBSERVE_METHOD, STOP_METHOD};
 use crate::mcp::news::Wire;
-use crate::mcp::observe::{EXTENSION, Tally};
+use crate::mcp::observe::{self, Tally};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{DAEMON, LISTS, Resource, TEMPLATES, seen, uri_of};
 use crate::mcp::turn::TurnSlot;
@@ -66,6 +68,7 @@ pub struct Server {
     label: OnceLock<Arc<str>>,
     subscriptions: Subscriptions,
     touched: Touched,
+    people: People,
 }
 
 impl Server {
@@ -79,6 +82,7 @@ impl Server {
             label: OnceLock::new(),
             subscriptions,
             touched: Touched::default(),
+            people: People::default(),
         }
     }
 
@@ -93,7 +97,7 @@ impl Server {
         if let Some(label) = self.label.get() {
             standing.caller.label = Arc::clone(label);
         } else if let Some(client) = context.client_info() {
-            let label = self.label.get_or_init(|| clean_label(&client.name));
+            let label = self.label.get_or_init(|| Caller::clean_label(&client.name));
             standing.caller.label = Arc::clone(label);
         }
         standing
@@ -109,19 +113,12 @@ impl Server {
     }
 }
 
-/// What a client calls itself, without what could deceive whoever reads it.
-fn clean_label(name: &str) -> Arc<str> {
-    let fine = |c: &char| c.is_ascii_graphic() && *c != '#';
-    let label: String = name.chars().filter(fine).take(Caller::LABEL_MAX).collect();
-    if label.is_empty() { Arc::from("client") } else { Arc::from(label) }
-}
-
 /// An error of a request that is no tool call.
 fn protocol_error(error: &SurfaceError) -> ErrorData {
     let wire = WireError::from(error);
     let details = Some(wire.structured());
     match error {
-        SurfaceError::SessionNotFound(_) => {
+        SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
             ErrorData::resource_not_found(wire.message.clone(), details)
         }
         SurfaceError::Argument { .. }
@@ -138,7 +135,7 @@ fn protocol_error(error: &SurfaceError) -> ErrorData {
 }
 
 #[allow(deprecated)] // The older era has no other notification that may come unasked.
-fn capabilities() -> ServerCapabilities {
+fn capabilities(standing: &Standing) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::builder()
         .enable_tools()
         .enable_tool_list_changed()
@@ -148,9 +145,12 @@ fn capabilities() -> ServerCapabilities {
         .enable_completions()
         .enable_logging()
         .build();
-    let observe = [(EXTENSION.to_owned(), JsonObject::new())];
-    capabilities.experimental = Some(observe.clone().into_iter().collect());
-    capabilities.extensions = Some(observe.into_iter().collect());
+    let mut extensions = vec![(observe::EXTENSION.to_owned(), JsonObject::new())];
+    if decide_operate(standing).is_ok() {
+        extensions.push((attach::EXTENSION.to_owned(), JsonObject::new()));
+    }
+    capabilities.experimental = Some(extensions.clone().into_iter().collect());
+    capabilities.extensions = Some(extensions.into_iter().collect());
     capabilities
 }
 
@@ -163,7 +163,7 @@ impl Drop for Server {
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let implementation = Implementation::new("termgate", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities())
+        ServerConfig::new(capabilities(&self.standing))
             .with_server_info(implementation)
             .with_instructions(INSTRUCTIONS)
     }
@@ -375,10 +375,7 @@ impl ServerHandler for Server {
                 self.shared.stop.cancel();
                 Ok(CustomResult::new(json!({"stopping": true})))
             }
-            unknown => {
-                let message = format!("no method is named `{unknown}`");
-                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
-            }
+            _ => self.for_people(request, context).await,
         }
     }
 }

@@ -154,6 +154,7 @@ pub(in crate::session) fn start(
         pid,
         cwd: spec.cwd.clone(),
         tags: creation.tags.clone(),
+        created_at: registry.clock().now(),
     };
     Ok(run(registry, identity, name, about, creation, pty))
 }

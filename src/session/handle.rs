@@ -18,6 +18,7 @@ use crate::core::input::request::{IdempotencyKey, WriteId};
 use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
+use crate::core::moment::Moment;
 use crate::core::policy::Permit;
 use crate::session::command::{
     Accepted, Acquire, Act, Command, Manage, Release, Renew, Resize, WriteOrder, Written,
@@ -43,6 +44,7 @@ pub struct About {
     /// The directory it was started in.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
+    pub created_at: Moment,
 }
 
 /// A handle; clones are the same session.

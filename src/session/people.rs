@@ -17,20 +17,10 @@ pub const PEOPLE_COMMANDS_MAX: usize = 64;
 /// What a person types.
 #[derive(Clone, Debug)]
 pub struct Typed {
-    /// As the person's terminal sends them.
+    /// As the person's terminal sends them, a paste in the brackets that it puts around it.
     pub bytes: Vec<u8>,
-    pub source: Source,
     /// The size that the person has for the session, which takes it.
     pub view: Option<Size>,
-}
-
-/// Where typed bytes come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Keys, and pastes in the brackets that the person's terminal puts around them.
-    Keyboard,
-    /// A paste whose brackets are not part of the bytes.
-    Clipboard,
 }
 
 /// A person asks for something.

@@ -18,6 +18,9 @@ pub enum SurfaceError {
     /// No session that the caller may see is named like this.
     #[error("no session `{0}`")]
     SessionNotFound(String),
+    /// None was named, and none that the caller may see is running.
+    #[error("no session is running")]
+    NoSession,
     /// The caller has no right to it.
     #[error(transparent)]
     Denied(#[from] Denial),

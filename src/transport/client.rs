@@ -147,6 +147,15 @@ impl Client {
         self.wire.request(method, &params, None)?.reply().await
     }
 
+    /// Sends a request at once; its answer is waited for afterwards, and what was sent before it
+    /// comes first.
+    ///
+    /// # Errors
+    /// That the daemon has gone, or that the request is too large.
+    pub fn post(&self, method: &str, params: &Value) -> Result<Reply, ClientError> {
+        self.wire.request(method, params, None).map(Reply)
+    }
+
     /// Observes a session; `params` are those of `termgate/observe`.
     ///
     /// # Errors
@@ -165,7 +174,7 @@ impl Client {
     pub fn open(&self, method: &str, params: &Value) -> Result<Observation, ClientError> {
         let (sender, deltas) = mpsc::channel(DELTAS_MAX);
         let pending = self.wire.request(method, params, Some(sender))?;
-        Ok(Observation { deltas, pending })
+        Ok(Observation { deltas, pending, result: Value::Null })
     }
 
     /// Counts up whenever a resource that was subscribed to has changed.
@@ -185,6 +194,20 @@ impl Drop for Client {
     }
 }
 
+/// The answer to come of one request; giving it up cancels the request.
+#[derive(Debug)]
+pub struct Reply(Pending);
+
+impl Reply {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// What the daemon answered instead, or that it has gone.
+    pub async fn wait(mut self) -> Result<Value, ClientError> {
+        self.0.reply().await
+    }
+}
+
 /// The deltas of one open request, in the order they were sent; cancels it when dropped.
 ///
 /// Someone who observes must keep taking deltas: while too many wait, answers to other requests of
@@ -193,6 +216,7 @@ impl Drop for Client {
 pub struct Observation {
     deltas: mpsc::Receiver<Value>,
     pending: Pending,
+    result: Value,
 }
 
 impl Observation {
@@ -205,7 +229,18 @@ impl Observation {
         if let Some(delta) = self.deltas.recv().await {
             return Ok(Some(delta));
         }
-        self.pending.reply().await.map(|_| None)
+        self.result = self.pending.reply().await?;
+        Ok(None)
+    }
+
+    /// The id of the request, by which other requests may name it.
+    pub fn id(&self) -> i64 {
+        self.pending.id()
+    }
+
+    /// What the daemon said at the end; null before.
+    pub fn result(&self) -> &Value {
+        &self.result
     }
 }
 

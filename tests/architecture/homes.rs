@@ -16,7 +16,7 @@ const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 const HOMES: [(&str, &[&str]); 26] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
-    ("base64", &["surface"]),
+    ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
     ("bytes", &["session", "mcp", "transport"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
@@ -32,7 +32,7 @@ const HOMES: [(&str, &[&str]); 26] = [
     ("serde", &["surface", "mcp", "transport", "cli"]),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("terminal_size", &["cli/top/screen"]),
+    ("terminal_size", &["cli/attach/terminal", "cli/top/screen"]),
     ("thiserror", &[""]),
     ("tokio", SHELL),
     ("tokio_util", &["session", "mcp", "transport", "cli"]),

@@ -8,7 +8,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
 use crate::core::ids::Watermark;
-use crate::mcp::observe::{Observation, Parameters};
+use crate::mcp::observe::{Ended, Observation, Parameters};
 use crate::mcp::server::{Server, protocol_error};
 use crate::mcp::turn::TurnSlot;
 use crate::surface::argument::read;
@@ -51,13 +51,20 @@ impl Server {
             view: parameters.view(),
             since: parameters.since.map(Watermark),
             pause,
+            until_exit: false,
         };
+        let session = observation.session.id().to_string();
         let clock = daemon.sessions.clock();
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             () = self.connection.ended.cancelled() => Ok(CustomResult::new(json!({}))),
-            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(ended),
+            ended = observation.run(&self.shared.deltas, &self.shared.observed, clock) => {
+                Ok(match ended {
+                    Ended::Removed | Ended::Exited => CustomResult::new(json!({"session": session})),
+                    Ended::Dropped => CustomResult::new(json!({})),
+                })
+            }
         }
     }
 }

@@ -10,14 +10,12 @@ use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::input::unit::Unit;
-use crate::core::keys::paste::{PasteRule, encode_text};
-use crate::core::keys::typed::TypedBytes;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
-use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Source, Typed};
+use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Typed};
 use crate::session::pty::Pty;
 
 impl<P: Pty> Actor<P> {
@@ -98,7 +96,7 @@ impl<P: Pty> Actor<P> {
         self.begin_keys(now, caller);
         let known = self.typed.remove(&caller.principal);
         let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
-        let unit = self.taken_apart(typed, &mut keys);
+        let unit = Unit { pieces: keys.pieces(&typed.bytes) };
         self.writes += 1;
         let write = WriteId(self.writes);
         let granted = self.input.type_in(now, caller, Typing { unit, write, fresh });
@@ -120,18 +118,6 @@ impl<P: Pty> Actor<P> {
         {
             keys.begin_again();
         }
-    }
-
-    fn taken_apart(&self, typed: &Typed, keys: &mut TypedBytes) -> Unit {
-        let clipboard = match typed.source {
-            Source::Clipboard => std::str::from_utf8(&typed.bytes).ok(),
-            Source::Keyboard => None,
-        };
-        let pieces = match clipboard {
-            Some(text) => encode_text(text, PasteRule::Auto, false, &self.screen.modes()),
-            None => keys.pieces(&typed.bytes),
-        };
-        Unit { pieces }
     }
 
     fn take_over(

@@ -73,7 +73,13 @@ impl Desk {
             urgent: Arc::clone(&urgent),
         });
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
-        let about = About { command: "fake".to_owned(), pid: 1, cwd: "/".into(), tags: Vec::new() };
+        let about = About {
+            command: "fake".to_owned(),
+            pid: 1,
+            cwd: "/".into(),
+            tags: Vec::new(),
+            created_at: Moment::default(),
+        };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
         let ends = Ends { commands, people, urgent, frames, live };
         let session = Session::new(identity, Arc::from("fake"), about, ends);

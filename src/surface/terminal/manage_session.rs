@@ -1,4 +1,4 @@
-//! `manage_session`: ends, renames, signals a session or clears its history.
+//! `manage_session`: ends, renames, signals a session, sends people away or clears its history.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ pub enum Action {
     Kill,
     Rename,
     Signal,
+    Detach,
     ClearHistory,
 }
 
@@ -52,7 +53,7 @@ impl Tool for ManageSession {
     const NAME: &'static str = "manage_session";
     const TITLE: &'static str = "Manage a session";
     const DESCRIPTION: &'static str = "kill ends the whole process tree (and removes a session that \
-        has ended), signal goes to the foreground program, rename, clear_history. Not while somebody \
+        has ended), signal goes to the foreground program, rename, detach sends attached people away, clear_history. Not while somebody \
         else holds the lease.";
     const ACCESS: Access = Access::WriteSession;
     const DESTRUCTIVE: bool = true;
@@ -82,6 +83,9 @@ impl Tool for ManageSession {
         if let (Action::Rename, Some(name)) = (parameters.action, &parameters.new_name) {
             call.daemon.sessions.rename(&target.permit, &target.session, name)?;
         }
+        if matches!(parameters.action, Action::Detach) {
+            target.session.live().detach_all();
+        }
         let session = target.session.id().to_string();
         let name = target.session.name().to_string();
         let text = format!("session {session} {name:?}: {done}");
@@ -93,6 +97,7 @@ impl Parameters {
     fn act(&self) -> Result<(Act, &'static str), SurfaceError> {
         match self.action {
             Action::Kill => Ok((Act::Kill, "killed")),
+            Action::Detach => Ok((Act::Check, "everybody attached was sent away")),
             Action::ClearHistory => Ok((Act::ClearHistory, "history cleared")),
             Action::Rename => {
                 let name = self.new_name.as_deref();

@@ -167,6 +167,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    pub(super) fn id(&self) -> i64 {
+        self.id
+    }
+
     /// Waits for the answer, which comes once.
     pub(super) async fn reply(&mut self) -> Result<Value, ClientError> {
         let Some(reply) = &mut self.reply else { return Err(ClientError::Closed) };

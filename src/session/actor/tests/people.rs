@@ -4,7 +4,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::session::command::Written;
-use crate::session::people::{Source, Typed};
+use crate::session::people::Typed;
 
 const VIEW: Size = Size { rows: 30, cols: 90 };
 
@@ -13,7 +13,7 @@ fn person(number: u64) -> Caller {
 }
 
 fn keyboard(bytes: &[u8]) -> Typed {
-    Typed { bytes: bytes.to_vec(), source: Source::Keyboard, view: None }
+    Typed { bytes: bytes.to_vec(), view: None }
 }
 
 impl Desk {
@@ -218,18 +218,6 @@ async fn the_rest_of_a_paste_that_another_person_cut_short_is_no_line_of_keys() 
         desk.terminal.written().escape_ascii().to_string(),
         expected.escape_ascii().to_string()
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_persons_clipboard_is_bracketed_where_the_program_asked_for_it() {
-    let desk = Desk::open();
-    let clipboard = Typed { source: Source::Clipboard, ..keyboard(b"a\nb") };
-    desk.session.type_in(&permit(), person(5), clipboard.clone()).await.expect("typed");
-    assert_eq!(desk.terminal.take_written(), b"a\rb");
-    desk.terminal.push("\x1b[?2004hready");
-    desk.until_shown("ready").await;
-    desk.session.type_in(&permit(), person(5), clipboard).await.expect("typed");
-    assert_eq!(desk.terminal.take_written(), b"\x1b[200~a\rb\x1b[201~");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,217 @@
+//! Paints what is to be seen on a person's terminal, and only what it does not show already.
+//!
+//! It is a pure function of the picture wanted and of what it painted before, so that any number of
+//! pictures may be skipped. It writes sequences that every ANSI terminal knows or ignores.
+
+use std::fmt::Write as _;
+
+use crate::core::frame::line::{Line, Run};
+use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
+use crate::surface::shape::line::ansi;
+
+/// The room of a terminal, in cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    pub rows: u16,
+    pub cols: u16,
+}
+
+/// Where the cursor is, counted from the top left, and its shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    pub row: u16,
+    pub col: u16,
+    /// `block`, `underline` or `beam`.
+    pub shape: String,
+}
+
+/// What is to be seen.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// Each row from the top, already cut to the room; rows that are missing are empty.
+    pub lines: Vec<Line>,
+    /// None hides the cursor.
+    pub pointer: Option<Pointer>,
+    pub title: String,
+    /// What the terminal is asked to send for keys, pastes and the mouse.
+    pub modes: InputModes,
+    /// How often the bell has rung so far.
+    pub bells: u64,
+}
+
+/// What a terminal shows.
+#[derive(Debug, Default)]
+pub struct Canvas {
+    room: Room,
+    /// Each row as it was painted; none when nobody knows what stands there.
+    rows: Vec<Option<String>>,
+    pointer: Option<Pointer>,
+    title: String,
+    modes: InputModes,
+    bells: Option<u64>,
+    kitty: bool,
+}
+
+/// Takes the terminal into use: what it showed is put aside, and its title too.
+pub const ENTER: &str = "\x1b[22;0t\x1b[?1049h\x1b[H\x1b[2J";
+
+impl Canvas {
+    /// Starts over, on a terminal with this much room whose contents are unknown.
+    pub fn resize(&mut self, room: Room) {
+        self.room = room;
+        self.rows = vec![None; usize::from(room.rows)];
+    }
+
+    /// The room there is.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// The bytes after which the terminal shows the picture; none when it does already.
+    pub fn paint(&mut self, picture: &Picture) -> String {
+        let mut out = String::new();
+        self.paint_modes(&mut out, picture.modes);
+        self.paint_title(&mut out, &picture.title);
+        if self.bells.replace(picture.bells).is_some_and(|rung| rung < picture.bells) {
+            out.push('\x07');
+        }
+        let rows = self.paint_rows(picture);
+        if rows.is_empty() && self.pointer == picture.pointer {
+            return out;
+        }
+        // Terminals that know synchronized updates show the change at once and whole.
+        out.push_str("\x1b[?2026h\x1b[?25l");
+        out.push_str(&rows);
+        self.pointer.clone_from(&picture.pointer);
+        if let Some(pointer) = &picture.pointer {
+            let _ = write!(out, "\x1b[{};{}H", pointer.row + 1, pointer.col + 1);
+            out.push_str(shape(&pointer.shape));
+            out.push_str("\x1b[?25h");
+        }
+        out.push_str("\x1b[?2026l");
+        out
+    }
+
+    fn paint_rows(&mut self, picture: &Picture) -> String {
+        let mut out = String::new();
+        let empty = Line::default();
+        for (index, shown) in self.rows.iter_mut().enumerate() {
+            let line = picture.lines.get(index).unwrap_or(&empty);
+            let row = ansi(line);
+            if shown.as_ref() != Some(&row) {
+                // Erasing comes first: after a full row the cursor may stand behind the edge.
+                let _ = write!(out, "\x1b[{};1H\x1b[m\x1b[2K{row}\x1b[m", index + 1);
+                *shown = Some(row);
+            }
+        }
+        out
+    }
+
+    fn paint_title(&mut self, out: &mut String, title: &str) {
+        if self.title != title {
+            let fine: String = title.chars().filter(|c| !c.is_control()).collect();
+            let _ = write!(out, "\x1b]2;{fine}\x1b\\");
+            title.clone_into(&mut self.title);
+        }
+    }
+
+    fn paint_modes(&mut self, out: &mut String, modes: InputModes) {
+        let before = std::mem::replace(&mut self.modes, modes);
+        let mut switch = |on: bool, was: bool, set: &str, reset: &str| {
+            if on != was {
+                out.push_str(if on { set } else { reset });
+            }
+        };
+        let (on, was) = (modes.application_cursor, before.application_cursor);
+        switch(on, was, "\x1b[?1h", "\x1b[?1l");
+        switch(modes.application_keypad, before.application_keypad, "\x1b=", "\x1b>");
+        switch(modes.bracketed_paste, before.bracketed_paste, "\x1b[?2004h", "\x1b[?2004l");
+        if (modes.mouse, modes.mouse_encoding) != (before.mouse, before.mouse_encoding) {
+            out.push_str(MOUSE_OFF);
+            out.push_str(mouse(modes.mouse));
+            out.push_str(encoding(modes.mouse_encoding));
+        }
+        if modes.kitty_flags != before.kitty_flags {
+            // The first time a level of its own is put on the terminal's stack, to be taken off.
+            let set = if self.kitty { ("=", ";1") } else { (">", "") };
+            let _ = write!(out, "\x1b[{}{}{}u", set.0, modes.kitty_flags, set.1);
+            self.kitty = true;
+        }
+    }
+
+    /// Leaves the terminal as it was before [`ENTER`].
+    pub fn leave(&mut self) -> String {
+        let mut out = String::new();
+        self.paint_modes(&mut out, InputModes::default());
+        if self.kitty {
+            out.push_str("\x1b[<u");
+        }
+        out.push_str("\x1b[?2026l\x1b[m\x1b[0 q\x1b[?25h\x1b[?1049l\x1b[23;0t");
+        *self = Self::default();
+        out
+    }
+}
+
+const MOUSE_OFF: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l";
+
+fn mouse(reporting: MouseReporting) -> &'static str {
+    match reporting {
+        MouseReporting::Off => "",
+        MouseReporting::Clicks => "\x1b[?1000h",
+        MouseReporting::Drags => "\x1b[?1002h",
+        MouseReporting::Motion => "\x1b[?1003h",
+    }
+}
+
+fn encoding(encoding: MouseEncoding) -> &'static str {
+    match encoding {
+        MouseEncoding::Bytes => "",
+        MouseEncoding::Utf8 => "\x1b[?1005h",
+        MouseEncoding::Sgr => "\x1b[?1006h",
+    }
+}
+
+fn shape(shape: &str) -> &'static str {
+    match shape {
+        "underline" => "\x1b[4 q",
+        "beam" => "\x1b[6 q",
+        _ => "\x1b[2 q",
+    }
+}
+
+/// The part of a line from column `from` on that there is room for; a wide character that is cut in
+/// half shows as a blank.
+pub fn cut(line: &Line, from: u16, cols: u16) -> Line {
+    let end = u32::from(from) + u32::from(cols);
+    if from == 0 && columns(line) <= end {
+        return line.clone();
+    }
+    let mut text = String::new();
+    for glyph in line.glyphs() {
+        let (start, after) = (u32::from(glyph.column), u32::from(glyph.column + glyph.columns));
+        if after <= u32::from(from) || start >= end {
+            continue;
+        }
+        if start >= u32::from(from) && after <= end {
+            text.push_str(glyph.text);
+        } else {
+            text.push(' ');
+        }
+    }
+    let part = |run: &Run| {
+        let start = run.column.max(from);
+        let after = (u32::from(run.column) + u32::from(run.columns)).min(end);
+        let columns = u16::try_from(after.checked_sub(u32::from(start))?).ok()?;
+        (columns > 0).then_some(Run { column: start - from, columns, style: run.style })
+    };
+    Line { text: text.into(), runs: line.runs.iter().filter_map(part).collect(), wrapped: false }
+}
+
+fn columns(line: &Line) -> u32 {
+    let text = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
+    let painted = line.runs.last().map_or(0, |run| run.column + run.columns);
+    u32::from(text.max(painted))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What of a session there is room for on a person's terminal, with the status line below it.
+//!
+//! It decides where things go and paints nothing. A session larger than the room is cropped around
+//! its cursor, a smaller one stands in the top left corner.
+
+use crate::cli::attach::canvas::{Picture, Pointer, Room, cut};
+use crate::cli::attach::view::View;
+use crate::core::frame::line::{Attributes, Line, Run, Style};
+use crate::core::keys::modes::InputModes;
+
+/// Terminals with fewer rows have none to spare for a status line.
+const STATUS_FROM_ROWS: u16 = 4;
+
+/// The part of a terminal that the session gets.
+pub fn room_for_session(room: Room) -> Room {
+    let status = u16::from(has_status(room));
+    Room { rows: room.rows - status, cols: room.cols }
+}
+
+fn has_status(room: Room) -> bool {
+    room.rows >= STATUS_FROM_ROWS
+}
+
+/// Which part of a session that is larger than the room is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    top: u16,
+    left: u16,
+}
+
+impl Window {
+    /// Moves as little as needed to keep the cursor in the room.
+    fn follow(&mut self, view: &View, room: Room) {
+        let row = view.cursor.row.saturating_sub(view.base_row).min(u64::from(u16::MAX)) as u16;
+        self.top = moved(self.top, row, view.rows, room.rows);
+        self.left = moved(self.left, view.cursor.col, view.cols, room.cols);
+    }
+
+    /// The picture of a session as it is now.
+    pub fn picture(&mut self, view: &View, room: Room, status: &str) -> Picture {
+        let inner = room_for_session(room);
+        self.follow(view, inner);
+        let rows = inner.rows.min(view.rows.saturating_sub(self.top));
+        let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
+        let lines = (0..rows).map(|index| cut(&line(index), self.left, inner.cols)).collect();
+        let pointer = self.pointer(view, inner);
+        let picture = Picture { lines, pointer, modes: view.modes, ..Picture::default() };
+        finished(picture, view, room, status)
+    }
+
+    fn pointer(&self, view: &View, inner: Room) -> Option<Pointer> {
+        let cursor = &view.cursor;
+        let row = u16::try_from(cursor.row.checked_sub(view.base_row)?).ok()?;
+        let (row, col) = (row.checked_sub(self.top)?, cursor.col.checked_sub(self.left)?);
+        let seen = cursor.visible && row < inner.rows && col < inner.cols;
+        seen.then(|| Pointer { row, col, shape: cursor.shape.clone() })
+    }
+}
+
+/// Where a window of `room` cells over `size` begins, so that it has `wanted` in it.
+fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
+    let last = size.saturating_sub(room);
+    let lowest = (wanted + 1).saturating_sub(room);
+    start.clamp(lowest.min(wanted), wanted.max(lowest)).min(last.max(lowest))
+}
+
+/// The picture of history: these rows, and nothing that the program asked of keyboard and mouse.
+pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture {
+    let inner = room_for_session(room);
+    let shown = rows.iter().take(usize::from(inner.rows));
+    let lines = shown.map(|line| cut(line, 0, inner.cols)).collect();
+    let modes = InputModes::default();
+    finished(Picture { lines, modes, ..Picture::default() }, view, room, status)
+}
+
+fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Picture {
+    picture.title.clone_from(&view.title);
+    picture.bells = view.bells;
+    if has_status(room) {
+        picture.lines.resize(usize::from(room.rows - 1), Line::default());
+        picture.lines.push(bar(status, room.cols));
+    }
+    picture
+}
+
+/// The status line: the text cut to the width, on a bar as wide as the room.
+fn bar(text: &str, cols: u16) -> Line {
+    let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
+    let line = Line { text: text.into(), ..Line::default() };
+    let runs = [Run { column: 0, columns: cols, style }];
+    Line { runs: runs.into(), ..cut(&line, 0, cols) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(rows: u16, cols: u16, cursor: (u64, u16)) -> View {
+        let mut view = View::default();
+        let mut updates = vec![
+            json!({"type": "size", "cols": cols, "rows": rows}),
+            json!({"type": "cursor", "row": cursor.0, "col": cursor.1, "visible": true}),
+        ];
+        let row = |row| json!({"type": "row", "row": row, "text": format!("{row:0>3}456789")});
+        updates.extend((0..rows).map(row));
+        let delta = json!({"session": "s", "base_row": 0, "updates": updates});
+        assert!(view.apply(delta));
+        view
+    }
+
+    fn texts(picture: &Picture) -> Vec<&str> {
+        picture.lines.iter().map(|line| &*line.text).collect()
+    }
+
+    #[test]
+    fn a_smaller_session_stands_in_the_corner_and_the_status_at_the_bottom() {
+        let picture =
+            Window::default().picture(&view(2, 9, (1, 3)), Room { rows: 5, cols: 20 }, "status");
+        assert_eq!(texts(&picture), ["000456789", "001456789", "", "", "status"]);
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 3)));
+    }
+
+    #[test]
+    fn a_larger_session_is_cropped_around_its_cursor() {
+        let mut window = Window::default();
+        let room = Room { rows: 4, cols: 4 };
+        let picture = window.picture(&view(10, 9, (7, 8)), room, "status");
+        assert_eq!(texts(&picture), ["6789", "6789", "6789", "stat"]);
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((2, 3)));
+        // The window stays where it is as long as the cursor is in it.
+        let picture = window.picture(&view(10, 9, (6, 6)), room, "status");
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 1)));
+        let picture = window.picture(&view(10, 9, (0, 0)), room, "status");
+        assert_eq!(texts(&picture), ["0004", "0014", "0024", "stat"]);
+    }
+
+    #[test]
+    fn the_cursor_is_in_the_room_wherever_it_goes() {
+        for size in 1..12 {
+            for room in 1..12 {
+                for start in 0..12 {
+                    for wanted in 0..size {
+                        let top = moved(start, wanted, size, room);
+                        assert!((top..top + room).contains(&wanted), "{start} {wanted} {size}");
+                        assert!(top == 0 || top + room <= size, "{start} {wanted} {size} {room}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_terminal_of_a_few_rows_has_no_status_line() {
+        let room = Room { rows: 3, cols: 20 };
+        assert_eq!(room_for_session(room), room);
+        let picture = Window::default().picture(&view(2, 9, (0, 0)), room, "status");
+        assert_eq!(texts(&picture), ["000456789", "001456789"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! Looking back: rows that scrolled off, a screen at a time.
+//!
+//! It knows where in history the person looks and what keys move it there; rows are asked for by
+//! whoever owns the connection.
+
+use serde_json::Value;
+
+use crate::cli::attach::view::history_line;
+use crate::core::frame::line::Line;
+
+/// What a key does to the place where the person looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// So many rows down, or up when negative.
+    Rows(i64),
+    /// So many screens down, or up when negative, but for one row that stays.
+    Screens(i64),
+    Oldest,
+    Newest,
+    Leave,
+}
+
+/// The moves that typed bytes mean; what means none is left out.
+pub fn moves(mut typed: &[u8]) -> Vec<Move> {
+    const KEYS: [(&[u8], Move); 22] = [
+        (b"\x1b[5~", Move::Screens(-1)),
+        (b"\x1b[6~", Move::Screens(1)),
+        (b"\x1b[A", Move::Rows(-1)),
+        (b"\x1b[B", Move::Rows(1)),
+        (b"\x1bOA", Move::Rows(-1)),
+        (b"\x1bOB", Move::Rows(1)),
+        (b"\x1b[H", Move::Oldest),
+        (b"\x1b[F", Move::Newest),
+        (b"\x1bOH", Move::Oldest),
+        (b"\x1bOF", Move::Newest),
+        (b"k", Move::Rows(-1)),
+        (b"j", Move::Rows(1)),
+        (b"\r", Move::Rows(1)),
+        (b"b", Move::Screens(-1)),
+        (b" ", Move::Screens(1)),
+        (b"\x02", Move::Screens(-1)),
+        (b"\x06", Move::Screens(1)),
+        (b"g", Move::Oldest),
+        (b"G", Move::Newest),
+        (b"q", Move::Leave),
+        (b"\x03", Move::Leave),
+        (b"\x1b", Move::Leave),
+    ];
+    let mut found = Vec::new();
+    while !typed.is_empty() {
+        let key = KEYS.iter().find(|(key, _)| typed.starts_with(key) && !cuts(typed, key));
+        let length = key.map_or_else(|| unknown(typed), |(key, _)| key.len());
+        found.extend(key.map(|(_, step)| *step));
+        typed = &typed[length..];
+    }
+    found
+}
+
+/// Whether a lone Escape would be cut off the sequence that it begins.
+fn cuts(typed: &[u8], key: &[u8]) -> bool {
+    key == b"\x1b" && typed.len() > 1
+}
+
+/// The length of a key that means nothing.
+fn unknown(typed: &[u8]) -> usize {
+    if !typed.starts_with(b"\x1b[") {
+        return 1;
+    }
+    let end = typed[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
+    end.map_or(typed.len(), |at| at + 3)
+}
+
+/// Where a person looks in the history of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Scrollback {
+    top: u64,
+    /// The rows that can be read, as they were told last.
+    first: u64,
+    end: u64,
+    lines: Vec<Line>,
+    height: u64,
+    /// The rows from `asked` on that came so far of what will be shown next.
+    asked: u64,
+    coming: Vec<Line>,
+    awaited: bool,
+}
+
+impl Scrollback {
+    /// Looks at the screenful above a row.
+    pub fn above(row: u64, height: u16) -> Self {
+        let height = u64::from(height.max(1));
+        Self {
+            top: row.saturating_sub(height),
+            end: row,
+            height,
+            asked: u64::MAX,
+            ..Self::default()
+        }
+    }
+
+    /// Moves; says whether the person still looks back.
+    pub fn go(&mut self, step: Move) -> bool {
+        let by = |rows: i64| self.top.saturating_add_signed(rows);
+        let screen = (self.height as i64 - 1).max(1);
+        self.top = match step {
+            Move::Rows(rows) => by(rows),
+            Move::Screens(screens) => by(screens * screen),
+            Move::Oldest => self.first,
+            Move::Newest => self.end,
+            Move::Leave => return false,
+        };
+        self.top = self.top.clamp(self.first, self.last_top());
+        true
+    }
+
+    fn last_top(&self) -> u64 {
+        self.end.saturating_sub(self.height).max(self.first)
+    }
+
+    /// The rows to ask for: the first, and how many. None while an answer is still awaited.
+    pub fn wanted(&mut self) -> Option<(u64, u64)> {
+        if std::mem::replace(&mut self.awaited, true) {
+            return None;
+        }
+        if self.asked != self.top {
+            (self.asked, self.coming) = (self.top, Vec::new());
+        }
+        let got = self.coming.len() as u64;
+        Some((self.asked + got, self.height - got))
+    }
+
+    /// Takes in an answer of `read_history` to what was wanted; says whether to ask again.
+    pub fn take(&mut self, mut answer: Value) -> bool {
+        self.awaited = false;
+        let number = |name: &str| answer[name].as_u64().unwrap_or_default();
+        (self.first, self.end) = (number("dropped_rows"), number("end_row"));
+        let (start, next) = (number("first_row"), number("next_row"));
+        if self.asked != self.top {
+            return true;
+        }
+        if start > self.asked + self.coming.len() as u64 {
+            // What was asked for is not kept any more.
+            self.top = start;
+            return true;
+        }
+        let rows = answer["lines"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        self.coming.extend(rows.iter().map(history_line));
+        let missing = (self.coming.len() as u64) < self.height && next < self.end;
+        if !rows.is_empty() && missing {
+            return true;
+        }
+        self.lines = std::mem::take(&mut self.coming);
+        self.asked = u64::MAX;
+        false
+    }
+
+    /// The rows to be seen.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Where this is, for the status line.
+    pub fn place(&self) -> String {
+        let last = (self.top + self.height).min(self.end);
+        format!("history {}-{} of {}-{}, q leaves", self.top, last, self.first, self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_pagers_move() {
+        assert_eq!(moves(b"\x1b[5~kj"), [Move::Screens(-1), Move::Rows(-1), Move::Rows(1)]);
+        assert_eq!(moves(b"\x1b[Aq"), [Move::Rows(-1), Move::Leave]);
+        assert_eq!(moves(b"\x1b"), [Move::Leave]);
+        assert_eq!(moves(b"x\x1b[1;5Cg\x1b[<64;1;1M"), [Move::Oldest]);
+    }
+
+    /// An answer with these rows, of a history from row 30 to row 120.
+    fn answer(rows: std::ops::Range<u64>) -> Value {
+        let line = |row: u64| {
+            let text = row.to_string();
+            let cells: Vec<_> = text.chars().map(|ch| json!({"ch": ch})).collect();
+            json!({"row": row, "text": text, "cells": cells})
+        };
+        json!({
+            "first_row": rows.start,
+            "next_row": rows.end,
+            "end_row": 120,
+            "dropped_rows": 30,
+            "lines": rows.map(line).collect::<Vec<_>>(),
+        })
+    }
+
+    fn texts(back: &Scrollback) -> Vec<&str> {
+        back.lines().iter().map(|line| &*line.text).collect()
+    }
+
+    #[test]
+    fn the_place_stays_within_what_can_be_read() {
+        let mut back = Scrollback::above(100, 10);
+        assert_eq!(back.wanted(), Some((90, 10)));
+        assert!(!back.take(answer(90..100)));
+        assert_eq!(back.place(), "history 90-100 of 30-120, q leaves");
+        for (step, top) in [
+            (Move::Screens(-1), 81),
+            (Move::Screens(-100), 30),
+            (Move::Rows(1), 31),
+            (Move::Newest, 110),
+            (Move::Rows(1), 110),
+            (Move::Oldest, 30),
+        ] {
+            assert!(back.go(step));
+            assert_eq!(back.wanted(), Some((top, 10)), "{step:?}");
+            assert!(!back.take(answer(top..top + 10)));
+        }
+        assert!(!back.go(Move::Leave));
+    }
+
+    #[test]
+    fn rows_that_come_in_several_answers_are_shown_together() {
+        let mut back = Scrollback::above(94, 4);
+        assert_eq!(back.wanted(), Some((90, 4)));
+        assert!(back.take(answer(90..93)));
+        assert!(back.lines().is_empty());
+        assert_eq!(back.wanted(), Some((93, 1)));
+        assert!(!back.take(answer(93..94)));
+        assert_eq!(texts(&back), ["90", "91", "92", "93"]);
+    }
+
+    #[test]
+    fn who_moves_on_while_waiting_is_shown_the_new_place() {
+        let mut back = Scrollback::above(94, 4);
+        assert_eq!(back.wanted(), Some((90, 4)));
+        assert!(back.go(Move::Rows(-2)));
+        assert_eq!(back.wanted(), None, "one request at a time");
+        assert!(back.take(answer(90..94)));
+        assert_eq!(back.wanted(), Some((88, 4)));
+        assert!(!back.take(answer(88..92)));
+        assert_eq!(texts(&back), ["88", "89", "90", "91"]);
+    }
+
+    #[test]
+    fn rows_that_are_gone_meanwhile_are_skipped() {
+        let mut back = Scrollback::above(24, 4);
+        assert_eq!(back.wanted(), Some((20, 4)));
+        assert!(back.take(answer(30..34)));
+        assert_eq!(back.wanted(), Some((30, 4)));
+        assert!(!back.take(answer(30..34)));
+        assert_eq!(texts(&back), ["30", "31", "32", "33"]);
+    }
+}

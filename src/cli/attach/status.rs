@@ -1,0 +1,124 @@
+//! The status line: whose session this is, who has the keyboard, and what a person can do.
+//!
+//! It makes a text of facts and knows neither terminals nor requests.
+
+use crate::cli::attach::view::{Holder, View};
+
+/// What the status line tells besides the session itself.
+#[derive(Clone, Debug, Default)]
+pub struct Status<'a> {
+    /// The session's name.
+    pub name: &'a str,
+    /// What others call this person, such as `ada#p7`; empty until it is known.
+    pub me: &'a str,
+    /// Why this person only watches.
+    pub watching: Option<&'a str>,
+    /// Something that was just learned and is worth more than the rest.
+    pub news: Option<&'a str>,
+    /// Where in history the person looks.
+    pub history: Option<&'a str>,
+    /// The first key of a chord was typed.
+    pub in_chord: bool,
+}
+
+/// What a chord can do, for who has begun one or asks.
+pub const CHORDS: &str =
+    "C-\\ then: d detach | t take over | h hand back | [ history | C-\\ itself";
+
+impl Status<'_> {
+    /// The text, most important things first, since its end may be cut off.
+    pub fn text(&self, view: &View) -> String {
+        if self.in_chord {
+            return CHORDS.to_owned();
+        }
+        let mut parts = vec![self.name.to_owned()];
+        parts.extend(self.history.map(str::to_owned));
+        parts.extend(self.news.map(str::to_owned));
+        parts.push(self.keyboard(view));
+        parts.extend(view.lease.suspended.as_ref().map(waiting_holder));
+        if view.lease.waiters > 0 {
+            parts.push(format!("{} waiting", view.lease.waiters));
+        }
+        parts.extend(self.watching.map(str::to_owned));
+        parts.push("C-\\ ? help".to_owned());
+        parts.join(" | ")
+    }
+
+    fn keyboard(&self, view: &View) -> String {
+        let lease = &view.lease;
+        if let Some(exit) = &view.exit {
+            return exit.to_string();
+        }
+        if !lease.held {
+            return "nobody has the keyboard".to_owned();
+        }
+        if !self.me.is_empty() && lease.holder.by == self.me {
+            return "you have the keyboard".to_owned();
+        }
+        format!("{} has the keyboard{}", named(&lease.holder), doing(&lease.holder))
+    }
+}
+
+fn waiting_holder(holder: &Holder) -> String {
+    format!("{} waits until you hand back{}", named(holder), doing(holder))
+}
+
+fn named(holder: &Holder) -> String {
+    format!("{} {}", holder.kind, holder.by).trim().to_owned()
+}
+
+fn doing(holder: &Holder) -> String {
+    holder.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::attach::view::{Ended, Lease};
+
+    fn holder(by: &str, kind: &str, reason: Option<&str>) -> Holder {
+        Holder { by: by.to_owned(), kind: kind.to_owned(), reason: reason.map(str::to_owned) }
+    }
+
+    fn held_by(holder: Holder) -> View {
+        let mut view = View::default();
+        view.lease = Lease { held: true, holder, ..Lease::default() };
+        view
+    }
+
+    #[test]
+    fn the_holder_and_what_it_is_doing_are_named() {
+        let view = held_by(holder("claude#p3", "agent", Some("running the tests")));
+        let status = Status { name: "build", ..Status::default() };
+        let expected = "build | agent claude#p3 has the keyboard: running the tests | C-\\ ? help";
+        assert_eq!(status.text(&view), expected);
+    }
+
+    #[test]
+    fn a_person_reads_that_the_keyboard_is_its_own_and_who_waits() {
+        let mut view = held_by(holder("ada#p7", "human", None));
+        view.lease.suspended = Some(holder("claude#p3", "agent", None));
+        view.lease.waiters = 2;
+        let status = Status { name: "build", me: "ada#p7", ..Status::default() };
+        let expected = "build | you have the keyboard | agent claude#p3 waits until you hand back | \
+                        2 waiting | C-\\ ? help";
+        assert_eq!(status.text(&view), expected);
+    }
+
+    #[test]
+    fn news_come_before_the_rest_and_a_begun_chord_before_everything() {
+        let view = View::default();
+        let mut status = Status { name: "b", news: Some("typed nothing"), ..Status::default() };
+        assert!(status.text(&view).starts_with("b | typed nothing | nobody has the keyboard"));
+        status.in_chord = true;
+        assert_eq!(status.text(&view), CHORDS);
+    }
+
+    #[test]
+    fn the_end_of_the_program_is_told() {
+        let mut view = View::default();
+        view.exit = Some(Ended { code: Some(3), signal: None });
+        let status = Status { name: "b", ..Status::default() };
+        assert_eq!(status.text(&view), "b | ended with code 3 | C-\\ ? help");
+    }
+}

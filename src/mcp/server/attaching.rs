@@ -1,0 +1,251 @@
+//! The requests of attached people: their place at a session, what they type, how they leave.
+//!
+//! Whose turn it is, the session decides; here a person is only found and a permit asked for.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CustomRequest, CustomResult, ErrorCode, JsonObject, RequestId};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::core::frame::delta::{Lane, View};
+use crate::core::policy::{Denial, Permit, Standing, decide_operate};
+use crate::mcp::attach::{
+    ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, Input, Open, Room,
+    SIZE_METHOD, TAKE_OVER_METHOD, Which,
+};
+use crate::mcp::observe::{Ended, Observation};
+use crate::mcp::server::{Server, protocol_error};
+use crate::mcp::turn::TurnSlot;
+use crate::session::command::Accepted;
+use crate::session::error::SessionError;
+use crate::session::handle::Session;
+use crate::session::people::Typed;
+use crate::surface::argument::read;
+use crate::surface::call::find_session;
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::LeaseShape;
+
+impl Server {
+    /// Answers what people ask for; a method of another name is nobody's here.
+    pub(super) async fn for_people(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let standing = self.standing(&context);
+        if decide_operate(&standing).is_err() {
+            return Err(unknown_method(&request.method));
+        }
+        let CustomRequest { method, params, .. } = request;
+        match method.as_str() {
+            ATTACH_METHOD => self.attach(parameters(params)?, context, standing).await,
+            INPUT_METHOD => self.type_in(parameters(params)?, context, standing).await,
+            SIZE_METHOD => self.make_room(parameters(params)?, context, standing).await,
+            TAKE_OVER_METHOD => self.take_over(parameters(params)?, context, standing).await,
+            HAND_BACK_METHOD => self.hand_back(parameters(params)?, context).await,
+            unknown => Err(unknown_method(unknown)),
+        }
+    }
+
+    async fn attach(
+        &self,
+        open: Open,
+        context: RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<CustomResult, ErrorData> {
+        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
+        let daemon = self.shared.gateway.daemon();
+        let session = match &open.session {
+            Some(_) => find_session(&daemon.sessions, &standing, open.session.as_deref()),
+            None => self.latest(&standing),
+        };
+        let session = session.map_err(|error| protocol_error(&error))?;
+        let _place = self
+            .shared
+            .subscriptions
+            .enter(&standing.caller.tenant)
+            .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
+        let attached = Arc::new(Attached::new(session.clone(), &standing.caller, &open));
+        tracing::info!(session = %session.id(), by = %attached.person.name(), "attached");
+        self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());
+        let mut detaches = session.live().detaches();
+        let _seat = self.people.sit(context.id.clone(), attached);
+        // What the person types comes after this and is not to wait for its end.
+        drop(turn);
+        let observation = Observation {
+            session: session.clone(),
+            connection: Arc::clone(&self.connection),
+            request: context.id.clone(),
+            lane: self.lane(&context.extensions),
+            tagged: Self::is_modern(&context),
+            view: View { lane: Lane::Foreground, top: 0, rows: None, input_modes: true },
+            since: None,
+            pause: Duration::ZERO,
+            until_exit: true,
+        };
+        let clock = daemon.sessions.clock();
+        let ended = |how: &str| {
+            let (id, name) = (session.id().to_string(), session.name());
+            CustomResult::new(json!({"session": id, "name": *name, "ended": how}))
+        };
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = self.connection.ended.cancelled() => Ok(ended("closed")),
+            _ = detaches.changed() => Ok(ended("detached")),
+            how = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(match how {
+                Ended::Exited => ended("exited"),
+                Ended::Removed | Ended::Dropped => ended("closed"),
+            }),
+        }
+    }
+
+    /// The session created last of those whose program runs.
+    fn latest(&self, standing: &Standing) -> Result<Session, SurfaceError> {
+        let daemon = self.shared.gateway.daemon();
+        let seen = daemon.sessions.all().into_iter().filter(|session| {
+            standing.sees(session.id(), session.tenant()) && session.frame().exit.value.is_none()
+        });
+        let latest = seen.max_by_key(|session| session.about().created_at);
+        latest.ok_or(SurfaceError::NoSession)
+    }
+}
+
+impl Server {
+    async fn type_in(
+        &self,
+        input: Input,
+        context: RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<CustomResult, ErrorData> {
+        let invalid = |problem: String| protocol_error(&SurfaceError::argument("data", problem));
+        let bytes = STANDARD.decode(&input.data).map_err(|error| invalid(error.to_string()))?;
+        if bytes.len() > INPUT_BYTES_MAX {
+            let problem = format!("{} bytes are more than {INPUT_BYTES_MAX}", bytes.len());
+            return Err(invalid(problem));
+        }
+        let (attached, accepted) = self.person(&input.attach, &context).await?;
+        let permit = self.permit_for(&attached, &standing)?;
+        let typed = Typed { bytes, view: Some(attached.room()) };
+        let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
+        let written = in_turn(typing, accepted).await?;
+        let outcome = written.outcome;
+        Ok(CustomResult::new(json!({
+            "written": outcome.written,
+            "queued_bytes": outcome.queued,
+            "discarded": outcome.discarded,
+            "you": attached.person.name().to_string(),
+        })))
+    }
+
+    async fn make_room(
+        &self,
+        room: Room,
+        context: RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<CustomResult, ErrorData> {
+        let (attached, accepted) = self.person(&room.attach, &context).await?;
+        attached.set_room(room.rows, room.cols);
+        // Who only watches has room for what it likes, and the session keeps its size.
+        if let Ok(permit) = self.permit_for(&attached, &standing) {
+            let (person, room) = (attached.person.clone(), attached.room());
+            in_turn(attached.session.resize_for_person(&permit, person, room), accepted).await?;
+        }
+        Ok(CustomResult::new(json!({})))
+    }
+
+    async fn take_over(
+        &self,
+        which: Which,
+        context: RequestContext<RoleServer>,
+        standing: Standing,
+    ) -> Result<CustomResult, ErrorData> {
+        let (attached, accepted) = self.person(&which.attach, &context).await?;
+        let permit = self.permit_for(&attached, &standing)?;
+        let (person, room) = (attached.person.clone(), attached.room());
+        in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
+        let lease = LeaseShape::of(&attached.session.frame().lease.value);
+        Ok(CustomResult::new(json!({"lease": lease, "you": attached.person.name().to_string()})))
+    }
+
+    async fn hand_back(
+        &self,
+        which: Which,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let (attached, accepted) = self.person(&which.attach, &context).await?;
+        in_turn(attached.session.hand_back(attached.person.clone()), accepted).await?;
+        Ok(CustomResult::new(json!({})))
+    }
+
+    /// The person whom a request of this connection attached, once it is this request's turn.
+    async fn person(
+        &self,
+        attach: &RequestId,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(Arc<Attached>, Accepted), ErrorData> {
+        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
+        let accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
+        let unknown = || {
+            let problem = "no attach of this connection has this id";
+            protocol_error(&SurfaceError::argument("attach", problem))
+        };
+        Ok((self.people.find(attach).ok_or_else(unknown)?, accepted))
+    }
+
+    fn permit_for(&self, attached: &Attached, standing: &Standing) -> Result<Permit, ErrorData> {
+        let daemon = self.shared.gateway.daemon();
+        let permit = if attached.view_only {
+            Err(Denial::Watching)
+        } else {
+            daemon.switchboard.decide(standing, Some(attached.session.id()), daemon.now())
+        };
+        permit.map_err(|denial| protocol_error(&denial.into()))
+    }
+}
+
+/// Asks a session for something, and lets the connection's next request go on as soon as it is in
+/// the session's queue.
+async fn in_turn<T>(
+    asking: impl Future<Output = Result<T, SessionError>>,
+    accepted: Accepted,
+) -> Result<T, ErrorData> {
+    let mut asking = std::pin::pin!(asking);
+    let first = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
+    drop(accepted);
+    let answer = match first {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => asking.await,
+    };
+    answer.map_err(|error| protocol_error(&error.into()))
+}
+
+/// Reads the parameters of a request.
+fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData> {
+    let params = match params {
+        Some(Value::Object(params)) => params,
+        None => JsonObject::new(),
+        Some(other) => {
+            return Err(ErrorData::invalid_params(format!("{other:.60} is not an object"), None));
+        }
+    };
+    read(params).map_err(|error| protocol_error(&error))
+}
+
+fn unknown_method(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method is named `{method}`"), None)
+}

@@ -1,0 +1,399 @@
+//! `termgate attach` as a person meets it: the real program on a real terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{Termios, tcgetattr};
+use nix::unistd::{Pid, ttyname};
+use serde_json::Value;
+use termgate::core::frame::{Frame, ScreenMode, Size};
+use termgate::core::keys::modes::InputModes;
+use termgate::core::moment::Moment;
+use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+
+use crate::commands::harness::{Home, PROGRAM};
+
+const SIZE: Size = Size { rows: 24, cols: 80 };
+/// How long is waited for what must come; only a broken program ever lets it pass.
+const SAFETY: Duration = Duration::from_secs(30);
+
+/// What the person's terminal shows.
+struct Shown {
+    screen: Screen,
+    frame: Arc<Frame>,
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        let lines: Vec<&str> = self.frame.lines.iter().map(|line| &*line.value.text).collect();
+        lines.join("\n")
+    }
+
+    fn status(&self) -> &str {
+        self.frame.lines.last().map_or("", |line| &line.value.text)
+    }
+}
+
+/// A person's terminal with `termgate attach` on it.
+struct Seat {
+    master: File,
+    /// Kept open, so that the terminal outlives the program, as a window does.
+    slave: File,
+    path: PathBuf,
+    before: Termios,
+    shown: Arc<(Mutex<Shown>, Condvar)>,
+    child: Child,
+}
+
+impl Seat {
+    fn attach(home: &Home, words: &str) -> Self {
+        let terminal = openpty(None, None).unwrap();
+        let (master, slave) = (File::from(terminal.master), File::from(terminal.slave));
+        let path = ttyname(&slave).unwrap();
+        stty(&path, SIZE);
+        let before = tcgetattr(&slave).unwrap();
+        let shown = Arc::new((Mutex::new(blank()), Condvar::new()));
+        show_what_comes(master.try_clone().unwrap(), Arc::clone(&shown));
+        let stream = || Stdio::from(slave.try_clone().unwrap());
+        let child = home
+            .command("setsid")
+            .args(["--ctty", "--wait", PROGRAM, "attach", "--no-spawn"])
+            .args(words.split_whitespace())
+            .env("USER", "ada")
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream())
+            .spawn()
+            .unwrap();
+        Self { master, slave, path, before, shown, child }
+    }
+
+    fn types(&mut self, bytes: impl AsRef<[u8]>) {
+        self.master.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Makes the window another size, as a person does with the mouse.
+    fn resize(&self, size: Size) {
+        let (shown, _) = &*self.shown;
+        shown.lock().unwrap().screen.resize(size);
+        stty(&self.path, size);
+    }
+
+    /// Waits until the terminal shows what is wanted.
+    fn until(&self, what: &str, wanted: impl Fn(&Shown) -> bool) {
+        let (shown, changed) = &*self.shown;
+        let shown = shown.lock().unwrap();
+        let (shown, late) =
+            changed.wait_timeout_while(shown, SAFETY, |shown| !wanted(shown)).unwrap();
+        assert!(!late.timed_out(), "waited in vain for {what}:\n{}", shown.text());
+    }
+
+    fn until_text(&self, text: &str) {
+        self.until(text, |shown| shown.text().contains(text));
+    }
+
+    fn until_status(&self, text: &str) {
+        self.until(text, |shown| shown.status().contains(text));
+    }
+
+    /// Waits until the program has ended, and says how; the terminal must be as it was before.
+    fn until_left(&mut self) -> ExitStatus {
+        let ended = self.child.wait().unwrap();
+        assert!(self.is_as_before(), "the line discipline is another");
+        self.until("the terminal to be as it was", |shown| {
+            shown.frame.mode.value == ScreenMode::Normal
+                && shown.screen.modes() == InputModes::default()
+                && shown.frame.cursor.value.visible
+        });
+        ended
+    }
+
+    fn is_as_before(&self) -> bool {
+        let now = tcgetattr(&self.slave).unwrap();
+        let modes = |it: &Termios| {
+            (it.input_flags, it.output_flags, it.control_flags, it.local_flags, it.control_chars)
+        };
+        modes(&now) == modes(&self.before)
+    }
+
+    /// The process of the program itself, below the one that gave it the terminal.
+    fn pid(&self) -> Pid {
+        let own = self.child.id();
+        let path = format!("/proc/{own}/task/{own}/children");
+        let children = std::fs::read_to_string(path).unwrap();
+        let program = children.split_whitespace().next();
+        Pid::from_raw(program.map_or(own as i32, |pid| pid.parse().unwrap()))
+    }
+
+    fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = kill(self.pid(), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn blank() -> Shown {
+    let mut screen = Screen::new(SIZE, ScreenLimits::default(), Origin::default());
+    let frame = screen.first_frame(Moment::default(), &Facts::default());
+    Shown { screen, frame }
+}
+
+fn show_what_comes(mut master: File, shown: Arc<(Mutex<Shown>, Condvar)>) {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = master.read(&mut bytes) {
+            let (shown, changed) = &*shown;
+            let mut shown = shown.lock().unwrap();
+            shown.screen.feed(Moment::default(), &bytes[..count]);
+            if let Some(frame) = shown.screen.publish(Moment::default(), &Facts::default()) {
+                shown.frame = frame;
+            }
+            changed.notify_all();
+        }
+    });
+}
+
+/// Gives a terminal a size, as its window does; the program on it is told.
+fn stty(path: &PathBuf, size: Size) {
+    let (rows, cols) = (size.rows.to_string(), size.cols.to_string());
+    let mut set = Command::new("stty");
+    set.arg("-F").arg(path).args(["rows", &rows, "cols", &cols]);
+    assert!(set.status().unwrap().success());
+}
+
+/// The session as `list_sessions` tells it.
+fn told(home: &Home) -> Value {
+    let mut answer = home.envelope("call list_sessions session=build");
+    answer["data"]["sessions"][0].take()
+}
+
+/// Waits until the lease is held by somebody of this kind, or by nobody for an empty one.
+fn until_holder(home: &Home, kind: &str) {
+    while told(home)["lease"]["kind"].as_str().unwrap_or_default() != kind {}
+}
+
+fn size(home: &Home) -> (u64, u64) {
+    let session = told(home);
+    (session["cols"].as_u64().unwrap(), session["rows"].as_u64().unwrap())
+}
+
+/// A session named build that runs a shell line.
+fn start(home: &Home, line: &str) {
+    let output = home.termgate("new --no-spawn --name build --").args(["sh", "-c", line]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Somebody works in the session, as an agent would.
+fn take_lease(home: &Home, reason: &str) {
+    let mut acquire = home.termgate("call acquire_lease session=build ttl_ms=600000");
+    let output = acquire.arg(format!("reason={reason}")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_person_sees_the_session_types_and_leaves_the_terminal_as_it_was() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf '\\033[?1h\\033[?2004hhello '; exec cat");
+    take_lease(&home, "testing");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("hello");
+    seat.until_status("build | operator termgate#p");
+    seat.until("the modes that the program asked for", |shown| {
+        let modes = shown.screen.modes();
+        modes.application_cursor && modes.bracketed_paste
+    });
+    seat.types("world");
+    seat.until_text("hello world");
+    seat.until_status("you have the keyboard");
+    seat.until_status("waits until you hand back");
+    // One row of the terminal is the status line's.
+    assert_eq!(size(&home), (80, 23));
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    seat.until_text("[detached from build]");
+    until_holder(&home, "operator");
+}
+
+#[test]
+fn a_person_takes_over_and_hands_back() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    take_lease(&home, "running the tests");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("has the keyboard: running the tests");
+    seat.types("\x1ct");
+    seat.until_status("you have the keyboard");
+    until_holder(&home, "human");
+    seat.types("\x1ch");
+    seat.until_status("has the keyboard: running the tests");
+    until_holder(&home, "operator");
+    seat.types("\x1c?");
+    seat.until_status("d detach");
+    seat.types("\x1cx");
+    seat.until_status("unknown key");
+}
+
+#[test]
+fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("nobody has the keyboard");
+    seat.types("\x1ct");
+    seat.until_status("you have the keyboard");
+    seat.resize(Size { rows: 20, cols: 60 });
+    while size(&home) != (60, 19) {}
+    seat.types("\x1ch");
+    seat.until_status("nobody has the keyboard");
+    seat.resize(Size { rows: 10, cols: 30 });
+    seat.types("\x1c?");
+    seat.until_status("d detach");
+    assert_eq!(size(&home), (60, 19));
+}
+
+#[test]
+fn history_can_be_looked_at_while_the_session_goes_on() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "for n in $(seq 300); do echo line-$n-; done; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("line-300-");
+    seat.types("\x1c[");
+    seat.until_status("q leaves");
+    seat.types("g");
+    seat.until_text("line-1-\nline-2-");
+    seat.types("\x1b[6~");
+    seat.until_text("line-23-\nline-24-");
+    // Nothing of this is the program's.
+    assert_eq!(told(&home)["lease"]["held"], false);
+    seat.types("q");
+    seat.until_text("line-300-");
+    seat.until("the program's screen", |shown| !shown.status().contains("history"));
+}
+
+#[test]
+fn a_person_killed_at_any_moment_holds_nothing_up() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf '\\033[?2004h'; exec cat");
+    take_lease(&home, "testing");
+    for moment in ["connecting", "watching", "typing"] {
+        let mut seat = Seat::attach(&home, "build");
+        if moment != "connecting" {
+            seat.until_status("has the keyboard: testing");
+        }
+        if moment == "typing" {
+            seat.types("\x1b[200~half a paste");
+            until_holder(&home, "human");
+        }
+        kill(seat.pid(), Signal::SIGKILL).unwrap();
+        seat.child.wait().unwrap();
+        until_holder(&home, "operator");
+    }
+}
+
+#[test]
+fn a_terminated_program_leaves_the_terminal_as_it_was() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+        let home = Home::new();
+        let _daemon = home.daemon();
+        start(&home, "printf '\\033[?1000hhello'; exec cat");
+        let mut seat = Seat::attach(&home, "build");
+        seat.until_text("hello");
+        kill(seat.pid(), signal).unwrap();
+        assert!(seat.until_left().success(), "{signal}");
+    }
+}
+
+#[test]
+fn a_stopped_program_gives_the_terminal_back_and_takes_it_again() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("hello");
+    kill(seat.pid(), Signal::SIGTSTP).unwrap();
+    while !seat.is_stopped() {
+        std::thread::yield_now();
+    }
+    assert!(seat.is_as_before());
+    seat.until("the screen before", |shown| shown.frame.mode.value == ScreenMode::Normal);
+    kill(seat.pid(), Signal::SIGCONT).unwrap();
+    seat.until_text("hello");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+}
+
+#[test]
+fn the_end_of_the_program_and_of_the_daemon_are_told() {
+    const UNREACHABLE: i32 = 7;
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("nobody has the keyboard");
+    seat.types("\x04");
+    assert!(seat.until_left().success());
+    seat.until_text("[build ended with code 0]");
+
+    home.printed("kill build");
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("nobody has the keyboard");
+    daemon.kill();
+    assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+}
+
+#[test]
+fn who_may_not_type_is_told_so() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build --view-only");
+    seat.until_status("watching only");
+    seat.types("x");
+    seat.until_status("you are attached to watch only");
+    drop(seat);
+    home.printed("allow-write off");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("hello");
+    seat.until_status("read-only");
+    seat.types("x");
+    seat.until_status("this daemon is read-only");
+}
+
+#[test]
+fn without_a_terminal_or_a_session_it_says_what_to_do() {
+    const USAGE: i32 = 2;
+    const NOT_FOUND: i32 = 3;
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let output = home.run("attach --no-spawn");
+    assert_eq!(output.status.code(), Some(USAGE));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("standard input is no terminal"), "{message}");
+    let mut seat = Seat::attach(&home, "nosuch");
+    assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
+    seat.until_text("no session `nosuch`");
+    let mut seat = Seat::attach(&home, "");
+    assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
+    seat.until_text("no session is running");
+}
