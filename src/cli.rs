@@ -17,6 +17,7 @@ pub mod exit;
 pub mod failure;
 pub mod hint;
 pub mod history;
+pub mod install;
 pub mod keys;
 pub mod kill;
 pub mod lease;
@@ -94,6 +95,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
+    Install(install::Install),
     Stop(stop::Stop),
 }
 
@@ -159,6 +161,7 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(context).await?.into(),
             Self::Completions(completions) => completions.run()?.into(),
             Self::Man(man) => man.run()?.into(),
+            Self::Install(install) => install.run(context).await?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),
         })
     }

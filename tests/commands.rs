@@ -10,6 +10,7 @@ mod commands {
     mod completions;
     mod doctor;
     mod harness;
+    mod install;
     mod man;
     mod status;
     mod top;

@@ -4,6 +4,7 @@
 //! to its checks, and one line in the list of all.
 
 mod check;
+mod clients;
 mod ground;
 mod machine;
 mod place;
@@ -27,7 +28,7 @@ use crate::cli::output::Report;
 pub struct Doctor {}
 
 /// Every subject, in the order in which it is told.
-const SUBJECTS: [fn(&Ground) -> Vec<Check>; 12] = [
+const SUBJECTS: [fn(&Ground) -> Vec<Check>; 13] = [
     place::runtime_directory,
     place::socket_paths,
     place::sockets,
@@ -40,6 +41,7 @@ const SUBJECTS: [fn(&Ground) -> Vec<Check>; 12] = [
     machine::shells,
     machine::terminfo,
     service::systemd,
+    clients::clients,
 ];
 
 impl Doctor {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::hint;
+use crate::cli::install::error::InstallError;
 use crate::config::problem::{ConfigError, Problem};
 use crate::transport::client::{ClientError, ConnectError};
 
@@ -46,6 +47,9 @@ pub enum Failure {
     /// The daemon was told to stop and is still there.
     #[error("the daemon is still running after {} s", .0.as_secs())]
     StillRunning(Duration),
+    /// A client was not hooked up.
+    #[error(transparent)]
+    Install(#[from] InstallError),
     /// What was to be printed could not be.
     #[error("cannot print: {0}")]
     Output(#[source] io::Error),
@@ -65,6 +69,7 @@ impl Failure {
             Self::Request(error @ ClientError::Refused { .. }) => Exit::of_error(code_of(error)),
             Self::Request(ClientError::TooLarge { .. } | ClientError::Malformed) => Exit::Failed,
             Self::StillRunning(_) => Exit::TimedOut,
+            Self::Install(problem) => problem.exit(),
             // Whoever read has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Output(_) | Self::Other(_) => Exit::Failed,
@@ -80,6 +85,7 @@ impl Failure {
             Self::Tool { code, .. } => code,
             Self::Request(error) => code_of(error),
             Self::StillRunning(_) => TIMEOUT,
+            Self::Install(problem) => problem.code(),
             Self::Output(_) | Self::Other(_) => "internal",
         }
     }
@@ -96,6 +102,7 @@ impl Failure {
             Self::Request(error @ ClientError::Refused { data: Some(data), .. }) => {
                 hint::of_error(code_of(error), data).or(data["hint"].as_str())
             }
+            Self::Install(problem) => problem.hint(),
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
@@ -118,6 +125,7 @@ impl Failure {
             | Self::NotStarted { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
+            | Self::Install(_)
             | Self::Output(_)
             | Self::Other(_) => &Value::Null,
         }

@@ -52,6 +52,10 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate doctor --json",
         "termgate completions zsh",
         "termgate man --out dir",
+        "termgate install --client all --dry-run",
+        "termgate install --client codex --scope project --allow-write --name tg --json",
+        "termgate install --client vscode --print --read-only",
+        "termgate install --client zed --uninstall --dry-run",
         "termgate stop",
     ] {
         assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
@@ -78,6 +82,11 @@ fn what_is_not_in_the_grammar_is_refused() {
         "termgate config",
         "termgate config set lease.auto true",
         "termgate call t novalue",
+        "termgate install",
+        "termgate install --client emacs",
+        "termgate install --client zed --print --uninstall",
+        "termgate install --client zed --read-only --allow-write",
+        "termgate install --client zed --name -x",
     ] {
         assert!(parse(line).is_err(), "{line}");
     }

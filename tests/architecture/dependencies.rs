@@ -10,10 +10,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates that come in two versions, each with who is behind.
-const DUPLICATES: [(&str, &str); 3] = [
-    ("hashbrown", "dashmap stays with an older one than indexmap"),
+const DUPLICATES: [(&str, &str); 2] = [
+    ("hashbrown", "dashmap and rowan stay with an older one than indexmap"),
     ("syn", "not every derive has moved to its third version"),
-    ("winnow", "toml reads documents with one and values with another"),
 ];
 
 /// A crate that the manifest names.

@@ -13,7 +13,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 26] = [
+const HOMES: [(&str, &[&str]); 29] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -22,6 +22,7 @@ const HOMES: [(&str, &[&str]); 26] = [
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli/man"]),
     ("dashmap", &["session/registry"]),
+    ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
     ("libc", NIX),
@@ -37,10 +38,12 @@ const HOMES: [(&str, &[&str]); 26] = [
     ("tokio", SHELL),
     ("tokio_util", &["session", "mcp", "transport", "cli"]),
     ("toml", &["config"]),
+    ("toml_edit", &["cli/install/format"]),
     ("tracing", SHELL),
     ("tracing_subscriber", &["cli"]),
     ("unicode_width", &["core"]),
     ("uuid", &[""]),
+    ("yaml_edit", &["cli/install/format"]),
     ("termgate", &["main"]),
 ];
 

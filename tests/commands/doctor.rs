@@ -51,6 +51,7 @@ fn where_all_is_well_nothing_fails_and_every_subject_is_told() {
         "shells",
         "terminfo",
         "service",
+        "clients",
     ] {
         assert!(text.lines().any(|line| line[6..].starts_with(name)), "{name} is not in {text}");
     }

@@ -1,0 +1,245 @@
+//! `install`: tells MCP clients how to start termgate.
+//!
+//! It knows no client by name; those are rows of a table. A client that cannot be hooked up is left
+//! as it is and its user is told what to paste.
+
+pub mod change;
+pub mod client;
+pub mod diff;
+pub mod error;
+pub mod family;
+pub mod file;
+pub mod format;
+pub mod hookup;
+pub mod own_command;
+pub mod place;
+pub mod presence;
+
+pub mod server;
+
+use std::env;
+use std::time::SystemTime;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::install::client::{CLIENTS, Client, Scope};
+use crate::cli::install::error::InstallError;
+use crate::cli::install::hookup::{Deed, Done, Manner, Order, Wish, file_of, hook_up};
+use crate::cli::install::place::Surroundings;
+use crate::cli::install::presence::present;
+use crate::cli::install::server::{NAME, Rights, Server, parse_name};
+use crate::cli::output::Report;
+
+/// The word for every client that is here.
+const ALL: &str = "all";
+
+/// Hook up MCP clients, so that their agents find termgate
+///
+/// Where a client has a command for it on PATH, that is used; else its file is edited, after a
+/// backup beside it, and everything else in it stays as it was.
+#[derive(Debug, Args)]
+pub struct Install {
+    /// Which client; `all` means every one that looks present
+    #[arg(long, value_name = "CLIENT", value_parser = PossibleValuesParser::new(names()))]
+    client: String,
+    /// Take the entry out again
+    #[arg(long)]
+    uninstall: bool,
+    /// Print what to paste, and do nothing
+    #[arg(long, conflicts_with_all = ["uninstall", "dry_run"])]
+    print: bool,
+    /// Show what would change, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// For you, or for everybody who works in this directory
+    #[arg(long, value_enum, default_value = "user")]
+    scope: Scope,
+    /// The client's agents may only watch, whatever the daemon allows
+    #[arg(long, conflicts_with = "allow_write")]
+    read_only: bool,
+    /// A daemon that the client starts allows writing
+    #[arg(long)]
+    allow_write: bool,
+    /// What the client calls it
+    #[arg(long, default_value = NAME, value_parser = parse_name)]
+    name: String,
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    CLIENTS.iter().map(|client| client.name).chain([ALL])
+}
+
+/// What came of one client.
+#[derive(Debug)]
+struct Answer {
+    client: &'static Client,
+    result: Result<Done, InstallError>,
+}
+
+impl Install {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why a client that was named could not be hooked up, or that none is here.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let around = Surroundings::of_process()?;
+        let order = self.order(context.output.clock().wall_time())?;
+        let clients = self.clients(&around)?;
+        if self.print {
+            return Ok(printed(&clients, &order, &around)?);
+        }
+        let mut answers = Vec::new();
+        for client in clients {
+            let result = hook_up(client, &order, &around).await;
+            if self.client != ALL {
+                return Ok(told(&[Answer { client, result: Ok(result?) }], &order, &around));
+            }
+            answers.push(Answer { client, result });
+        }
+        Ok(told(&answers, &order, &around))
+    }
+
+    fn order(&self, now: SystemTime) -> Result<Order, InstallError> {
+        let rights = match (self.read_only, self.allow_write) {
+            (true, _) => Rights::ReadOnly,
+            (false, true) => Rights::Write,
+            (false, false) => Rights::AsConfigured,
+        };
+        Ok(Order {
+            wish: if self.uninstall { Wish::Uninstall } else { Wish::Install },
+            manner: if self.dry_run { Manner::Tell } else { Manner::Do },
+            scope: self.scope,
+            server: Server::bridge(self.name.clone(), own_path()?, rights),
+            now,
+        })
+    }
+
+    /// The clients that are meant; of all, those that have this scope.
+    fn clients(&self, around: &Surroundings) -> Result<Vec<&'static Client>, InstallError> {
+        if let Some(client) = Client::named(&self.client) {
+            // Told before anything else, since no other answer makes sense then.
+            file_of(client, self.scope, around)?;
+            return Ok(vec![client]);
+        }
+        let has_scope = |client: &&Client| client.place(self.scope).is_some();
+        let clients: Vec<_> = present(around).filter(has_scope).collect();
+        if clients.is_empty() {
+            let names: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+            let hint = format!("name one with --client: {}", names.join(", "));
+            return Err(InstallError::Nobody { hint });
+        }
+        Ok(clients)
+    }
+}
+
+/// Where this program really is, so that no client depends on a `PATH`.
+fn own_path() -> Result<String, InstallError> {
+    let path = env::current_exe().and_then(|path| path.canonicalize());
+    let path = path.map_err(InstallError::NoProgram)?;
+    path.into_os_string().into_string().map_err(|path| InstallError::ProgramNotText(path.into()))
+}
+
+/// What to paste, for one client alone or for each below its name.
+fn printed(
+    clients: &[&'static Client],
+    order: &Order,
+    around: &Surroundings,
+) -> Result<Report, InstallError> {
+    let (mut texts, mut items) = (Vec::new(), Vec::new());
+    for client in clients {
+        let file = file_of(client, order.scope, around)?;
+        let snippet = client.family.snippet(&order.server).trim_end().to_owned();
+        items.push(json!({"client": client.name, "file": file, "snippet": snippet}));
+        let head = format!("{}, in {}:\n", client.title, around.shown(&file));
+        texts.push(if clients.len() == 1 { snippet } else { head + &snippet + "\n" });
+    }
+    Ok(report(items, texts.join("\n"), Exit::Done))
+}
+
+fn told(answers: &[Answer], order: &Order, around: &Surroundings) -> Report {
+    let items = answers.iter().map(|answer| answer.item(order.manner)).collect();
+    let lines: Vec<_> = answers.iter().map(|answer| answer.line(order.manner, around)).collect();
+    let failed = answers.iter().any(|answer| answer.result.is_err());
+    report(items, lines.join("\n"), if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn report(clients: Vec<Value>, text: String, exit: Exit) -> Report {
+    let data = json!({"clients": clients});
+    Report { data, text, notes: Vec::new(), exit, mcp_version: None }
+}
+
+impl Answer {
+    /// What programs read of it.
+    fn item(&self, manner: Manner) -> Value {
+        match &self.result {
+            Ok(done) => json!({
+                "client": self.client.name,
+                "result": word(done.deed),
+                "dry_run": manner == Manner::Tell,
+                "file": done.file,
+                "backup": done.backup,
+                "command": done.command,
+                "diff": done.diff,
+                "note": done.note,
+            }),
+            Err(problem) => json!({
+                "client": self.client.name,
+                "result": "failed",
+                "error": problem.to_string(),
+                "error_code": problem.code(),
+                "hint": problem.hint(),
+            }),
+        }
+    }
+
+    /// What people read of it.
+    fn line(&self, manner: Manner, around: &Surroundings) -> String {
+        let name = self.client.name;
+        let done = match &self.result {
+            Ok(done) => done,
+            Err(problem) => {
+                let hint = problem.hint().unwrap_or_default().trim_end().to_owned();
+                return format!("{name}: {problem} ({})\n{hint}", problem.code());
+            }
+        };
+        let file = around.shown(&done.file);
+        let note = done.note.as_ref().map(|note| format!("{name}: {note}\n")).unwrap_or_default();
+        let what = said(done.deed, manner);
+        let how = match (&done.command, &done.backup) {
+            (Some(command), _) => format!("with `{command}`"),
+            (None, Some(backup)) => format!("{file}, backup in {}", around.shown(backup)),
+            (None, None) => file,
+        };
+        let diff = done.diff.as_ref().map(|diff| format!("\n{}", diff.trim_end()));
+        format!("{note}{name}: {what} {how}{}", diff.unwrap_or_default())
+    }
+}
+
+fn word(deed: Deed) -> &'static str {
+    match deed {
+        Deed::Added => "added",
+        Deed::Updated => "updated",
+        Deed::AlreadyThere => "already_there",
+        Deed::Removed => "removed",
+        Deed::NotThere => "not_there",
+    }
+}
+
+/// The deed as the beginning of a sentence that goes on with where or how.
+fn said(deed: Deed, manner: Manner) -> &'static str {
+    match (deed, manner) {
+        (Deed::Added, Manner::Do) => "added:",
+        (Deed::Added, Manner::Tell) => "would be added:",
+        (Deed::Updated, Manner::Do) => "updated:",
+        (Deed::Updated, Manner::Tell) => "would be updated:",
+        (Deed::Removed, Manner::Do) => "removed:",
+        (Deed::Removed, Manner::Tell) => "would be removed:",
+        (Deed::AlreadyThere, _) => "already there:",
+        (Deed::NotThere, _) => "not there:",
+    }
+}

@@ -1,0 +1,90 @@
+//! What a client's file becomes: text in, text out.
+//!
+//! It touches no file. Earlier texts of the same file tell it what was there before us, so that
+//! taking our entry out again gives back exactly that.
+
+use crate::cli::install::family::{Family, Found};
+use crate::cli::install::format::{Emptied, FormatError};
+use crate::cli::install::server::Server;
+
+/// What putting a server in comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Installed {
+    AlreadyThere,
+    Added(String),
+    Updated(String),
+}
+
+/// What taking a server out comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Uninstalled {
+    NotThere,
+    Left(String),
+    /// The file held nothing but our entry, in our own words.
+    Nothing,
+}
+
+/// Puts a server into the text of a file, which may not be there yet.
+///
+/// # Errors
+/// That the text cannot be understood, or not be changed without losing something.
+pub fn install(
+    family: &Family,
+    text: Option<&str>,
+    server: &Server,
+) -> Result<Installed, FormatError> {
+    let known = text.map(|text| family.find(text, &server.name)).transpose()?.flatten();
+    let text = text.unwrap_or_default();
+    let put = like(text, |text| family.put(text, server))?;
+    Ok(match known {
+        Some(_) if put == text => Installed::AlreadyThere,
+        Some(_) => Installed::Updated(put),
+        None => Installed::Added(put),
+    })
+}
+
+/// Takes the entry out of the text of a file; `earlier` are former texts of it, newest first.
+///
+/// # Errors
+/// As [`install`].
+pub fn uninstall(
+    family: &Family,
+    text: &str,
+    name: &str,
+    earlier: &[String],
+) -> Result<Uninstalled, FormatError> {
+    let Some(found) = family.find(text, name)? else { return Ok(Uninstalled::NotThere) };
+    let before: Vec<&String> =
+        earlier.iter().filter(|text| matches!(family.find(text, name), Ok(None))).collect();
+    if let Found::Program(launch) = found {
+        let server = Server { name: name.to_owned(), launch };
+        let came_of = |before: Option<&str>| match install(family, before, &server) {
+            Ok(Installed::Added(after)) => after == text,
+            Ok(Installed::AlreadyThere | Installed::Updated(_)) | Err(_) => false,
+        };
+        if let Some(before) = before.iter().find(|before| came_of(Some(before))) {
+            return Ok(Uninstalled::Left((*before).clone()));
+        }
+        if came_of(None) {
+            return Ok(Uninstalled::Nothing);
+        }
+    }
+    let ours = before.first().is_some_and(|it| matches!(family.has_container(it), Ok(false)));
+    let emptied = if ours { Emptied::Goes } else { Emptied::Stays };
+    Ok(Uninstalled::Left(like(text, |text| family.take(text, name, emptied))?))
+}
+
+/// Edits a text with the line ends that it has throughout.
+fn like(
+    text: &str,
+    edit: impl FnOnce(&str) -> Result<String, FormatError>,
+) -> Result<String, FormatError> {
+    let of_windows = text.matches("\r\n").count();
+    if of_windows == 0 || of_windows != text.matches('\n').count() {
+        return edit(text);
+    }
+    Ok(edit(&text.replace("\r\n", "\n"))?.replace('\n', "\r\n"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The clients: one table of what each is called, where it keeps its servers and what shows that it
+//! is there.
+//!
+//! Data only; adding a client is adding a row.
+
+use crate::cli::install::family::{
+    Family, context_servers, extensions, mcp_servers, opencode, servers, toml_servers,
+};
+use crate::cli::install::own_command::OwnCommand;
+use crate::cli::install::place::{Base, Place};
+
+/// For whom a server is put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// For you, wherever you work
+    User,
+    /// For everybody who works in this directory
+    Project,
+}
+
+impl Scope {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    pub name: &'static str,
+    /// What it calls itself.
+    pub title: &'static str,
+    pub family: Family,
+    pub user: Place,
+    pub project: Option<Place>,
+    /// What is there when the client is.
+    pub sign: Place,
+    /// The program that is there when the client is.
+    pub program: Option<&'static str>,
+    pub command: Option<OwnCommand>,
+}
+
+impl Client {
+    /// The client of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Where it keeps its servers in this scope, if it has that.
+    pub fn place(&self, scope: Scope) -> Option<Place> {
+        match scope {
+            Scope::User => Some(self.user),
+            Scope::Project => self.project,
+        }
+    }
+}
+
+const CLAUDE: OwnCommand = OwnCommand {
+    program: "claude",
+    scopes: &[Scope::User, Scope::Project],
+    add: &["mcp", "add", "--scope", "{scope}", "{name}", "--", "{program}", "{arguments}"],
+    remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
+};
+const CODEX: OwnCommand = OwnCommand {
+    program: "codex",
+    scopes: &[Scope::User],
+    add: &["mcp", "add", "{name}", "--", "{program}", "{arguments}"],
+    remove: Some(&["mcp", "remove", "{name}"]),
+};
+const GEMINI: OwnCommand = OwnCommand {
+    program: "gemini",
+    scopes: &[Scope::User, Scope::Project],
+    add: &["mcp", "add", "--scope", "{scope}", "{name}", "{program}", "--", "{arguments}"],
+    remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
+};
+const CODE: OwnCommand = OwnCommand {
+    program: "code",
+    scopes: &[Scope::User],
+    add: &["--add-mcp", "{json}"],
+    remove: None,
+};
+
+const fn place(base: Base, names: &'static [&'static str]) -> Place {
+    Place { base, names }
+}
+
+const fn project(names: &'static [&'static str]) -> Option<Place> {
+    Some(place(Base::Project, names))
+}
+
+/// Every client, by name.
+pub static CLIENTS: [Client; 14] = [
+    Client {
+        name: "claude-code",
+        title: "Claude Code",
+        family: mcp_servers::TYPED,
+        user: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json"]),
+        project: project(&[".mcp.json"]),
+        sign: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json", ".claude"]),
+        program: Some("claude"),
+        command: Some(CLAUDE),
+    },
+    Client {
+        name: "claude-desktop",
+        title: "Claude Desktop",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Application, &["Claude/claude_desktop_config.json"]),
+        project: None,
+        sign: place(Base::Application, &["Claude"]),
+        program: None,
+        command: None,
+    },
+    Client {
+        name: "cline",
+        title: "Cline",
+        family: mcp_servers::PLAIN,
+        user: place(
+            Base::Application,
+            &["Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"],
+        ),
+        project: None,
+        sign: place(Base::Application, &["Code/User/globalStorage/saoudrizwan.claude-dev"]),
+        program: None,
+        command: None,
+    },
+    Client {
+        name: "codex",
+        title: "Codex",
+        family: toml_servers::FAMILY,
+        user: place(Base::Variable("CODEX_HOME", ".codex"), &["config.toml"]),
+        project: project(&[".codex/config.toml"]),
+        sign: place(Base::Variable("CODEX_HOME", ".codex"), &[""]),
+        program: Some("codex"),
+        command: Some(CODEX),
+    },
+    Client {
+        name: "copilot",
+        title: "GitHub Copilot CLI",
+        family: mcp_servers::COPILOT,
+        user: place(Base::Variable("COPILOT_HOME", ".copilot"), &["mcp-config.json"]),
+        project: project(&[".github/mcp.json"]),
+        sign: place(Base::Variable("COPILOT_HOME", ".copilot"), &[""]),
+        program: Some("copilot"),
+        command: None,
+    },
+    Client {
+        name: "cursor",
+        title: "Cursor",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Home, &[".cursor/mcp.json"]),
+        project: project(&[".cursor/mcp.json"]),
+        sign: place(Base::Home, &[".cursor"]),
+        program: Some("cursor"),
+        command: None,
+    },
+    Client {
+        name: "gemini",
+        title: "Gemini CLI",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Home, &[".gemini/settings.json"]),
+        project: project(&[".gemini/settings.json"]),
+        sign: place(Base::Home, &[".gemini"]),
+        program: Some("gemini"),
+        command: Some(GEMINI),
+    },
+    Client {
+        name: "goose",
+        title: "goose",
+        family: extensions::FAMILY,
+        user: place(Base::Config, &["goose/config.yaml"]),
+        project: None,
+        sign: place(Base::Config, &["goose"]),
+        program: Some("goose"),
+        command: None,
+    },
+    Client {
+        name: "junie",
+        title: "Junie",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Home, &[".junie/mcp/mcp.json"]),
+        project: project(&[".junie/mcp/mcp.json"]),
+        sign: place(Base::Home, &[".junie"]),
+        program: Some("junie"),
+        command: None,
+    },
+    Client {
+        name: "kiro",
+        title: "Kiro",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Home, &[".kiro/settings/mcp.json"]),
+        project: project(&[".kiro/settings/mcp.json"]),
+        sign: place(Base::Home, &[".kiro"]),
+        program: Some("kiro"),
+        command: None,
+    },
+    Client {
+        name: "opencode",
+        title: "opencode",
+        family: opencode::FAMILY,
+        user: place(Base::Config, &["opencode/opencode.json", "opencode/opencode.jsonc"]),
+        project: project(&["opencode.json", "opencode.jsonc"]),
+        sign: place(Base::Config, &["opencode"]),
+        program: Some("opencode"),
+        command: None,
+    },
+    Client {
+        name: "vscode",
+        title: "VS Code",
+        family: servers::FAMILY,
+        user: place(Base::Application, &["Code/User/mcp.json"]),
+        project: project(&[".vscode/mcp.json"]),
+        sign: place(Base::Application, &["Code"]),
+        program: Some("code"),
+        command: Some(CODE),
+    },
+    Client {
+        name: "windsurf",
+        title: "Windsurf",
+        family: mcp_servers::PLAIN,
+        user: place(Base::Home, &[".codeium/windsurf/mcp_config.json"]),
+        project: None,
+        sign: place(Base::Home, &[".codeium/windsurf"]),
+        program: Some("windsurf"),
+        command: None,
+    },
+    Client {
+        name: "zed",
+        title: "Zed",
+        family: context_servers::FAMILY,
+        user: place(Base::Config, &["zed/settings.json"]),
+        project: project(&[".zed/settings.json"]),
+        sign: place(Base::Config, &["zed"]),
+        program: Some("zed"),
+        command: None,
+    },
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Why a client was not hooked up, and what its user can do instead.
+//!
+//! It knows no command; how a problem is shown is the output's affair.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::cli::exit::Exit;
+use crate::cli::install::format::FormatError;
+
+/// The code of a file that was left as it is.
+const CLIENT_CONFIG: &str = "client_config";
+const CLIENT_NOT_FOUND: &str = "client_not_found";
+
+/// Why a file was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is a link that leads nowhere")]
+    DanglingLink,
+    #[error("it is not a file")]
+    NotAFile,
+    #[error("it is no text")]
+    NotText,
+    #[error("it has more than {0} bytes")]
+    TooLarge(u64),
+    #[error("it is read-only")]
+    ReadOnly,
+    #[error("it changed meanwhile")]
+    Changed,
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Why a client was not hooked up.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("{title} has no {wanted} scope; it has: {has}")]
+    NoScope { title: &'static str, wanted: &'static str, has: &'static str },
+    #[error("{} is left as it is: {why}", file.display())]
+    File { file: PathBuf, why: FileError, hint: String },
+    #[error("no client that termgate knows is here")]
+    Nobody { hint: String },
+    #[error("there is no home directory; set HOME")]
+    NoHome,
+    #[error("the working directory is gone: {0}")]
+    NoProject(#[source] io::Error),
+    #[error("the program's own file is unknown: {0}")]
+    NoProgram(#[source] io::Error),
+    #[error("clients cannot start {}, whose path is no text", .0.display())]
+    ProgramNotText(PathBuf),
+}
+
+impl InstallError {
+    /// How the command ends.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::NoScope { .. } => Exit::Usage,
+            Self::Nobody { .. } => Exit::NotFound,
+            Self::File { .. }
+            | Self::NoHome
+            | Self::NoProject(_)
+            | Self::NoProgram(_)
+            | Self::ProgramNotText(_) => Exit::Failed,
+        }
+    }
+
+    /// The stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoScope { .. } => "invalid_argument",
+            Self::Nobody { .. } => CLIENT_NOT_FOUND,
+            Self::File { .. } => CLIENT_CONFIG,
+            Self::NoHome | Self::NoProject(_) | Self::NoProgram(_) | Self::ProgramNotText(_) => {
+                "internal"
+            }
+        }
+    }
+
+    /// What to do about it, where anything is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::File { hint, .. } | Self::Nobody { hint } => Some(hint),
+            Self::NoScope { .. }
+            | Self::NoHome
+            | Self::NoProject(_)
+            | Self::NoProgram(_)
+            | Self::ProgramNotText(_) => None,
+        }
+    }
+}

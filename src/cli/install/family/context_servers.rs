@@ -1,0 +1,23 @@
+//! JSON with comments and `context_servers`, as Zed has it among its other settings.
+//!
+//! It knows nothing of files.
+
+use serde_json::{Value, json};
+
+use crate::cli::install::family::{Entry, Family, launch_of};
+use crate::cli::install::format::Format;
+use crate::cli::install::server::{Launch, Server};
+
+/// The family.
+pub const FAMILY: Family =
+    Family { format: Format::Json, container: "context_servers", entry, launch };
+
+fn entry(server: &Server) -> Entry {
+    let Launch { program, arguments } = &server.launch;
+    let must = vec![("command", json!(program)), ("args", json!(arguments))];
+    Entry { must, at_first: vec![("env", json!({}))] }
+}
+
+fn launch(entry: &Value) -> Option<Launch> {
+    launch_of(entry, "command", "args")
+}

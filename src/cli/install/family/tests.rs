@@ -1,0 +1,256 @@
+//! Each family's shape, in texts as people have them.
+
+use serde_json::json;
+
+use super::*;
+use crate::cli::install::server::Rights;
+
+fn server() -> Server {
+    Server::bridge("termgate".to_owned(), "/opt/a b/termgate".to_owned(), Rights::Write)
+}
+
+fn added(family: &Family, text: &str) -> String {
+    family.put(text, &server()).unwrap()
+}
+
+#[test]
+fn every_family_begins_a_text_with_what_its_clients_read() {
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let (command, args) = ("/opt/a b/termgate", ["mcp", "--allow-write"]);
+    let plain = json!({"command": command, "args": args});
+    let entry = |more: Value| {
+        let mut entry = plain.clone();
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"termgate": entry})
+    };
+    let snippet = |family: &Family| json(&family.snippet(&server()));
+    assert_eq!(snippet(&mcp_servers::PLAIN), json!({"mcpServers": {"termgate": plain}}));
+    let typed = entry(json!({"type": "stdio", "env": {}}));
+    assert_eq!(snippet(&mcp_servers::TYPED), json!({"mcpServers": typed}));
+    let copilot = entry(json!({"type": "local", "tools": ["*"]}));
+    assert_eq!(snippet(&mcp_servers::COPILOT), json!({"mcpServers": copilot}));
+    assert_eq!(snippet(&servers::FAMILY), json!({"servers": entry(json!({"type": "stdio"}))}));
+    let zed = entry(json!({"env": {}}));
+    assert_eq!(snippet(&context_servers::FAMILY), json!({"context_servers": zed}));
+    let opencode = json!({"type": "local", "enabled": true,
+        "command": ["/opt/a b/termgate", "mcp", "--allow-write"]});
+    assert_eq!(snippet(&opencode::FAMILY), json!({"mcp": {"termgate": opencode}}));
+    assert_eq!(
+        toml_servers::FAMILY.snippet(&server()),
+        "[mcp_servers.termgate]\ncommand = \"/opt/a b/termgate\"\nargs = [\"mcp\", \"--allow-write\"]\n"
+    );
+    assert_eq!(
+        extensions::FAMILY.snippet(&server()),
+        "extensions:\n  termgate:\n    type: \"stdio\"\n    name: \"termgate\"\n    \
+         cmd: \"/opt/a b/termgate\"\n    args: [\"mcp\",\"--allow-write\"]\n    enabled: true\n    \
+         description: \"Terminal sessions with one writer each\"\n    envs: {}\n    timeout: 300\n"
+    );
+}
+
+#[test]
+fn a_path_with_quotes_and_backslashes_reads_back_from_every_family() {
+    let server =
+        Server::bridge("t".to_owned(), "/a \"b\" 'c' \\d: # {e}/é".to_owned(), Rights::ReadOnly);
+    for client in &crate::cli::install::client::CLIENTS {
+        let text = client.family.snippet(&server);
+        let found = client.family.find(&text, "t");
+        assert_eq!(found, Ok(Some(Found::Program(server.launch.clone()))), "{text}");
+    }
+}
+
+#[test]
+fn json_with_comments_and_other_servers_keeps_them_all() {
+    let before = r#"// mine
+{
+  "theme": "dark", // do not touch
+  "mcpServers": {
+    // the other one
+    "other": { "command": "x", "args": [ ] } /* odd */
+  },
+  "last": 1,
+}
+"#;
+    let after = r#"// mine
+{
+  "theme": "dark", // do not touch
+  "mcpServers": {
+    // the other one
+    "other": { "command": "x", "args": [ ] }, /* odd */
+    "termgate": {
+      "command": "/opt/a b/termgate",
+      "args": ["mcp", "--allow-write"]
+    }
+  },
+  "last": 1,
+}
+"#;
+    let put = added(&mcp_servers::PLAIN, before);
+    assert_eq!(put, after);
+    let taken = mcp_servers::PLAIN.take(&put, "termgate", Emptied::Stays).unwrap();
+    assert_eq!(taken, before);
+}
+
+#[test]
+fn toml_with_comments_and_other_servers_keeps_them_all() {
+    let before = "# mine\nmodel = \"m\" # best\n\n[mcp_servers.other]\ncommand = 'x'\n\n# tail\n\
+                  [tui]\ntheme = \"t\"\n# end\n";
+    let put = added(&toml_servers::FAMILY, before);
+    for line in before.lines() {
+        assert!(put.lines().any(|it| it == line), "`{line}` is gone from {put}");
+    }
+    assert_eq!(toml_servers::FAMILY.take(&put, "termgate", Emptied::Stays).unwrap(), before);
+}
+
+#[test]
+fn toml_with_inline_servers_stays_inline() {
+    let before = "mcp_servers = { other = { command = \"x\" } } # all of them\n";
+    let put = added(&toml_servers::FAMILY, before);
+    assert_eq!(put.lines().count(), 1, "{put}");
+    assert!(put.starts_with("mcp_servers = { other = { command = \"x\" }"), "{put}");
+    assert!(put.ends_with("# all of them\n"), "{put}");
+    let found = toml_servers::FAMILY.find(&put, "termgate");
+    assert_eq!(found, Ok(Some(Found::Program(server().launch))));
+    let taken = toml_servers::FAMILY.take(&put, "termgate", Emptied::Stays).unwrap();
+    assert!(!taken.contains("termgate"), "{taken}");
+}
+
+#[test]
+fn comments_above_our_table_outlive_it() {
+    let family = toml_servers::FAMILY;
+    let entry = "[mcp_servers.termgate]\ncommand = \"x\"\n";
+    let with = format!("# one\n{entry}\n# two\n[tui]\na = 1\n\n[zoo]\nb = 1\n");
+    let taken = family.take(&with, "termgate", Emptied::Stays).unwrap();
+    assert_eq!(taken, "# one\n\n# two\n[tui]\na = 1\n\n[zoo]\nb = 1\n");
+    let alone = family.take(&format!("# one\n{entry}"), "termgate", Emptied::Stays).unwrap();
+    assert_eq!(alone, "# one\n");
+}
+
+#[test]
+fn yaml_with_comments_and_anchors_keeps_them_all() {
+    let before = "# mine\nGOOSE_MODEL: &m best # really\nother: *m\nextensions:\n  # built in\n  \
+                  developer:\n    enabled: true\n    timeout: 300 # long\n\n# about the theme\n\
+                  theme: |\n  dark\n";
+    let put = added(&extensions::FAMILY, before);
+    for line in before.lines() {
+        assert!(put.lines().any(|it| it == line), "`{line}` is gone from {put}");
+    }
+    assert_eq!(extensions::FAMILY.take(&put, "termgate", Emptied::Stays).unwrap(), before);
+}
+
+#[test]
+fn yaml_without_extensions_gets_them_at_its_end() {
+    let family = extensions::FAMILY;
+    for before in ["a: 1\n", "a: 1", "# only a remark\n"] {
+        let put = added(&family, before);
+        assert_eq!(put, format!("{}\n{}", before.trim_end(), family.snippet(&server())));
+        assert_eq!(family.find(&put, "termgate"), Ok(Some(Found::Program(server().launch))));
+    }
+}
+
+#[test]
+fn yaml_with_empty_extensions_gets_the_entry_inside() {
+    for before in ["extensions: {}\nz: 1\n", "extensions:\nz: 1\n", "extensions: {o: {a: 1}}\n"] {
+        let put = added(&extensions::FAMILY, before);
+        let found = extensions::FAMILY.find(&put, "termgate");
+        assert_eq!(found, Ok(Some(Found::Program(server().launch))), "{put}");
+        assert!(put.matches("extensions:").count() == 1, "{put}");
+        assert_eq!(put.contains("z: 1\n"), before.contains("z: 1\n"), "{put}");
+    }
+}
+
+#[test]
+fn extensions_that_are_an_alias_are_left_alone() {
+    let text = "base: &b\n  x:\n    cmd: y\nextensions: *b\n";
+    assert!(extensions::FAMILY.put(text, &server()).is_err());
+}
+
+#[test]
+fn an_old_entry_is_brought_up_to_date_and_what_the_user_added_stays() {
+    let before = r#"{
+  "mcpServers": {
+    "termgate": {
+      "command": "socat", // the old way
+      "args": ["STDIO", "UNIX-CONNECT:/run/x"],
+      "timeout": 600
+    },
+    "z": {}
+  }
+}
+"#;
+    let after = r#"{
+  "mcpServers": {
+    "termgate": {
+      "command": "/opt/a b/termgate", // the old way
+      "args": ["mcp", "--allow-write"],
+      "timeout": 600
+    },
+    "z": {}
+  }
+}
+"#;
+    assert_eq!(added(&mcp_servers::PLAIN, before), after);
+    let before = "[mcp_servers.termgate]\ncommand = \"old\" # here\nstartup_timeout_sec = 9\n";
+    let after = "[mcp_servers.termgate]\ncommand = \"/opt/a b/termgate\" # here\n\
+                 startup_timeout_sec = 9\nargs = [\"mcp\", \"--allow-write\"]\n";
+    assert_eq!(added(&toml_servers::FAMILY, before), after);
+    let before = "extensions:\n  termgate:\n    cmd: old\n    args: [mcp]\n    timeout: 9 # mine\n  \
+                  z:\n    a: 1\n";
+    let put = added(&extensions::FAMILY, before);
+    assert!(put.contains("    timeout: 9 # mine\n"), "{put}");
+    assert!(put.ends_with("  z:\n    a: 1\n"), "{put}");
+    let found = extensions::FAMILY.find(&put, "termgate");
+    assert_eq!(found, Ok(Some(Found::Program(server().launch))), "{put}");
+}
+
+#[test]
+fn an_entry_that_starts_no_program_is_replaced_whole() {
+    let before = r#"{"mcpServers": {"termgate": {"url": "http://x"}}}"#;
+    let put: Value = serde_json::from_str(&added(&mcp_servers::PLAIN, before)).unwrap();
+    let expected: Value = serde_json::from_str(&mcp_servers::PLAIN.snippet(&server())).unwrap();
+    assert_eq!(put, expected);
+}
+
+#[test]
+fn a_text_that_cannot_be_understood_is_refused_by_every_family() {
+    for client in &crate::cli::install::client::CLIENTS {
+        let (family, container) = (&client.family, client.family.container);
+        let texts = match family.format {
+            Format::Json => [
+                "{\"a\": ".to_owned(),
+                "[]".to_owned(),
+                format!("{{\"{container}\": 3}}"),
+                format!("{{\"{container}\": {{}}, \"{container}\": {{}}}}"),
+            ],
+            Format::Toml => [
+                "[a".to_owned(),
+                "a = ".to_owned(),
+                format!("{container} = 3"),
+                format!("[{container}]\n[{container}]\n"),
+            ],
+            Format::Yaml => [
+                "a: [1".to_owned(),
+                "- 1\n".to_owned(),
+                format!("{container}: 3\n"),
+                format!("{container}: {{}}\n{container}: {{}}\n"),
+            ],
+        };
+        for text in texts {
+            assert!(family.put(&text, &server()).is_err(), "{}: {text}", client.name);
+        }
+    }
+}
+
+#[test]
+fn an_emptied_container_goes_only_when_it_is_asked_to() {
+    for (family, before, without) in [
+        (&mcp_servers::PLAIN, "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {}\n}\n"),
+        (&toml_servers::FAMILY, "a = 1\n", "a = 1\n\n[mcp_servers]\n"),
+        (&extensions::FAMILY, "a: 1\n", "a: 1\nextensions: {}\n"),
+    ] {
+        let put = added(family, before);
+        assert_eq!(family.take(&put, "termgate", Emptied::Goes).unwrap(), before);
+        let put = added(family, without);
+        let stays = family.take(&put, "termgate", Emptied::Stays).unwrap();
+        assert!(family.has_container(&stays).unwrap(), "{stays}");
+    }
+}

@@ -1,0 +1,190 @@
+//! A client's file: read whole, kept as a backup, replaced in one step.
+//!
+//! It knows nothing of what is written in it. A link is followed, so that the file of somebody who
+//! keeps settings elsewhere stays where it is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::cli::install::error::FileError;
+
+/// The largest file that is read, in bytes.
+const BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How many backups are looked at, the newest first.
+const BACKUPS_MAX: usize = 16;
+/// What stands between the file's name and the time in the name of a backup.
+const BACKUP_MARK: &str = ".termgate-";
+const BACKUP_END: &str = ".bak";
+/// The largest difference of names for what is made in the same second.
+const SAME_SECOND_MAX: u64 = 1_000;
+
+/// A file as it was when it was read.
+#[derive(Clone, Debug)]
+pub struct ClientFile {
+    /// Where it really is.
+    path: PathBuf,
+    /// What is in it; nothing when there is no file.
+    text: Option<String>,
+}
+
+impl ClientFile {
+    /// Reads a file, which need not be there.
+    ///
+    /// # Errors
+    /// That it cannot be read, or is nothing that a client would read.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let path = match fs::canonicalize(path) {
+            Ok(path) => path,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            Err(_) if path.is_symlink() => return Err(FileError::DanglingLink),
+            Err(_) => return Ok(Self { path: path.to_owned(), text: None }),
+        };
+        let text = read_text(&path)?;
+        Ok(Self { path, text: Some(text) })
+    }
+
+    /// Where it really is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is in it; nothing when there is no file.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// What was in it before changes of ours, newest first; what cannot be read is passed over.
+    pub fn earlier(&self) -> Vec<String> {
+        let mut backups = self.backups();
+        backups.sort_by(|one, other| other.cmp(one));
+        backups.truncate(BACKUPS_MAX);
+        backups.iter().filter_map(|(_, path)| read_text(path).ok()).collect()
+    }
+
+    /// Replaces what is in it, after a backup; says where that is, when there was a file.
+    ///
+    /// # Errors
+    /// That nothing was changed, and why.
+    pub fn write(&self, text: &str, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+        let backup = self.begin(now)?;
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let (fresh, mut file) = self.fresh()?;
+        let written = self.fill(&mut file, text).and_then(|()| {
+            self.check_unchanged()?;
+            Ok(fs::rename(&fresh, &self.path)?)
+        });
+        if written.is_err() {
+            // The reason is told; what is left behind matters less.
+            let _ = fs::remove_file(&fresh);
+        }
+        written.map(|()| backup)
+    }
+
+    /// Removes it, after a backup.
+    ///
+    /// # Errors
+    /// As [`ClientFile::write`].
+    pub fn remove(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+        let backup = self.begin(now)?;
+        self.check_unchanged()?;
+        fs::remove_file(&self.path)?;
+        Ok(backup)
+    }
+
+    /// Checks that the file may be changed, and keeps a copy of it.
+    fn begin(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+        if self.text.is_none() {
+            return Ok(None);
+        }
+        // Replacing it would work all the same, against the will of whoever said so.
+        if fs::metadata(&self.path)?.permissions().readonly() {
+            return Err(FileError::ReadOnly);
+        }
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        let candidates = (since..since + SAME_SECOND_MAX).map(|second| self.backup_path(second));
+        for path in candidates {
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(mut file) => {
+                    self.fill(&mut file, self.text.as_deref().unwrap_or_default())?;
+                    return Ok(Some(path));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
+    }
+
+    /// A new file beside it.
+    fn fresh(&self) -> Result<(PathBuf, File), FileError> {
+        let name = format!("{}.termgate-new-{}", self.name(), std::process::id());
+        let path = self.path.with_file_name(name);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok((path, file))
+    }
+
+    /// Writes a text with the mode and the owner of the file that was there.
+    fn fill(&self, file: &mut File, text: &str) -> Result<(), FileError> {
+        file.write_all(text.as_bytes())?;
+        if self.text.is_some() {
+            let there = fs::metadata(&self.path)?;
+            let own = file.metadata()?;
+            if (there.uid(), there.gid()) != (own.uid(), own.gid()) {
+                fchown(&*file, Some(there.uid()), Some(there.gid()))?;
+            }
+            file.set_permissions(PermissionsExt::from_mode(there.mode() & 0o7777))?;
+        }
+        Ok(file.sync_all()?)
+    }
+
+    fn check_unchanged(&self) -> Result<(), FileError> {
+        let now = match read_text(&self.path) {
+            Ok(text) => Some(text),
+            Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if now == self.text { Ok(()) } else { Err(FileError::Changed) }
+    }
+
+    fn backups(&self) -> Vec<(u64, PathBuf)> {
+        let Some(entries) = self.path.parent().and_then(|it| fs::read_dir(it).ok()) else {
+            return Vec::new();
+        };
+        let begins = format!("{}{BACKUP_MARK}", self.name());
+        let backup = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            let second = name.to_str()?.strip_prefix(&begins)?.strip_suffix(BACKUP_END)?;
+            Some((second.parse().ok()?, entry.path()))
+        };
+        entries.flatten().filter_map(backup).collect()
+    }
+
+    fn backup_path(&self, second: u64) -> PathBuf {
+        self.path.with_file_name(format!("{}{BACKUP_MARK}{second}{BACKUP_END}", self.name()))
+    }
+
+    fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, FileError> {
+    // Opening a pipe would wait for somebody to write into it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(FileError::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(FileError::TooLarge(BYTES_MAX));
+    }
+    String::from_utf8(bytes).map_err(|_| FileError::NotText)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! JSON as editors write it, with comments and trailing commas, edited in its syntax tree.
+//!
+//! It knows no client. Whatever an edit does not mean stays as it was, byte for byte, since people
+//! keep comments and an order of their own in these files.
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use serde_json::Value;
+
+use crate::cli::install::format::{Emptied, FormatError, Members, Spot};
+
+/// The value of the entry, where there is one.
+///
+/// # Errors
+/// That the text is no JSON, or something else is where entries should be.
+pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
+    let Some(container) = container(&parse(text)?, spot.container)? else { return Ok(None) };
+    Ok(container.get(spot.name).map(|entry| entry.to_serde_value().unwrap_or_default()))
+}
+
+/// Whether the container is there.
+///
+/// # Errors
+/// As [`get`].
+pub fn has_container(text: &str, name: &str) -> Result<bool, FormatError> {
+    Ok(container(&parse(text)?, name)?.is_some())
+}
+
+/// The text with the entry at the end of its container.
+///
+/// # Errors
+/// As [`get`].
+pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+    let root = parse(text)?;
+    let container = match container(&root, spot.container)? {
+        Some(container) => container,
+        None => root.object_value_or_set().object_value_or_set(spot.container),
+    };
+    let members = members.iter().map(|(name, value)| ((*name).to_owned(), input(value)));
+    container.append(spot.name, CstInputValue::Object(members.collect()));
+    let added = root.to_string();
+    // A file that we begin ends as text files do.
+    Ok(if text.trim().is_empty() { format!("{}\n", added.trim()) } else { added })
+}
+
+/// The text with these members of the entry set.
+///
+/// # Errors
+/// As [`get`].
+pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
+    let root = parse(text)?;
+    let entry = entry(&root, spot)?;
+    let entry = entry.object_value().ok_or_else(|| not_a_map(spot.name))?;
+    for (name, value) in members {
+        match entry.get(name) {
+            Some(member) if member.to_serde_value().as_ref() == Some(value) => {}
+            Some(member) => member.set_value(input(value)),
+            None => {
+                entry.append(name, input(value));
+            }
+        }
+    }
+    Ok(root.to_string())
+}
+
+/// The text without the entry.
+///
+/// # Errors
+/// As [`get`].
+pub fn remove(text: &str, spot: Spot<'_>, emptied: Emptied) -> Result<String, FormatError> {
+    let root = parse(text)?;
+    entry(&root, spot)?.remove();
+    let container = root.object_value().and_then(|top| top.get(spot.container));
+    if let Some(container) = container
+        && emptied == Emptied::Goes
+        && container.object_value().is_some_and(|object| object.properties().is_empty())
+    {
+        container.remove();
+    }
+    Ok(root.to_string())
+}
+
+fn parse(text: &str) -> Result<CstRootNode, FormatError> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    CstRootNode::parse(text, &options).map_err(|error| FormatError::Malformed(error.to_string()))
+}
+
+fn container(root: &CstRootNode, name: &str) -> Result<Option<CstObject>, FormatError> {
+    let Some(value) = root.value() else { return Ok(None) };
+    let top = value.as_object().ok_or_else(|| not_a_map("the file"))?;
+    let Some(container) = only(&top, name)? else { return Ok(None) };
+    Ok(Some(container.object_value().ok_or_else(|| not_a_map(name))?))
+}
+
+fn entry(root: &CstRootNode, spot: Spot<'_>) -> Result<CstObjectProp, FormatError> {
+    let container = container(root, spot.container)?;
+    let entry = container.map(|container| only(&container, spot.name)).transpose()?.flatten();
+    entry.ok_or_else(|| not_a_map(spot.container))
+}
+
+/// The property of this name; of two, nobody knows which one the client means.
+fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, FormatError> {
+    let mut found = object.properties().into_iter();
+    let mut found = found.by_ref().filter(|it| it.decoded_name().as_deref() == Some(name));
+    let first = found.next();
+    if found.next().is_some() { Err(FormatError::NotKept) } else { Ok(first) }
+}
+
+fn not_a_map(name: &str) -> FormatError {
+    FormatError::NotAMap(name.to_owned())
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(value) => CstInputValue::Number(value.to_string()),
+        Value::String(value) => CstInputValue::String(value.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(name, value)| (name.clone(), input(value))).collect(),
+        ),
+    }
+}

@@ -1,0 +1,231 @@
+//! One client hooked up or unhooked: its own command first, else its file.
+//!
+//! What a text becomes is decided in [`crate::cli::install::change`]; this does it, or says what it
+//! would do.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::cli::install::change::{Installed, Uninstalled, install, uninstall};
+use crate::cli::install::client::{Client, Scope};
+use crate::cli::install::diff::diff;
+use crate::cli::install::error::{FileError, InstallError};
+use crate::cli::install::file::ClientFile;
+use crate::cli::install::own_command::{run, shown, words};
+use crate::cli::install::place::Surroundings;
+use crate::cli::install::server::Server;
+
+/// What is wanted of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Install,
+    Uninstall,
+}
+
+/// Whether it is done or only told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    Do,
+    Tell,
+}
+
+/// What is wanted of each client.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub wish: Wish,
+    pub manner: Manner,
+    pub scope: Scope,
+    pub server: Server,
+    /// The wall clock's time, for the names of backups.
+    pub now: SystemTime,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Added,
+    Updated,
+    AlreadyThere,
+    Removed,
+    NotThere,
+}
+
+/// What was done, or would be.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub deed: Deed,
+    pub file: PathBuf,
+    pub backup: Option<PathBuf>,
+    /// The client's own command that did it, as people write it.
+    pub command: Option<String>,
+    /// What would become of the file; only when nothing was done.
+    pub diff: Option<String>,
+    /// Why it was not done the first way.
+    pub note: Option<String>,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug)]
+struct Plan {
+    deed: Deed,
+    /// Its text afterwards; nothing when it goes.
+    after: Option<String>,
+}
+
+/// Hooks a client up, or unhooks it.
+///
+/// # Errors
+/// Why nothing was changed, with what to do by hand.
+pub async fn hook_up(
+    client: &Client,
+    order: &Order,
+    around: &Surroundings,
+) -> Result<Done, InstallError> {
+    let path = file_of(client, order.scope, around)?;
+    let failed = |why| failure(client, order, &path, why);
+    let file = ClientFile::read(&path).map_err(failed)?;
+    let plan = plan(client, order, &file).map_err(failed)?;
+    let mut done = Done {
+        deed: plan.deed,
+        file: path.clone(),
+        backup: None,
+        command: None,
+        diff: None,
+        note: None,
+    };
+    if matches!(plan.deed, Deed::AlreadyThere | Deed::NotThere) {
+        return Ok(done);
+    }
+    if let Some((program, commands)) = commands(client, order, plan.deed, around) {
+        match by_command(&program, &commands, order.manner).await {
+            Ok(()) => {
+                let name = client.command.map_or(client.name, |own| own.program);
+                let lines: Vec<String> = commands.iter().map(|it| shown(name, &it.words)).collect();
+                done.command = Some(lines.join(" && "));
+                return Ok(done);
+            }
+            Err(note) => done.note = Some(note),
+        }
+    }
+    match order.manner {
+        Manner::Tell => {
+            let after = plan.after.as_deref().unwrap_or_default();
+            let before = file.text().unwrap_or_default();
+            done.diff = Some(diff(&around.shown(&path), before, after));
+        }
+        Manner::Do => {
+            // The command may have changed the file before it failed.
+            let failed = |why| failure(client, order, &path, why);
+            let file = ClientFile::read(&path).map_err(failed)?;
+            let plan = self::plan(client, order, &file).map_err(failed)?;
+            done.backup = apply(&file, &plan, order.now).map_err(failed)?;
+        }
+    }
+    Ok(done)
+}
+
+/// The file of a client in this scope.
+///
+/// # Errors
+/// That it has none, with those that it has.
+pub fn file_of(
+    client: &Client,
+    scope: Scope,
+    around: &Surroundings,
+) -> Result<PathBuf, InstallError> {
+    let Some(place) = client.place(scope) else {
+        let has = Scope::User.word();
+        return Err(InstallError::NoScope { title: client.title, wanted: scope.word(), has });
+    };
+    Ok(around.path(place))
+}
+
+fn plan(client: &Client, order: &Order, file: &ClientFile) -> Result<Plan, FileError> {
+    let (family, server) = (&client.family, &order.server);
+    let keep = |deed| Plan { deed, after: file.text().map(str::to_owned) };
+    Ok(match order.wish {
+        Wish::Install => match install(family, file.text(), server)? {
+            Installed::AlreadyThere => keep(Deed::AlreadyThere),
+            Installed::Added(after) => Plan { deed: Deed::Added, after: Some(after) },
+            Installed::Updated(after) => Plan { deed: Deed::Updated, after: Some(after) },
+        },
+        Wish::Uninstall => {
+            let Some(text) = file.text() else { return Ok(keep(Deed::NotThere)) };
+            match uninstall(family, text, &server.name, &file.earlier())? {
+                Uninstalled::NotThere => keep(Deed::NotThere),
+                Uninstalled::Left(after) => Plan { deed: Deed::Removed, after: Some(after) },
+                Uninstalled::Nothing => Plan { deed: Deed::Removed, after: None },
+            }
+        }
+    })
+}
+
+/// One run of a client's own command.
+#[derive(Clone, Debug)]
+struct Step {
+    words: Vec<String>,
+    /// Whether what follows makes sense only when it worked.
+    needed: bool,
+}
+
+/// The program and the steps by which the client does it itself, where it can.
+fn commands(
+    client: &Client,
+    order: &Order,
+    deed: Deed,
+    around: &Surroundings,
+) -> Option<(PathBuf, Vec<Step>)> {
+    let own = client.command.filter(|own| own.scopes.contains(&order.scope))?;
+    let step = |template: &[&str], needed| Step {
+        words: words(template, &order.server, order.scope),
+        needed,
+    };
+    let remove = |needed| own.remove.map(|template| step(template, needed));
+    let steps = match deed {
+        Deed::Added => vec![step(own.add, true)],
+        // Some commands refuse a name that they know.
+        Deed::Updated => remove(false).into_iter().chain([step(own.add, true)]).collect(),
+        Deed::Removed => vec![remove(true)?],
+        Deed::AlreadyThere | Deed::NotThere => return None,
+    };
+    Some((around.program(own.program)?, steps))
+}
+
+/// Runs the steps; the error says which one failed, and why.
+async fn by_command(program: &Path, steps: &[Step], manner: Manner) -> Result<(), String> {
+    if manner == Manner::Tell {
+        return Ok(());
+    }
+    for step in steps {
+        let ran = run(program, &step.words).await;
+        if let Err(error) = ran
+            && step.needed
+        {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            return Err(format!("`{}` failed: {error}", shown(&name, &step.words)));
+        }
+    }
+    Ok(())
+}
+
+fn apply(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+    match &plan.after {
+        Some(after) if Some(after.as_str()) == file.text() => Ok(None),
+        Some(after) => file.write(after, now),
+        None if file.text().is_none() => Ok(None),
+        None => file.remove(now),
+    }
+}
+
+fn failure(client: &Client, order: &Order, file: &Path, why: FileError) -> InstallError {
+    let hint = match order.wish {
+        Wish::Install => {
+            format!("put this into it yourself:\n{}", client.family.snippet(&order.server))
+        }
+        Wish::Uninstall => {
+            let (name, container) = (&order.server.name, client.family.container);
+            format!("remove `{name}` below `{container}` from it yourself")
+        }
+    };
+    InstallError::File { file: file.to_owned(), why, hint }
+}

@@ -1,0 +1,140 @@
+//! Clients' own commands for adding and removing a server.
+//!
+//! It knows how such a command is written and run, and nothing of files. Each word is handed over as
+//! it is, past any shell, so nothing needs quoting but what people are shown.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::cli::install::client::Scope;
+use crate::cli::install::server::Server;
+use crate::cli::table::clean;
+
+/// How long a command may take: some start a whole editor.
+const RUN_MAX: Duration = Duration::from_secs(60);
+/// How much of its complaints is read, in bytes.
+const COMPLAINT_MAX: u64 = 16 * 1024;
+
+/// What a client offers on the command line. Words in braces stand for what is put in.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnCommand {
+    pub program: &'static str,
+    /// The scopes it can change.
+    pub scopes: &'static [Scope],
+    pub add: &'static [&'static str],
+    pub remove: Option<&'static [&'static str]>,
+}
+
+/// Why a command did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error("it cannot be started: {0}")]
+    Start(#[source] std::io::Error),
+    #[error("it did not end within {} s", RUN_MAX.as_secs())]
+    TooSlow,
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The words behind the program's name.
+pub fn words(template: &[&str], server: &Server, scope: Scope) -> Vec<String> {
+    let mut words = Vec::new();
+    for word in template {
+        match *word {
+            "{scope}" => words.push(scope.word().to_owned()),
+            "{name}" => words.push(server.name.clone()),
+            "{program}" => words.push(server.launch.program.clone()),
+            "{arguments}" => words.extend(server.launch.arguments.iter().cloned()),
+            "{json}" => words.push(
+                json!({
+                    "name": server.name,
+                    "command": server.launch.program,
+                    "args": server.launch.arguments,
+                })
+                .to_string(),
+            ),
+            literal => words.push(literal.to_owned()),
+        }
+    }
+    words
+}
+
+/// The command as a shell would take it, for people.
+pub fn shown(program: &str, words: &[String]) -> String {
+    let words = words.iter().map(|word| quoted(word));
+    [program.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "-_./:=@%+,".contains(it);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Runs a client's command and waits for its end.
+///
+/// # Errors
+/// That it could not be run or said no; with the first line of its complaint.
+pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
+    let mut command = Command::new(program);
+    command.args(words).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(CommandError::Start)?;
+    let mut stderr = child.stderr.take();
+    let mut complaint = Vec::new();
+    let ending = async {
+        // Whatever is not read is of no use; the end of the command alone decides.
+        if let Some(stderr) = &mut stderr {
+            let _ = stderr.take(COMPLAINT_MAX).read_to_end(&mut complaint).await;
+        }
+        child.wait().await
+    };
+    let status = timeout(RUN_MAX, ending).await.map_err(|_| CommandError::TooSlow)?;
+    let status = status.map_err(CommandError::Start)?;
+    if status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&complaint);
+    let line = complaint.lines().map(str::trim).find(|line| !line.is_empty());
+    Err(CommandError::Refused(line.map_or_else(|| status.to_string(), clean)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::install::server::Rights;
+
+    #[test]
+    fn a_word_with_blanks_and_quotes_reaches_the_command_whole_and_is_shown_quoted() {
+        let program = "/opt/my tools/o'clock".to_owned();
+        let server = Server::bridge("t".to_owned(), program, Rights::ReadOnly);
+        let template = ["mcp", "add", "-s", "{scope}", "{name}", "--", "{program}", "{arguments}"];
+        let words = words(&template, &server, Scope::User);
+        assert_eq!(
+            words,
+            ["mcp", "add", "-s", "user", "t", "--", "/opt/my tools/o'clock", "mcp", "--read-only"]
+        );
+        assert_eq!(
+            shown("claude", &words),
+            r"claude mcp add -s user t -- '/opt/my tools/o'\''clock' mcp --read-only"
+        );
+    }
+
+    #[test]
+    fn a_server_as_json_is_one_word() {
+        let server = Server::bridge("t".to_owned(), "/a\"b".to_owned(), Rights::Write);
+        let words = words(&["--add-mcp", "{json}"], &server, Scope::User);
+        assert_eq!(words.len(), 2);
+        let told: serde_json::Value = serde_json::from_str(&words[1]).unwrap();
+        let expected = json!({"name": "t", "command": "/a\"b", "args": ["mcp", "--allow-write"]});
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,84 @@
+//! Which clients are here and whether they know termgate: it looks and changes nothing.
+//!
+//! It judges nothing either; what a finding means is for whoever asks.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::install::client::{CLIENTS, Client, Scope};
+use crate::cli::install::error::FileError;
+use crate::cli::install::family::Found;
+use crate::cli::install::file::ClientFile;
+use crate::cli::install::place::Surroundings;
+
+/// Whether a client knows termgate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    Unknown,
+    /// It starts this program, which may be there or not.
+    Starts {
+        program: PathBuf,
+        there: bool,
+    },
+    /// It has an entry that starts no program.
+    Other,
+    /// Its file cannot be read; says why.
+    Unreadable(String),
+}
+
+/// What was seen of a client in one scope.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    pub client: &'static Client,
+    pub scope: Scope,
+    pub file: PathBuf,
+    pub knowledge: Knowledge,
+}
+
+/// The clients that look present.
+pub fn present(around: &Surroundings) -> impl Iterator<Item = &'static Client> {
+    CLIENTS.iter().filter(|client| is_present(client, around))
+}
+
+/// The clients that look present, and whether they know a server of this name: for the user always,
+/// for the project where they have a file there.
+pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
+    let mut sightings = Vec::new();
+    for client in present(around) {
+        for scope in [Scope::User, Scope::Project] {
+            let Some(place) = client.place(scope) else { continue };
+            let file = around.path(place);
+            if scope == Scope::User || file.exists() {
+                let knowledge = knowledge(client, &file, name);
+                sightings.push(Sighting { client, scope, file, knowledge });
+            }
+        }
+    }
+    sightings
+}
+
+fn is_present(client: &Client, around: &Surroundings) -> bool {
+    let has_program = || client.program.is_some_and(|name| around.program(name).is_some());
+    around.path(client.sign).exists() || has_program()
+}
+
+fn knowledge(client: &Client, file: &Path, name: &str) -> Knowledge {
+    match find(client, file, name) {
+        Ok(None) => Knowledge::Unknown,
+        Ok(Some(Found::Other)) => Knowledge::Other,
+        Ok(Some(Found::Program(launch))) => {
+            let program = PathBuf::from(launch.program);
+            let there = program.is_file();
+            Knowledge::Starts { program, there }
+        }
+        Err(why) => Knowledge::Unreadable(why.to_string()),
+    }
+}
+
+fn find(client: &Client, file: &Path, name: &str) -> Result<Option<Found>, FileError> {
+    let file = ClientFile::read(file)?;
+    let Some(text) = file.text() else { return Ok(None) };
+    Ok(client.family.find(text, name)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! `termgate install` as a person runs it, in a home directory of the test's own.
+//!
+//! Clients are played by shell scripts that write down what they were told.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::commands::harness::{Home, PROGRAM};
+
+/// A home directory with a project in it, and a directory of programs that is all there is on
+/// `PATH`.
+#[derive(Debug)]
+struct User(Home);
+
+impl User {
+    fn new() -> Self {
+        let user = Self(Home::new());
+        fs::create_dir(user.path("bin")).unwrap();
+        fs::create_dir(user.path("work")).unwrap();
+        user
+    }
+
+    /// A path below the home directory.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path("home").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Puts a program on `PATH` that writes down its arguments, one a line, and then does this.
+    fn program(&self, name: &str, then: &str) {
+        let told = self.path(&format!("{name}.told"));
+        let script = format!(
+            "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done >>'{}'\n{then}\n",
+            told.display()
+        );
+        self.write(&format!("bin/{name}"), &script);
+        let executable = PermissionsExt::from_mode(0o755);
+        fs::set_permissions(self.path(&format!("bin/{name}")), executable).unwrap();
+    }
+
+    /// What a program of [`User::program`] was told so far.
+    fn told(&self, name: &str) -> Vec<String> {
+        let told = fs::read_to_string(self.path(&format!("{name}.told"))).unwrap_or_default();
+        told.lines().map(str::to_owned).collect()
+    }
+
+    fn run(&self, words: &str) -> Output {
+        let mut command = self.0.termgate(&format!("install {words}"));
+        command.env_remove("XDG_CONFIG_HOME").env("PATH", self.path("bin"));
+        command.current_dir(self.path("work")).output().unwrap()
+    }
+
+    /// Runs it with `--json` and gives back the answer.
+    fn json(&self, words: &str) -> Value {
+        let output = self.run(&format!("{words} --json"));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words}: {output:?}"))
+    }
+
+    /// Runs it for one client with `--json`, and gives back what came of that client.
+    fn one(&self, words: &str) -> Value {
+        let answer = self.json(words);
+        assert_eq!(answer["ok"], true, "{answer}");
+        answer["data"]["clients"][0].clone()
+    }
+
+    /// Every file below the home directory with what is in it, but without the programs.
+    fn everything(&self) -> Vec<(PathBuf, String)> {
+        let mut left = vec![self.path("")];
+        let mut files = Vec::new();
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    left.push(path);
+                } else {
+                    files.push((path.clone(), fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+}
+
+/// Where the program under test is, as it must be written down.
+fn program() -> String {
+    let path = Path::new(PROGRAM).canonicalize().unwrap();
+    path.into_os_string().into_string().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_client_without_a_command_has_its_file_edited_once() {
+    let home = User::new();
+    home.write(".cursor/mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"x\"}}}\n");
+    let before = home.read(".cursor/mcp.json");
+    let done = home.one("--client cursor --read-only");
+    assert_eq!(done["result"], "added");
+    let backup = done["backup"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(backup).unwrap(), before);
+    let now: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    let expected = json!({"command": program(), "args": ["mcp", "--read-only"]});
+    assert_eq!(now["mcpServers"]["termgate"], expected);
+    assert_eq!(now["mcpServers"]["other"], json!({"command": "x"}));
+
+    let everything = home.everything();
+    assert_eq!(home.one("--client cursor --read-only")["result"], "already_there");
+    assert_eq!(home.everything(), everything);
+
+    assert_eq!(home.one("--client cursor --allow-write")["result"], "updated");
+    assert!(home.read(".cursor/mcp.json").contains("--allow-write"));
+    assert_eq!(home.one("--client cursor --uninstall")["result"], "removed");
+    assert_eq!(home.read(".cursor/mcp.json"), before);
+    assert_eq!(home.one("--client cursor --uninstall")["result"], "not_there");
+}
+
+#[test]
+fn a_file_that_was_made_for_our_entry_alone_goes_with_it() {
+    let home = User::new();
+    assert_eq!(home.one("--client goose")["result"], "added");
+    assert!(home.read(".config/goose/config.yaml").contains(&program()));
+    assert_eq!(home.one("--client goose --uninstall")["result"], "removed");
+    assert!(!home.path(".config/goose/config.yaml").exists());
+}
+
+#[test]
+fn clients_with_a_command_are_told_by_it_and_their_files_are_not_touched() {
+    let home = User::new();
+    for name in ["claude", "codex", "gemini", "code"] {
+        home.program(name, "");
+    }
+    let program = program();
+    for (client, name, words) in [
+        ("claude-code", "claude", "mcp add --scope user tg -- PROGRAM mcp --allow-write"),
+        ("codex", "codex", "mcp add tg -- PROGRAM mcp --allow-write"),
+        ("gemini", "gemini", "mcp add --scope user tg PROGRAM -- mcp --allow-write"),
+    ] {
+        let done = home.one(&format!("--client {client} --allow-write --name tg"));
+        assert_eq!((&done["result"], &done["backup"]), (&json!("added"), &Value::Null));
+        let expected: Vec<_> = words.split(' ').map(|it| it.replace("PROGRAM", &program)).collect();
+        assert_eq!(home.told(name), expected);
+    }
+    home.one("--client vscode --name tg");
+    let told = home.told("code");
+    assert_eq!(told[0], "--add-mcp");
+    let expected = json!({"name": "tg", "command": program, "args": ["mcp"]});
+    assert_eq!(serde_json::from_str::<Value>(&told[1]).unwrap(), expected);
+    for file in [".claude.json", ".codex/config.toml", ".gemini/settings.json"] {
+        assert!(!home.path(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn a_client_that_knows_an_old_entry_is_told_to_forget_it_first() {
+    let home = User::new();
+    home.program("claude", "");
+    home.write(".claude.json", r#"{"mcpServers": {"termgate": {"command": "socat"}}}"#);
+    assert_eq!(home.one("--client claude-code")["result"], "updated");
+    let told = home.told("claude").join(" ");
+    let remove = "mcp remove --scope user termgate";
+    assert_eq!(told, format!("{remove} mcp add --scope user termgate -- {} mcp", program()));
+    home.one("--client claude-code --uninstall");
+    assert!(home.told("claude").join(" ").ends_with(remove));
+}
+
+#[test]
+fn a_client_whose_entry_is_right_is_told_nothing() {
+    let home = User::new();
+    home.program("codex", "");
+    let entry = format!("[mcp_servers.termgate]\ncommand = '{}'\nargs = ['mcp']\n", program());
+    home.write(".codex/config.toml", &entry);
+    assert_eq!(home.one("--client codex")["result"], "already_there");
+    assert!(home.told("codex").is_empty());
+}
+
+#[test]
+fn a_command_that_fails_is_followed_by_an_edit_of_the_file_and_both_are_told() {
+    let home = User::new();
+    home.program("codex", "echo 'no such subcommand' >&2\nexit 3");
+    let output = home.run("--client codex");
+    assert!(output.status.success());
+    let said = text(&output.stdout);
+    assert!(said.contains("no such subcommand"), "{said}");
+    assert!(said.contains("added: ~/.codex/config.toml"), "{said}");
+    assert!(home.read(".codex/config.toml").contains(&program()));
+}
+
+#[test]
+fn a_project_has_its_own_file_where_the_client_knows_one() {
+    let home = User::new();
+    assert_eq!(home.one("--client claude-code --scope project")["result"], "added");
+    let file: Value = serde_json::from_str(&home.read("work/.mcp.json")).unwrap();
+    assert_eq!(file["mcpServers"]["termgate"]["command"], program());
+    assert_eq!(file["mcpServers"]["termgate"]["type"], "stdio");
+    let output = home.run("--client windsurf --scope project");
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("Windsurf has no project scope; it has: user"), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_stays_as_it_is_and_the_snippet_is_told() {
+    let home = User::new();
+    home.write(".config/zed/settings.json", "{ \"theme\": ");
+    let everything = home.everything();
+    let answer = home.json("--client zed");
+    assert_eq!((&answer["ok"], &answer["error_code"]), (&json!(false), &json!("client_config")));
+    let hint = answer["hint"].as_str().unwrap();
+    assert!(hint.contains("\"context_servers\"") && hint.contains(&program()), "{hint}");
+    assert_eq!(home.run("--client zed").status.code(), Some(1));
+    assert_eq!(home.everything(), everything);
+}
+
+#[test]
+fn printing_and_a_dry_run_change_nothing() {
+    let home = User::new();
+    home.program("claude", "");
+    home.write(".config/opencode/opencode.jsonc", "// mine\n{\n  \"theme\": \"dark\"\n}\n");
+    let everything = home.everything();
+    let snippet = text(&home.run("--client opencode --print --read-only").stdout);
+    let snippet: Value = serde_json::from_str(&snippet).unwrap();
+    let command = json!([program(), "mcp", "--read-only"]);
+    assert_eq!(snippet["mcp"]["termgate"]["command"], command);
+    let shown = text(&home.run("--client opencode --dry-run").stdout);
+    assert!(shown.contains("would be added: ~/.config/opencode/opencode.jsonc"), "{shown}");
+    assert!(shown.contains("\n+  \"mcp\": {\n"), "{shown}");
+    let shown = text(&home.run("--client claude-code --dry-run").stdout);
+    assert!(shown.contains("would be added: with `claude mcp add --scope user"), "{shown}");
+    assert_eq!(home.everything(), everything);
+}
+
+#[test]
+fn all_means_every_client_that_is_here_and_one_that_fails_stops_no_other() {
+    let home = User::new();
+    let output = home.run("--client all");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    home.write(".cursor/mcp.json", "not json");
+    home.write(".kiro/settings/mcp.json", "{}");
+    home.write(".codeium/windsurf/mcp_config.json", "");
+    let output = home.run("--client all");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    let begins = |line: &str| said.lines().any(|it| it.starts_with(line));
+    assert!(begins("cursor: ") && said.contains("(client_config)"), "{said}");
+    assert!(begins("kiro: added: ~/.kiro/settings/mcp.json, backup in ~/.kiro/"), "{said}");
+    assert!(begins("windsurf: added: "), "{said}");
+    assert_eq!(home.read(".cursor/mcp.json"), "not json");
+    let answer = home.json("--client all --uninstall");
+    let results: Vec<_> =
+        answer["data"]["clients"].as_array().unwrap().iter().map(|it| &it["result"]).collect();
+    assert_eq!(results, ["failed", "removed", "removed"]);
+    assert_eq!(home.read(".kiro/settings/mcp.json"), "{}");
+    assert_eq!(home.read(".codeium/windsurf/mcp_config.json"), "");
+}
