@@ -69,7 +69,7 @@ impl ClientFile {
     /// # Errors
     /// That nothing was changed, and why.
     pub fn write(&self, text: &str, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-        let backup = self.begin(now)?;
+        let backup = self.back_up(now)?;
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -85,26 +85,30 @@ impl ClientFile {
         written.map(|()| backup)
     }
 
-    /// Removes it, after a backup.
+    /// Removes it without a backup: for a file that holds nothing worth one.
     ///
     /// # Errors
     /// As [`ClientFile::write`].
-    pub fn remove(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-        let backup = self.begin(now)?;
+    pub fn remove(&self) -> Result<(), FileError> {
+        self.check_writable()?;
         self.check_unchanged()?;
-        fs::remove_file(&self.path)?;
-        Ok(backup)
+        Ok(fs::remove_file(&self.path)?)
     }
 
-    /// Checks that the file may be changed, and keeps a copy of it.
-    fn begin(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-        if self.text.is_none() {
-            return Ok(None);
-        }
-        // Replacing it would work all the same, against the will of whoever said so.
+    fn check_writable(&self) -> Result<(), FileError> {
+        // Replacing it would work all the same, against the will of whoever made it read-only.
         if fs::metadata(&self.path)?.permissions().readonly() {
             return Err(FileError::ReadOnly);
         }
+        Ok(())
+    }
+
+    /// Keeps a copy of the file, where there is one.
+    fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+        if self.text.is_none() {
+            return Ok(None);
+        }
+        self.check_writable()?;
         let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
         let candidates = (since..since + SAME_SECOND_MAX).map(|second| self.backup_path(second));
         for path in candidates {

@@ -213,7 +213,7 @@ fn apply(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathB
         Some(after) if Some(after.as_str()) == file.text() => Ok(None),
         Some(after) => file.write(after, now),
         None if file.text().is_none() => Ok(None),
-        None => file.remove(now),
+        None => file.remove().map(|()| None),
     }
 }
 

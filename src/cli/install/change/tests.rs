@@ -1,5 +1,9 @@
 //! Putting in and taking out, back to the bytes that were there.
 
+use proptest::prelude::{Strategy, any, prop};
+use proptest::sample::select;
+use proptest::{prop_assert, prop_assert_eq, proptest};
+
 use super::*;
 use crate::cli::install::client::CLIENTS;
 use crate::cli::install::family::{extensions, mcp_servers, toml_servers};
@@ -135,4 +139,116 @@ fn line_ends_of_windows_stay_throughout() {
     let text = "a: 1\r\nextensions:\r\n  o:\r\n    b: 1\r\n";
     let now = added(&extensions::FAMILY, Some(text));
     assert_eq!(now.matches('\n').count(), now.matches("\r\n").count(), "{now:?}");
+}
+
+/// Pieces of which files are made, each with marks that can be looked for.
+const YAML: [&str; 20] = [
+    "extensions:\n",
+    "extensions: {}\n",
+    "extensions: # m1\n",
+    "extensions: {o: {e: m2}} # m3\n",
+    "  o:\n",
+    "  p: {e: m4} # m5\n",
+    "    e: m6 # m7\n",
+    "    l:\n    - m8\n",
+    "# m9\n",
+    "  # m10\n",
+    "\n",
+    "a: &x m11\n",
+    "b: *x\n",
+    "t: |\n  m12\n\n",
+    "f: >-\n    m13\n",
+    "q: \"m14 # m15\"\n",
+    "- m16\n",
+    "---\n",
+    "s: [m17,\n  m18]\n",
+    "z: m19",
+];
+const TOML: [&str; 16] = [
+    "# m1\n",
+    "a = \"m2\" # m3\n",
+    "\n",
+    "[mcp_servers]\n",
+    "[mcp_servers.o]\n",
+    "[mcp_servers.o.env] # m4\n",
+    "[b]\n",
+    "[c.d] # m5\n",
+    "[[e]]\n",
+    "k = [ 'm6', # m7\n 'm8' ]\n",
+    "mcp_servers.p.command = 'm9'\n",
+    "mcp_servers = { q = { command = \"m10\" } } # m11\n",
+    "t = \"\"\"\nm12\n\"\"\"\n",
+    "[f.mcp_servers]\n",
+    "d = 2020-01-01 # m13\n",
+    "z = 'm14'",
+];
+const JSON: [&str; 16] = [
+    "{",
+    "}",
+    "}",
+    "\"mcpServers\": {",
+    "\"o\": {",
+    "\"a\": [\"m1\", 2]",
+    ",",
+    ", ",
+    "// m2\n",
+    "/* m3 */",
+    "\n",
+    "\t",
+    "\"b\": \"m4\"",
+    "\"c\": {}",
+    "\r\n",
+    "\"d\": 1.50e+2",
+];
+
+fn pieces(of: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop::collection::vec(select(of), 0..9).prop_map(|pieces| pieces.concat())
+}
+
+/// The marks in a text.
+fn marks(text: &str) -> Vec<&str> {
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric());
+    let is_mark = |word: &&str| {
+        let number = word.strip_prefix('m').unwrap_or_default();
+        !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit())
+    };
+    let mut marks: Vec<_> = words.filter(is_mark).collect();
+    marks.sort();
+    marks
+}
+
+/// Whatever the text is, it is refused, or nothing is lost and everything comes back.
+fn nothing_is_lost(
+    family: &Family,
+    text: &str,
+) -> Result<(), proptest::test_runner::TestCaseError> {
+    let Ok(Installed::Added(after)) = install(family, Some(text), &server()) else { return Ok(()) };
+    prop_assert_eq!(marks(&after), marks(text), "{}", after);
+    let again = install(family, Some(&after), &server());
+    prop_assert_eq!(again, Ok(Installed::AlreadyThere), "{}", after);
+    let undone = uninstall(family, &after, "termgate", &[text.to_owned()]);
+    prop_assert_eq!(undone, Ok(Uninstalled::Left(text.to_owned())), "{}", after);
+    if let Ok(left) = family.take(&after, "termgate", Emptied::Stays) {
+        prop_assert_eq!(marks(&left), marks(text), "{}", left);
+        prop_assert!(family.find(&left, "termgate") == Ok(None), "{}", left);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn no_yaml_loses_anything(text in pieces(&YAML)) {
+        nothing_is_lost(&extensions::FAMILY, &text)?;
+    }
+
+    #[test]
+    fn no_toml_loses_anything(text in pieces(&TOML)) {
+        nothing_is_lost(&toml_servers::FAMILY, &text)?;
+    }
+
+    #[test]
+    fn no_json_loses_anything(text in pieces(&JSON), braces in any::<bool>()) {
+        let text = if braces { format!("{{{text}}}") } else { text };
+        nothing_is_lost(&mcp_servers::PLAIN, &text)?;
+    }
 }

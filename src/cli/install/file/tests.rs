@@ -79,7 +79,7 @@ fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
     let read = ClientFile::read(&path).unwrap();
     fs::write(&path, "somebody else's").unwrap();
     assert!(matches!(read.write("new", NOW), Err(FileError::Changed)));
-    assert!(matches!(read.remove(NOW), Err(FileError::Changed)));
+    assert!(matches!(read.remove(), Err(FileError::Changed)));
     assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
     assert!(names(directory.path()).iter().all(|name| !name.contains("new")));
 }
