@@ -83,25 +83,22 @@ pub async fn hook_up(
 ) -> Result<Done, InstallError> {
     let path = file_of(client, order.scope, around)?;
     let failed = |why| failure(client, order, &path, why);
-    let file = ClientFile::read(&path).map_err(failed)?;
-    let plan = plan(client, order, &file).map_err(failed)?;
+    let (file, planned) = look(client, order, &path).map_err(failed)?;
     let mut done = Done {
-        deed: plan.deed,
+        deed: planned.deed,
         file: path.clone(),
         backup: None,
         command: None,
         diff: None,
         note: None,
     };
-    if matches!(plan.deed, Deed::AlreadyThere | Deed::NotThere) {
+    if matches!(planned.deed, Deed::AlreadyThere | Deed::NotThere) {
         return Ok(done);
     }
-    if let Some((program, commands)) = commands(client, order, plan.deed, around) {
-        match by_command(&program, &commands, order.manner).await {
+    if let Some(commands) = commands(client, order, planned.deed, around) {
+        match commands.run(order.manner).await {
             Ok(()) => {
-                let name = client.command.map_or(client.name, |own| own.program);
-                let lines: Vec<String> = commands.iter().map(|it| shown(name, &it.words)).collect();
-                done.command = Some(lines.join(" && "));
+                done.command = Some(commands.shown());
                 return Ok(done);
             }
             Err(note) => done.note = Some(note),
@@ -109,15 +106,13 @@ pub async fn hook_up(
     }
     match order.manner {
         Manner::Tell => {
-            let after = plan.after.as_deref().unwrap_or_default();
+            let after = planned.after.as_deref().unwrap_or_default();
             let before = file.text().unwrap_or_default();
             done.diff = Some(diff(&around.shown(&path), before, after));
         }
         Manner::Do => {
-            // The command may have changed the file before it failed.
-            let failed = |why| failure(client, order, &path, why);
-            let file = ClientFile::read(&path).map_err(failed)?;
-            let plan = self::plan(client, order, &file).map_err(failed)?;
+            // A command may have changed the file before it failed.
+            let (file, plan) = look(client, order, &path).map_err(failed)?;
             done.backup = apply(&file, &plan, order.now).map_err(failed)?;
         }
     }
@@ -140,6 +135,12 @@ pub fn file_of(
     Ok(around.path(place))
 }
 
+fn look(client: &Client, order: &Order, path: &Path) -> Result<(ClientFile, Plan), FileError> {
+    let file = ClientFile::read(path)?;
+    let plan = plan(client, order, &file)?;
+    Ok((file, plan))
+}
+
 fn plan(client: &Client, order: &Order, file: &ClientFile) -> Result<Plan, FileError> {
     let (family, server) = (&client.family, &order.server);
     let keep = |deed| Plan { deed, after: file.text().map(str::to_owned) };
@@ -160,6 +161,14 @@ fn plan(client: &Client, order: &Order, file: &ClientFile) -> Result<Plan, FileE
     })
 }
 
+/// What a client's own command is told, one run after the other.
+#[derive(Clone, Debug)]
+struct Commands {
+    name: &'static str,
+    program: PathBuf,
+    steps: Vec<Step>,
+}
+
 /// One run of a client's own command.
 #[derive(Clone, Debug)]
 struct Step {
@@ -168,13 +177,8 @@ struct Step {
     needed: bool,
 }
 
-/// The program and the steps by which the client does it itself, where it can.
-fn commands(
-    client: &Client,
-    order: &Order,
-    deed: Deed,
-    around: &Surroundings,
-) -> Option<(PathBuf, Vec<Step>)> {
+/// How the client does it itself, where it can.
+fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -> Option<Commands> {
     let own = client.command.filter(|own| own.scopes.contains(&order.scope))?;
     let step = |template: &[&str], needed| Step {
         words: words(template, &order.server, order.scope),
@@ -188,24 +192,31 @@ fn commands(
         Deed::Removed => vec![remove(true)?],
         Deed::AlreadyThere | Deed::NotThere => return None,
     };
-    Some((around.program(own.program)?, steps))
+    Some(Commands { name: own.program, program: around.program(own.program)?, steps })
 }
 
-/// Runs the steps; the error says which one failed, and why.
-async fn by_command(program: &Path, steps: &[Step], manner: Manner) -> Result<(), String> {
-    if manner == Manner::Tell {
-        return Ok(());
-    }
-    for step in steps {
-        let ran = run(program, &step.words).await;
-        if let Err(error) = ran
-            && step.needed
-        {
-            let name = program.file_name().unwrap_or_default().to_string_lossy();
-            return Err(format!("`{}` failed: {error}", shown(&name, &step.words)));
+impl Commands {
+    /// Runs the steps; the error says which one failed, and why.
+    async fn run(&self, manner: Manner) -> Result<(), String> {
+        if manner == Manner::Tell {
+            return Ok(());
         }
+        for Step { words, needed } in &self.steps {
+            let ran = run(&self.program, words).await;
+            if let Err(error) = ran
+                && *needed
+            {
+                return Err(format!("`{}` failed: {error}", shown(self.name, words)));
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// The steps as a shell would take them, for people.
+    fn shown(&self) -> String {
+        let lines: Vec<_> = self.steps.iter().map(|step| shown(self.name, &step.words)).collect();
+        lines.join(" && ")
+    }
 }
 
 fn apply(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
