@@ -4,6 +4,7 @@
 //! and pipes are below its notice.
 
 pub mod attach;
+pub mod call;
 pub mod connection;
 pub mod delta_cache;
 pub mod envelope;

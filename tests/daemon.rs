@@ -14,6 +14,7 @@ mod daemon {
     mod doors;
     mod driven;
     mod endings;
+    mod eras;
     mod harness;
     mod leases;
     mod limits;

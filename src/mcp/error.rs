@@ -3,7 +3,6 @@
 //! Here alone errors become codes; every match is without a wildcard, so that a new error does not
 //! compile until it has one.
 
-use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
@@ -11,6 +10,7 @@ use crate::core::input::error::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
+use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::envelope::Envelope;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
@@ -55,11 +55,9 @@ impl WireError {
     }
 
     /// The error as the result of a tool call.
-    pub fn into_result(self) -> CallToolResult {
+    pub fn result(&self, era: Era) -> ToolResult {
         let text = format!("{}: {}. {}", self.code.as_str(), self.message, self.hint);
-        let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(self.structured());
-        result
+        ToolResult::failure(era, text, self.structured())
     }
 
     /// The members of the error that programs read.

@@ -4,11 +4,10 @@
 //! never keep the transport from reading the cancel that ends them.
 
 use rmcp::ErrorData;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock, ErrorCode, GetMeta,
-    ServerResult,
-};
-use serde_json::json;
+use rmcp::model::{ClientRequest, ErrorCode};
+use serde_json::{Value, json};
+
+use crate::mcp::call::{CallParams, Era, ToolResult};
 
 use crate::mcp::attach::ATTACH_METHOD;
 
@@ -39,16 +38,20 @@ pub enum Span {
 }
 
 impl Span {
-    /// Tells the span of a request from its method and arguments.
+    /// Tells the span of a request that is no tool call from its method.
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
             || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
-        if standing {
-            return Self::Standing;
-        }
-        let waiting =
-            matches!(request, ClientRequest::CallToolRequest(call) if waits(&call.params));
-        if waiting { Self::Wait } else { Self::Short }
+        if standing { Self::Standing } else { Self::Short }
+    }
+
+    /// Tells the span of a tool call from its name and arguments.
+    pub fn of_call(call: &CallParams) -> Self {
+        let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
+        let waits = always_waits(&call.name)
+            || given("wait_ms").is_some_and(|wait| wait.as_f64() != Some(0.0) && !wait.is_null())
+            || given("until").is_some_and(|until| !until.is_null());
+        if waits { Self::Wait } else { Self::Short }
     }
 
     /// Whether requests of this span count towards the bound of long ones.
@@ -65,20 +68,22 @@ pub fn always_waits(tool: &str) -> bool {
     WAITING_TOOLS.contains(&tool)
 }
 
-fn waits(call: &CallToolRequestParams) -> bool {
-    let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
-    always_waits(&call.name)
-        || given("wait_ms").is_some_and(|wait| wait.as_f64() != Some(0.0) && !wait.is_null())
-        || given("until").is_some_and(|until| !until.is_null())
+/// The answer to a call beyond the bound, as a result, which is what its caller reads.
+pub fn busy_call(call: &CallParams) -> ToolResult {
+    // Only a request of the 2026-07-28 era names its version.
+    let named = call.meta.as_ref().and_then(|meta| meta.protocol_version());
+    let era = if named.is_some() { Era::Modern } else { Era::Legacy };
+    let (text, details) = busy();
+    ToolResult::failure(era, text, details)
 }
 
-/// The answer to a long request beyond the bound: a tool result where the caller reads those, else
-/// an error of the protocol.
-///
-/// # Errors
-///
-/// The error to answer with, when the request is not a tool call.
-pub fn busy(request: &ClientRequest) -> Result<ServerResult, ErrorData> {
+/// The answer to any other long request beyond the bound.
+pub fn busy_request() -> ErrorData {
+    let (text, details) = busy();
+    ErrorData::new(BUSY, text, Some(details))
+}
+
+fn busy() -> (String, Value) {
     let message = "this connection has too many long requests open";
     let hint = "cancel one of them or wait until one ends";
     let details = json!({
@@ -87,18 +92,7 @@ pub fn busy(request: &ClientRequest) -> Result<ServerResult, ErrorData> {
         "hint": hint,
         "retry_after_ms": RETRY_AFTER_MS,
     });
-    if !matches!(request, ClientRequest::CallToolRequest(_)) {
-        return Err(ErrorData::new(BUSY, format!("busy: {message}. {hint}"), Some(details)));
-    }
-    let text = ContentBlock::text(format!("busy: {message}. {hint}"));
-    let mut result = CallToolResult::error(vec![text]);
-    result.structured_content = Some(details);
-    let mut result = ServerResult::CallToolResult(result);
-    // Only a request of the 2026-07-28 era names its version, and only that era knows result types.
-    if request.get_meta().protocol_version().is_none() {
-        result.strip_result_type_for_legacy_peer();
-    }
-    Ok(result)
+    (format!("busy: {message}. {hint}"), details)
 }
 
 #[cfg(test)]
@@ -114,8 +108,8 @@ mod tests {
         request.request
     }
 
-    fn tool(name: &str, arguments: Value) -> ClientRequest {
-        request("tools/call", json!({"name": name, "arguments": arguments}))
+    fn call(name: &str, arguments: Value) -> CallParams {
+        serde_json::from_value(json!({"name": name, "arguments": arguments})).unwrap()
     }
 
     #[test]
@@ -131,24 +125,29 @@ mod tests {
     #[test]
     fn calls_that_wait_are_long() {
         for waiting in [
-            tool("wait_for", json!({})),
-            tool("acquire_lease", json!({"wait_ms": 1})),
-            tool("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
+            call("wait_for", json!({})),
+            call("acquire_lease", json!({"wait_ms": 1})),
+            call("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
         ] {
-            assert_eq!(Span::of(&waiting), Span::Wait, "{waiting:?}");
+            assert_eq!(Span::of_call(&waiting), Span::Wait, "{waiting:?}");
         }
     }
 
     #[test]
     fn calls_that_do_not_wait_are_short() {
         for short in [
-            tool("acquire_lease", json!({})),
-            tool("acquire_lease", json!({"wait_ms": 0})),
-            tool("send_text", json!({"text": "x", "until": null})),
-            tool("read_screen", json!({})),
-            request("tools/list", json!({})),
-            request("termgate/who", json!({})),
+            call("acquire_lease", json!({})),
+            call("acquire_lease", json!({"wait_ms": 0})),
+            call("send_text", json!({"text": "x", "until": null})),
+            call("read_screen", json!({})),
         ] {
+            assert_eq!(Span::of_call(&short), Span::Short, "{short:?}");
+        }
+    }
+
+    #[test]
+    fn other_requests_are_short() {
+        for short in [request("tools/list", json!({})), request("termgate/who", json!({}))] {
             assert_eq!(Span::of(&short), Span::Short, "{short:?}");
         }
     }

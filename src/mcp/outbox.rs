@@ -126,6 +126,22 @@ impl Outbox {
     pub fn reply(&self, id: Option<&RequestId>, line: Bytes) -> Result<(), Closed> {
         let mut queue = self.lock();
         let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
+        self.add_reply(&mut queue, room, line)?;
+        queue.wake_writer();
+        Ok(())
+    }
+
+    /// Does the same in the task that runs [`Outbox::write_to`], before that is polled again: it
+    /// finds the line then, and waking it would only make the task run once more for nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] when the connection takes nothing more.
+    pub fn reply_here(&self, room: Option<Room>, line: Bytes) -> Result<(), Closed> {
+        self.add_reply(&mut self.lock(), room, line)
+    }
+
+    fn add_reply(&self, queue: &mut Queue, room: Option<Room>, line: Bytes) -> Result<(), Closed> {
         let room = self.0.replies.fit(room, line.len());
         queue.add_reply(Line::new([line, Bytes::new(), Bytes::new()], room))
     }
@@ -154,7 +170,7 @@ impl Outbox {
 
     /// Waits until the unsent replies are at most half of what they may be.
     pub async fn relieved(&self) {
-        loop {
+        while self.lock().unsent_replies() > self.0.limits.replies_max / 2 {
             let mut relieved = pin!(self.0.relieved.notified());
             relieved.as_mut().enable();
             if self.lock().unsent_replies() <= self.0.limits.replies_max / 2 {

@@ -9,12 +9,13 @@ mod observing;
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-    CustomRequest, CustomResult, ErrorCode, Implementation, JsonObject,
+    CompleteRequestParams, CompleteResult, CompletionInfo, CustomRequest, CustomResult, ErrorCode,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-    Resource as ListedResource, ResourceContents, ResourceTemplate, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, RequestMetaObject, Resource as ListedResource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 #[allow(deprecated)] // Clients of the older era still use them.
 use rmcp::model::{LoggingLevel, SetLevelRequestParams};
@@ -66,6 +67,8 @@ pub struct Server {
     standing: Standing,
     /// What the client calls itself, once it has said so.
     label: OnceLock<Arc<str>>,
+    /// The revision that was agreed on, with a client that has greeted.
+    agreed: OnceLock<ProtocolVersion>,
     subscriptions: Subscriptions,
     touched: Touched,
     people: People,
@@ -80,6 +83,7 @@ impl Server {
             connection,
             standing,
             label: OnceLock::new(),
+            agreed: OnceLock::new(),
             subscriptions,
             touched: Touched::default(),
             people: People::default(),
@@ -91,16 +95,19 @@ impl Server {
         Arc::clone(&self.touched)
     }
 
-    /// Who is asking, under the name the client gave itself.
-    fn standing(&self, context: &RequestContext<RoleServer>) -> Standing {
+    /// Who is asking, under the name the client gave itself when it greeted or with its first
+    /// request.
+    fn standing(&self, meta: &RequestMetaObject) -> Standing {
         let mut standing = self.standing.clone();
-        if let Some(label) = self.label.get() {
-            standing.caller.label = Arc::clone(label);
-        } else if let Some(client) = context.client_info() {
-            let label = self.label.get_or_init(|| Caller::clean_label(&client.name));
+        let label = self.label.get().or_else(|| meta.client_info().map(|it| self.name(&it)));
+        if let Some(label) = label {
             standing.caller.label = Arc::clone(label);
         }
         standing
+    }
+
+    fn name(&self, client: &Implementation) -> &Arc<str> {
+        self.label.get_or_init(|| Caller::clean_label(&client.name))
     }
 
     /// The lane of a request's pushes, which the transport closes when it reads the cancel.
@@ -168,6 +175,19 @@ impl ServerHandler for Server {
             .with_instructions(INSTRUCTIONS)
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let agreed = self.negotiate_initialize(&request)?;
+        self.name(&request.client_info);
+        // Whoever greets again has agreed already.
+        let _ = self.agreed.set(agreed.protocol_version.clone());
+        context.peer.set_peer_info(request);
+        Ok(agreed)
+    }
+
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
         let daemon = self.shared.gateway.daemon();
         self.subscriptions.tell_lists(daemon, &self.standing, &self.connection);
@@ -204,7 +224,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         let listed = self.shared.gateway.listed(&standing);
         let tools = listed.into_iter().map(|entry| entry.description().clone()).collect();
         Ok(ListToolsResult::with_all_items(tools)
@@ -212,20 +232,12 @@ impl ServerHandler for Server {
             .with_cache_scope(rmcp::model::CacheScope::Private))
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        self.answer_call(request, context).await
-    }
-
     async fn list_resources(
         &self,
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         let daemon = self.shared.gateway.daemon();
         let list = |(uri, name, what): (&str, &str, &str)| {
             ListedResource::new(uri, name).with_description(what).with_mime_type("application/json")
@@ -271,7 +283,7 @@ impl ServerHandler for Server {
         if let Some(turn) = turn {
             turn.wait().await;
         }
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;
         let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
@@ -297,7 +309,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         let daemon = self.shared.gateway.daemon();
         self.subscriptions
             .subscribe(daemon, &standing, &self.connection, &request.uri)
@@ -342,7 +354,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         let mut values = Vec::new();
         if let (Reference::Resource(_), "session") = (&request.r#ref, &*request.argument.name) {
             let typed = request.argument.value.as_str();
@@ -371,7 +383,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
             OBSERVE_METHOD => self.observe(request.params, context).await,
-            STOP_METHOD if decide_operate(&self.standing(&context)).is_ok() => {
+            STOP_METHOD if decide_operate(&self.standing(&context.meta)).is_ok() => {
                 self.shared.stop.cancel();
                 Ok(CustomResult::new(json!({"stopping": true})))
             }

@@ -1,7 +1,7 @@
 //! The order of effects on one connection: requests take effect in the order they arrived.
 //!
-//! It must not know what a request does. The MCP library runs every request in a task of its own,
-//! so without turns two keystrokes sent one after the other could reach the terminal swapped.
+//! It must not know what a request does. Requests in flight go on side by side, so without turns two
+//! keystrokes sent one after the other could reach the terminal swapped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

@@ -12,7 +12,7 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::surface::argument;
 use crate::surface::call::Call;
@@ -44,9 +44,9 @@ impl Access {
     }
 }
 
-/// What a tool answers: the structured result and the compact form a model reads.
+/// What a tool answers: the structured result, at the end as JSON, and the compact form a model reads.
 #[derive(Clone, Debug)]
-pub struct Answer<T = Value> {
+pub struct Answer<T = Box<RawValue>> {
     pub result: T,
     pub text: String,
 }
@@ -137,7 +137,7 @@ fn run<T: Tool>(call: Call, arguments: JsonObject) -> Running {
     Box::pin(async move {
         let parameters = argument::read::<T::Parameters>(arguments)?;
         let answer = T::call(call, parameters).await?;
-        let result = serde_json::to_value(answer.result)
+        let result = to_raw_value(&answer.result)
             .map_err(|error| SurfaceError::Internal(error.to_string()))?;
         Ok(Answer { result, text: answer.text })
     })

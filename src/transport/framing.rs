@@ -7,7 +7,7 @@ pub mod lines;
 mod scan;
 
 use bytes::Bytes;
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -46,20 +46,45 @@ impl Refusal {
             Self::IdInUse(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
             Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
         };
-        error_line(id, ErrorData::new(code, self.to_string(), None))
+        error_line(id, &ErrorData::new(code, self.to_string(), None))
     }
 }
 
 /// The line of an error; unlike the library's own form it names the id when there is none, too.
-pub fn error_line(id: Option<&RequestId>, error: ErrorData) -> Bytes {
+pub fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Bytes {
     #[derive(Serialize)]
     struct Message<'a> {
         jsonrpc: &'a str,
         id: Option<&'a RequestId>,
-        error: ErrorData,
+        error: &'a ErrorData,
     }
     to_line(&Message { jsonrpc: "2.0", id, error })
         .expect("an error has nothing that JSON cannot say")
+}
+
+/// The line that answers a request with a result or an error.
+pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>) -> Bytes {
+    #[derive(Serialize)]
+    struct Message<'a, T> {
+        jsonrpc: &'a str,
+        id: &'a RequestId,
+        result: &'a T,
+    }
+    match answer {
+        Ok(result) => line_or_error(&Message { jsonrpc: "2.0", id, result }, Some(id)),
+        Err(error) => error_line(Some(id), error),
+    }
+}
+
+/// The line of a message of the library's, which answers the request `id`, if it answers one.
+pub fn message_line(message: &ServerJsonRpcMessage, id: Option<&RequestId>) -> Bytes {
+    line_or_error(message, id)
+}
+
+fn line_or_error(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
+    to_line(message).unwrap_or_else(|_| {
+        error_line(id, &ErrorData::internal_error("the answer has no JSON form", None))
+    })
 }
 
 /// Writes a message as one line, its end included.
@@ -73,15 +98,24 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
     Ok(line.into())
 }
 
-/// Reads a message from a line, which may have so many structural tokens.
+/// Checks that a line may be parsed at all: it may have so many structural tokens.
 ///
 /// # Errors
 ///
-/// What to answer when the line is no message or an excessive one.
-pub fn parse<M: DeserializeOwned>(line: &[u8], tokens_max: usize) -> Result<M, Refusal> {
+/// [`Refusal::TooComplex`] when too much would come of it.
+pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
     if scan::is_excessive(line, tokens_max) {
         return Err(Refusal::TooComplex(find_id(line).unwrap_or_default()));
     }
+    Ok(())
+}
+
+/// Reads a message from a line that was checked.
+///
+/// # Errors
+///
+/// What to answer when the line is no message.
+pub fn parse<M: DeserializeOwned>(line: &[u8]) -> Result<M, Refusal> {
     serde_json::from_slice(line).map_err(|error| match find_id(line) {
         Ok(id) if error.is_data() => Refusal::NotAMessage(id),
         Ok(_) | Err(_) => Refusal::NotJson,

@@ -13,7 +13,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 29] = [
+const HOMES: [(&str, &[&str]); 30] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -22,6 +22,7 @@ const HOMES: [(&str, &[&str]); 29] = [
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli/man"]),
     ("dashmap", &["session/registry"]),
+    ("futures_util", &["transport/connection"]),
     ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),

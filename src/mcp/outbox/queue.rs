@@ -96,7 +96,6 @@ impl Queue {
         }
         self.unsent_replies += line.len();
         self.replies.push_back(line);
-        self.wake_writer();
         Ok(())
     }
 
@@ -202,7 +201,7 @@ impl Queue {
         self.started.take().or_else(|| reply(self)).or_else(|| push(self))
     }
 
-    fn wake_writer(&mut self) {
+    pub(super) fn wake_writer(&mut self) {
         if let Some(waker) = self.writer.take() {
             waker.wake();
         }

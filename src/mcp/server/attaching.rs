@@ -40,7 +40,7 @@ impl Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         if decide_operate(&standing).is_err() {
             return Err(unknown_method(&request.method));
         }

@@ -1,4 +1,4 @@
-//! Tool calls: their turn, their progress, and the shape of their answer.
+//! Tool calls: the era they are answered for, their turn, their progress, the shape of their answer.
 //!
 //! What a tool does and who may call it is the gateway's business.
 
@@ -6,22 +6,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject,
-    ProgressNotificationParam,
-};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
+use rmcp::model::{JsonObject, ProgressToken, ProtocolVersion, RequestMetaObject};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::json;
 
 use crate::core::moment::Moment;
-use crate::core::policy::Standing;
 use crate::gateway::Request;
-use crate::gateway::calls::Outcome;
-use crate::mcp::envelope::{Envelope, KEY};
+use crate::gateway::calls::{Calls, Outcome};
+use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
+use crate::mcp::envelope::Envelope;
 use crate::mcp::error::WireError;
 use crate::mcp::long::always_waits;
+use crate::mcp::news::Wire;
+use crate::mcp::outbox::PushLane;
+use crate::mcp::outbox::room::Room;
 use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
-use crate::mcp::turn::TurnSlot;
+use crate::mcp::turn::Turn;
 use crate::session::command::Accepted;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Entry};
@@ -29,104 +29,124 @@ use crate::surface::tool::{Access, Answer, Entry};
 /// How often a client that asked for progress is told.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-impl Server {
-    pub(super) async fn answer_call(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+impl CallHandler for Server {
+    async fn answer(&self, call: ToolCall) -> Reply {
         let started = self.shared.gateway.daemon().now();
-        let standing = self.standing(&context);
-        let version = context.protocol_version().map(|version| version.to_string());
-        let tool = request.name.clone();
-        let count = |outcome| self.shared.gateway.calls().count(&tool, outcome);
-        let Some(answer) = self.call(request, &context, standing).await? else {
-            count(Outcome::GivenUp);
-            return Err(ErrorData::internal_error("the call was given up", None));
+        let ToolCall { params: CallParams { name, arguments, meta }, turn } = call;
+        let meta = meta.unwrap_or_default();
+        let version = match self.version(&meta) {
+            Ok(version) => version,
+            Err(error) => return Err(error).into(),
         };
-        let mut envelope = self.envelope(started, version);
-        let mut result = match answer {
-            Ok(Answer { result, text }) => {
-                count(Outcome::Done);
-                let mut complete = CallToolResult::success(vec![ContentBlock::text(text)]);
-                complete.structured_content = Some(result);
-                complete
-            }
-            Err(error) => {
-                let error = WireError::from(&error);
-                count(Outcome::Failed(error.code));
-                error.note_in(&mut envelope);
-                error.into_result()
-            }
+        let standing = self.standing(&meta);
+        let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
+            let message = format!("no tool is named `{name}`");
+            return Err(ErrorData::invalid_params(message, None)).into();
         };
-        let mut meta = MetaObject::new();
-        if let Ok(envelope) = serde_json::to_value(envelope) {
-            meta.insert(KEY.to_owned(), envelope);
+        let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);
+        let room = reply_room(entry, arguments.as_ref());
+        let touched = Arc::clone(&self.touched);
+        let arguments = arguments.unwrap_or_default();
+        let request = Request { standing, arguments, accepted: Accepted::nothing(), touched };
+        let calling = self.call(entry, request, turn, room);
+        let (answer, room) = match meta.get_progress_token() {
+            None => calling.await,
+            Some(token) => tokio::select! {
+                biased;
+                answer = calling => answer,
+                never = self.tell_progress(token) => match never {},
+            },
+        };
+        let (result, outcome) = self.result(answer, started, version);
+        counted.outcome = outcome;
+        Reply { result: Ok(result), room }
+    }
+}
+
+impl Server {
+    /// The revision that a call is answered for.
+    fn version(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
+        let (named, agreed) = (meta.protocol_version(), self.agreed.get());
+        if let Some(named) = &named {
+            let supported = self.supported_protocol_versions();
+            if !supported.contains(named) {
+                return Err(ErrorData::unsupported_protocol_version(named.clone(), &supported));
+            }
         }
-        result.meta = Some(meta);
-        Ok(result.into())
+        if agreed.is_none() || named.as_ref().is_some_and(|named| era(named) == Era::Modern) {
+            let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
+            if !missing.is_empty() {
+                let missing = missing.join(", ");
+                let message = format!("request _meta lacks or cannot be read in: {missing}");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        }
+        named.or_else(|| agreed.cloned()).ok_or_else(|| {
+            ErrorData::invalid_params("neither greeted nor named a protocol version", None)
+        })
     }
 
+    /// Makes a call in its turn, and gives back the room that its answer takes.
     async fn call(
         &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-        standing: Standing,
-    ) -> Result<Option<Result<Answer, SurfaceError>>, ErrorData> {
-        let Some(entry) = self.shared.gateway.entry(&request.name, &standing) else {
-            let message = format!("no tool is named `{}`", request.name);
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = &turn {
-            turn.wait().await;
-        }
-        let mut accepted = turn.map_or_else(Accepted::nothing, Accepted::guard);
-        let room = reply_room(entry, request.arguments.as_ref());
-        if room.is_some() {
-            // What only looks takes effect at once, and must not keep others while it has no room.
-            accepted = Accepted::nothing();
-        }
-        let request = Request {
-            standing,
-            arguments: request.arguments.unwrap_or_default(),
-            accepted,
-            touched: Arc::clone(&self.touched),
-        };
-        let call = async {
-            if let Some(bytes) = room {
-                let room = self.connection.outbox.room(bytes).await;
-                self.connection.outbox.attach(&context.id, room);
+        entry: &Entry,
+        mut request: Request,
+        turn: Turn,
+        room: Option<usize>,
+    ) -> (Result<Answer, SurfaceError>, Option<Room>) {
+        turn.wait().await;
+        let room = match room {
+            Some(bytes) => {
+                // What only looks takes effect at once, and must not keep others while it has no
+                // room.
+                turn.pass();
+                Some(self.connection.outbox.room(bytes).await)
             }
-            self.shared.gateway.call(entry, request).await
+            None => {
+                request.accepted = Accepted::guard(turn);
+                None
+            }
         };
-        tokio::select! {
-            biased;
-            () = context.ct.cancelled() => Ok(None),
-            () = self.connection.gone.cancelled() => Ok(None),
-            answer = call => Ok(Some(answer)),
-            never = self.tell_progress(context) => match never {},
-        }
+        (self.shared.gateway.call(entry, request).await, room)
+    }
+
+    fn result(
+        &self,
+        answer: Result<Answer, SurfaceError>,
+        started: Moment,
+        version: ProtocolVersion,
+    ) -> (ToolResult, Outcome) {
+        let era = era(&version);
+        let mut envelope = self.envelope(started, version);
+        let (result, outcome) = match answer {
+            Ok(Answer { result, text }) => (ToolResult::success(era, text, result), Outcome::Done),
+            Err(error) => {
+                let error = WireError::from(&error);
+                error.note_in(&mut envelope);
+                (error.result(era), Outcome::Failed(error.code))
+            }
+        };
+        (result.in_envelope(envelope), outcome)
     }
 
     /// Tells a client that asked for progress, every few seconds, that its call is still on its way.
-    async fn tell_progress(&self, context: &RequestContext<RoleServer>) -> Infallible {
-        let Some(token) = context.meta.get_progress_token() else {
-            return std::future::pending().await;
-        };
+    async fn tell_progress(&self, token: ProgressToken) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
+        let lane = CallLane(self.connection.outbox.lane());
+        let (connection, subscription) = (Arc::clone(&self.connection), None);
+        let wire = Wire { connection, lane: lane.0.clone(), subscription };
         loop {
             clock.sleep_until(clock.now() + PROGRESS_INTERVAL).await;
             let seconds = clock.now().since(started).as_secs_f64();
-            let mut params = ProgressNotificationParam::new(token.clone(), seconds);
-            params.message = Some("still waiting".to_owned());
+            let told =
+                json!({"progressToken": token, "progress": seconds, "message": "still waiting"});
             // A client that does not read its progress hears of the result all the same.
-            let _ = context.peer.notify_progress(params).await;
+            wire.send("notifications/progress", told).await;
         }
     }
 
-    fn envelope(&self, started: Moment, version: Option<String>) -> Envelope {
+    fn envelope(&self, started: Moment, version: ProtocolVersion) -> Envelope {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let since_epoch = clock.wall_time().duration_since(std::time::UNIX_EPOCH);
         Envelope {
@@ -134,9 +154,47 @@ impl Server {
             elapsed_ms: clock.now().since(started).as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             now: since_epoch.unwrap_or_default().as_millis() as u64,
-            mcp_version: version,
+            mcp_version: Some(version.to_string()),
             ..Envelope::default()
         }
+    }
+}
+
+/// Counts a call when it is over, however it ends.
+struct Counted<'a> {
+    calls: &'a Calls,
+    tool: &'static str,
+    outcome: Outcome,
+}
+
+impl<'a> Counted<'a> {
+    /// A call that is given up unless it has another outcome.
+    fn of(calls: &'a Calls, tool: &'static str) -> Self {
+        Self { calls, tool, outcome: Outcome::GivenUp }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.calls.count(self.tool, self.outcome);
+    }
+}
+
+/// The lane of a call's progress, of which nothing is sent once the call is over.
+struct CallLane(PushLane);
+
+impl Drop for CallLane {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Which results a revision knows; its name is a date, so that names compare like dates.
+fn era(version: &ProtocolVersion) -> Era {
+    if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() {
+        Era::Modern
+    } else {
+        Era::Legacy
     }
 }
 

@@ -29,7 +29,7 @@ impl Server {
         };
         let parameters: Parameters = read(params).map_err(|error| protocol_error(&error))?;
         let pause = parameters.pause().map_err(invalid)?;
-        let standing = self.standing(&context);
+        let standing = self.standing(&context.meta);
         self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;
         let daemon = self.shared.gateway.daemon();
         let given = parameters.session.as_deref();

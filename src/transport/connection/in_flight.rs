@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::{ErrorData, ProgressToken, RequestId};
+use futures_util::future::AbortHandle;
+use rmcp::model::{ErrorData, RequestId};
 use tokio::sync::Notify;
 
 use crate::mcp::long::Span;
@@ -18,12 +19,20 @@ use crate::transport::limits::Limits;
 /// Handlers of cancelled requests that may be still on their way out.
 const LEAVING_MAX: usize = 64;
 
-/// A request that is not answered.
+/// Who runs a request, and what ends it there.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) span: Span,
-    pub(super) lane: PushLane,
-    pub(super) progress: Option<ProgressToken>,
+pub(super) enum Runner {
+    /// The connection itself, which stops it.
+    Here(AbortHandle),
+    /// The library, which stops it by itself; its pushes end with the lane.
+    Library(PushLane),
+}
+
+/// A request that is not answered.
+#[derive(Debug)]
+struct Entry {
+    span: Span,
+    runner: Runner,
 }
 
 /// Why a request is not taken.
@@ -67,29 +76,39 @@ impl InFlight {
         }))
     }
 
-    /// Takes a request in, and gives back what its handler holds while it runs.
-    pub(super) fn admit(&self, id: &RequestId, entry: Entry) -> Result<Running, Full> {
+    /// Takes a request in.
+    pub(super) fn admit(&self, id: &RequestId, span: Span, runner: Runner) -> Result<(), Full> {
         let mut table = self.lock();
         if table.entries.contains_key(id) {
             return Err(Full::IdInUse);
         }
-        if entry.span.is_long() && table.long >= self.0.long_max {
+        if span.is_long() && table.long >= self.0.long_max {
             return Err(Full::Busy);
         }
-        table.long += usize::from(entry.span.is_long());
-        table.running += 1;
-        table.entries.insert(id.clone(), entry);
-        let held = Held { in_flight: self.clone(), id: id.clone(), outbox: self.0.outbox.clone() };
-        Ok(Running { _held: Arc::new(held) })
+        table.long += usize::from(span.is_long());
+        table.entries.insert(id.clone(), Entry { span, runner });
+        Ok(())
     }
 
-    /// Ends a request: it is answered or cancelled, and nothing more is pushed for it.
+    /// What the library's handler of a request holds while it runs.
+    pub(super) fn running(&self, id: &RequestId) -> Running {
+        self.lock().running += 1;
+        let held = Held { in_flight: self.clone(), id: id.clone(), outbox: self.0.outbox.clone() };
+        Running { _held: Arc::new(held) }
+    }
+
+    /// Ends a request: it is answered or cancelled, and nothing more is sent for it.
     ///
     /// `false` when it was not in flight.
     pub(super) fn end(&self, id: &RequestId) -> bool {
         let ended = self.lock().remove(id);
         self.0.changed.notify_waiters();
-        ended.map(|entry| entry.lane.close()).is_some()
+        match ended.map(|entry| entry.runner) {
+            Some(Runner::Here(call)) => call.abort(),
+            Some(Runner::Library(lane)) => lane.close(),
+            None => return false,
+        }
+        true
     }
 
     /// Waits until another request may be read.
@@ -99,13 +118,19 @@ impl InFlight {
         self.until(|table| table.short() < short_max && table.running < running_max).await;
     }
 
+    /// Waits until this request is answered or cancelled.
+    pub(super) async fn ended(&self, id: &RequestId) {
+        self.until(|table| !table.entries.contains_key(id)).await;
+    }
+
     /// Waits until every request is answered or cancelled.
     pub(super) async fn emptied(&self) {
         self.until(|table| table.entries.is_empty()).await;
     }
 
     async fn until(&self, holds: impl Fn(&Table) -> bool) {
-        loop {
+        // Looked at first, since that is cheaper than getting ready to wait.
+        while !holds(&self.lock()) {
             let mut changed = pin!(self.0.changed.notified());
             changed.as_mut().enable();
             if holds(&self.lock()) {
@@ -122,16 +147,12 @@ impl InFlight {
         entries.find(|(_, entry)| entry.span == Span::Standing).map(|(id, _)| id.clone())
     }
 
-    /// The lane of a request in flight.
+    /// The lane of a request in flight at the library.
     pub(super) fn lane(&self, id: &RequestId) -> Option<PushLane> {
-        self.lock().entries.get(id).map(|entry| entry.lane.clone())
-    }
-
-    /// The lane of the request in flight that asked for progress under this token.
-    pub(super) fn lane_of_progress(&self, token: &ProgressToken) -> Option<PushLane> {
-        let table = self.lock();
-        let mut entries = table.entries.values();
-        entries.find(|entry| entry.progress.as_ref() == Some(token)).map(|entry| entry.lane.clone())
+        match &self.lock().entries.get(id)?.runner {
+            Runner::Library(lane) => Some(lane.clone()),
+            Runner::Here(_) => None,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -173,7 +194,7 @@ impl Drop for Held {
         if std::thread::panicking() && self.in_flight.end(&self.id) {
             let error = ErrorData::internal_error("the request failed inside the daemon", None);
             // A client that has gone needs no answer.
-            let _ = self.outbox.reply(Some(&self.id), error_line(Some(&self.id), error));
+            let _ = self.outbox.reply(Some(&self.id), error_line(Some(&self.id), &error));
         }
     }
 }

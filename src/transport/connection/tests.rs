@@ -6,78 +6,96 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorData,
-};
+use bytes::Bytes;
+use rmcp::RoleServer;
+use rmcp::model::{CustomRequest, CustomResult, ErrorData};
 use rmcp::service::RequestContext;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::*;
 use crate::core::ids::ConnectionId;
+use crate::mcp::call::{CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::connection::Connection;
-use crate::mcp::outbox::UnsentLimits;
+use crate::mcp::outbox::{Delivery, PushLane, UnsentLimits};
+use crate::transport::framing;
 
 /// What the handler was seen to do.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Probe {
+    connection: Arc<Connection>,
     notes: Arc<Mutex<Vec<u64>>>,
     calls: Arc<AtomicUsize>,
     cancelled: Arc<AtomicUsize>,
 }
 
-fn argument(call: &CallToolRequestParams, name: &str) -> u64 {
+impl Probe {
+    fn of(connection: &Arc<Connection>) -> Self {
+        let (notes, calls, cancelled) = Default::default();
+        Self { connection: Arc::clone(connection), notes, calls, cancelled }
+    }
+}
+
+/// Counts what is given up before it ends by itself.
+struct GivenUp(Arc<AtomicUsize>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn argument(call: &CallParams, name: &str) -> u64 {
     call.arguments.as_ref().and_then(|all| all.get(name)?.as_u64()).unwrap_or_default()
 }
 
-fn connection_of(context: &RequestContext<RoleServer>) -> Arc<Connection> {
-    context.extensions.get::<Arc<Connection>>().unwrap().clone()
-}
-
-impl ServerHandler for Probe {
-    async fn call_tool(
-        &self,
-        call: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+impl CallHandler for Probe {
+    async fn answer(&self, call: ToolCall) -> Reply {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let text = match call.name.as_ref() {
+        let ToolCall { params, turn } = call;
+        let mut room = None;
+        let text = match params.name.as_str() {
             "note" => {
-                let turn = context.extensions.get::<TurnSlot>().unwrap().take().unwrap();
                 turn.wait().await;
-                self.notes.lock().unwrap().push(argument(&call, "n"));
+                self.notes.lock().unwrap().push(argument(&params, "n"));
                 "noted".to_owned()
             }
             "big" => {
-                let size = argument(&call, "size") as usize;
-                let connection = connection_of(&context);
-                let room = connection.outbox.room(size).await;
-                connection.outbox.attach(&context.id, room);
+                let size = argument(&params, "size") as usize;
+                room = Some(self.connection.outbox.room(size).await);
                 "x".repeat(size)
             }
             "wait_for" | "stuck" => {
-                context.ct.cancelled().await;
-                self.cancelled.fetch_add(1, Ordering::SeqCst);
-                "cancelled".to_owned()
+                let _given_up = GivenUp(self.cancelled.clone());
+                std::future::pending().await
             }
-            "deaf" => std::future::pending().await,
             "panic" => panic!("asked to"),
             other => other.to_owned(),
         };
-        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+        let named = params.meta.as_ref().and_then(|meta| meta.protocol_version());
+        let era = if named.is_some() { Era::Modern } else { Era::Legacy };
+        let structured = to_raw_value(&json!({})).unwrap();
+        Reply { result: Ok(ToolResult::success(era, text, structured)), room }
     }
+}
 
-    /// Pushes numbered deltas until the lane ends.
+impl ServerHandler for Probe {
+    /// Pushes numbered deltas until the lane ends, or never stops for anything.
     async fn on_custom_request(
         &self,
-        _: CustomRequest,
+        request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if request.method == "test/deaf" {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            return std::future::pending().await;
+        }
         let lane = context.extensions.get::<PushLane>().unwrap().clone();
-        let outbox = connection_of(&context).outbox.clone();
+        let outbox = self.connection.outbox.clone();
         for number in 0u64.. {
             let params = json!({"observe": context.id, "number": number});
             let delta = json!({"jsonrpc": "2.0", "method": "termgate/delta", "params": params});
@@ -107,7 +125,7 @@ impl Client {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
         let connection = Arc::new(Connection::new(ConnectionId(7), UnsentLimits::default()));
-        let probe = Probe::default();
+        let probe = Probe::of(&connection);
         let (served, handler) = (connection.clone(), probe.clone());
         let serving = tokio::spawn(async move {
             serve(handler, link::plain(reader, writer), served, &limits).await;
@@ -280,12 +298,12 @@ async fn garbage_from_a_client_that_never_reads_is_not_answered_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_are_cancelled_but_do_not_stop_are_bounded() {
+async fn requests_that_are_cancelled_but_do_not_stop_are_bounded() {
     let limits = Limits { short_max: 2, long_max: 1, ..Limits::default() };
     let mut client = Client::greeted_with(limits).await;
     let flood = async {
         for id in 1..=10_000 {
-            client.say(call(id, "deaf", json!({}))).await;
+            client.say(json!({"jsonrpc": "2.0", "id": id, "method": "test/deaf"})).await;
             client.say(cancel(id)).await;
         }
     };
@@ -328,6 +346,35 @@ async fn a_cancel_gets_through_behind_as_many_long_calls_as_may_be() {
     assert_eq!(client.hear().await["id"], 261);
 }
 
+#[tokio::test]
+async fn a_cancelled_call_is_given_up_and_never_answered() {
+    let mut client = Client::greeted().await;
+    client.say(call(1, "stuck", json!({}))).await;
+    client.say(cancel(1)).await;
+    client.say(ping(2)).await;
+    assert_eq!(client.hear().await["id"], 2);
+    assert_eq!(client.probe.cancelled.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_neither_the_replies_nor_the_ends_of_earlier_ones() {
+    let mut client = Client::greeted().await;
+    client.say(call(1, "stuck", json!({}))).await;
+    client.say(call(2, "hello", json!({}))).await;
+    assert_eq!(client.hear().await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_cancel_ends_no_connection_whose_client_has_only_called_tools() {
+    let mut client = Client::silent(Limits::default());
+    let mut stuck = call(1, "stuck", json!({}));
+    stuck["params"]["_meta"] = modern_meta();
+    client.say(stuck).await;
+    client.say(cancel(1)).await;
+    client.say(call(2, "hello", json!({}))).await;
+    assert_eq!(client.hear().await["id"], 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn short_calls_beyond_the_bound_stay_unread_until_one_is_answered() {
     let limits = Limits { short_max: 2, ..Limits::default() };
@@ -357,8 +404,8 @@ async fn nothing_of_an_observer_follows_its_cancel() {
 async fn the_command_lines_client_calls_and_observes() {
     let (near, far) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(far);
-    let (probe, connection) =
-        (Probe::default(), Arc::new(Connection::new(ConnectionId(3), UnsentLimits::default())));
+    let connection = Arc::new(Connection::new(ConnectionId(3), UnsentLimits::default()));
+    let probe = Probe::of(&connection);
     let handler = probe.clone();
     let serving = tokio::spawn(async move {
         serve(handler, link::plain(reader, writer), connection, &Limits::default()).await;
@@ -536,7 +583,7 @@ async fn within_time<F: Future>(waiting: F) -> F::Output {
 async fn a_socket_that_hangs_up_is_noticed_while_nothing_is_read_from_it() {
     let (near, far) = UnixStream::pair().unwrap();
     let connection = Arc::new(Connection::new(ConnectionId(8), UnsentLimits::default()));
-    let probe = Probe::default();
+    let probe = Probe::of(&connection);
     let (served, handler) = (connection.clone(), probe.clone());
     let limits = Limits { short_max: 1, ..Limits::default() };
     let link = link::unix(far).unwrap();
@@ -560,7 +607,7 @@ async fn a_socket_closed_in_one_direction_has_not_hung_up() {
     let served = connection.clone();
     let link = link::unix(far).unwrap();
     let serving = tokio::spawn(async move {
-        serve(Probe::default(), link, served, &Limits::default()).await;
+        serve(Probe::of(&served), link, served, &Limits::default()).await;
     });
     let (reader, mut writer) = near.into_split();
     let input = format!("{}\n{}\n", initialize(0), call(1, "hello", json!({})));

@@ -12,7 +12,7 @@ use super::*;
 use crate::transport::limits::{LINE_FREE, Limits};
 
 fn refused(line: &str) -> Value {
-    let refusal = parse::<ClientJsonRpcMessage>(line.as_bytes(), 20_000).unwrap_err();
+    let refusal = parse::<ClientJsonRpcMessage>(line.as_bytes()).unwrap_err();
     serde_json::from_slice(&refusal.to_line()).unwrap()
 }
 

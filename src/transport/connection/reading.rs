@@ -1,0 +1,259 @@
+//! What a client sends, dealt with in order and within bounds: tool calls here, the rest by the
+//! library.
+//!
+//! It must not know which tools exist. CallHandler run inside this one task, so that none costs a task of
+//! its own and its answer is on its way as soon as it is there.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    ClientRequest, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
+};
+use tokio::io::AsyncRead;
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, timeout_at};
+
+use crate::mcp::call::{CALL_METHOD, CallHandler, CallParams, Reply, ToolCall};
+use crate::mcp::connection::Connection;
+use crate::mcp::long::{Span, busy_call, busy_request};
+use crate::mcp::outbox::Closed;
+use crate::mcp::outbox::room::Room;
+use crate::mcp::turn::TurnSlot;
+use crate::transport::connection::in_flight::{Full, InFlight, Runner};
+use crate::transport::connection::incoming::{self, Incoming};
+use crate::transport::connection::library::Library;
+use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::{Refusal, answer_line, error_line};
+use crate::transport::limits::Limits;
+
+/// A call that runs; it ends without a reply when it is cancelled.
+type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Send + 'a>>;
+
+/// The reading side of a connection.
+pub(super) struct Reading<'a, H, R> {
+    handler: &'a H,
+    connection: Arc<Connection>,
+    lines: Lines<R>,
+    in_flight: InFlight,
+    calls: FuturesUnordered<Calling<'a>>,
+    library: Library,
+    greeted: bool,
+    tokens_max: usize,
+    winding_up: Duration,
+}
+
+impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
+    /// The reading side of a connection on which nothing was read yet.
+    pub(super) fn new(
+        handler: &'a H,
+        reader: R,
+        connection: Arc<Connection>,
+        (in_flight, library): (InFlight, Library),
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            handler,
+            connection,
+            lines: Lines::new(reader, limits),
+            in_flight,
+            calls: FuturesUnordered::new(),
+            library,
+            greeted: false,
+            tokens_max: limits.tokens_max,
+            winding_up: limits.winding_up,
+        }
+    }
+
+    /// Reads until the end of input, then waits until what is in flight is answered.
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.next().await {
+                Input::Line(line) => match incoming::read(line.bytes(), self.tokens_max) {
+                    Ok(message) => self.admit(message),
+                    Err(refusal) => self.refuse(&refusal),
+                },
+                Input::TooLong => self.refuse(&Refusal::TooLarge),
+                Input::End => break,
+            }
+        }
+        self.connection.ended.cancel();
+        let over_by = Instant::now() + self.winding_up;
+        // Whoever is late gets a little more time from the library, and no answer after that.
+        let _ = timeout_at(over_by, self.wind_up()).await;
+    }
+
+    /// Waits for the next input that may be taken, while calls go on.
+    async fn next(&mut self) -> Input {
+        loop {
+            // A client that sends without a pause must not keep its answers from being written.
+            consume_budget().await;
+            let Self { lines, in_flight, connection, calls, library, .. } = self;
+            let reading = async {
+                in_flight.readable().await;
+                connection.outbox.relieved().await;
+                if library.ready(in_flight).await { lines.next().await } else { Input::End }
+            };
+            let (id, reply) = tokio::select! {
+                biased;
+                Some(called) = calls.next() => called,
+                input = reading => return input,
+            };
+            self.answer(&id, reply);
+        }
+    }
+
+    fn admit(&mut self, message: Incoming) {
+        match message {
+            Incoming::Call { id, params } => self.begin(id, params),
+            Incoming::Other(message) => match *message {
+                JsonRpcMessage::Request(request) => self.hand_on(request.id, request.request),
+                JsonRpcMessage::Notification(notification) => {
+                    self.note_cancel(&notification.notification);
+                    self.library.hand_on_other(JsonRpcMessage::Notification(notification));
+                }
+                answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
+                    self.library.hand_on_other(answer);
+                }
+            },
+        }
+    }
+
+    /// Begins a tool call, in its turn.
+    fn begin(&mut self, id: RequestId, params: CallParams) {
+        let (stop, stopped) = AbortHandle::new_pair();
+        match self.in_flight.admit(&id, Span::of_call(&params), Runner::Here(stop)) {
+            Ok(()) => self.greet(),
+            Err(Full::IdInUse) => return self.refuse(&Refusal::IdInUse(id)),
+            Err(Full::Busy) => {
+                let busy = busy_call(&params);
+                return self.reply(None, answer_line(&id, Ok(&busy)));
+            }
+        }
+        let call = ToolCall { params, turn: self.connection.turnstile.turn() };
+        let answering = AssertUnwindSafe(self.handler.answer(call)).catch_unwind();
+        let answering = Abortable::new(answering, stopped);
+        self.calls.push(Box::pin(async move {
+            let reply = match answering.await {
+                Ok(Ok(reply)) => Some(reply),
+                Ok(Err(_)) => Some(Err(panicked()).into()),
+                Err(_) => None,
+            };
+            (id, reply)
+        }));
+    }
+
+    /// Sends the reply to a call that has ended.
+    fn answer(&self, id: &RequestId, reply: Option<Reply>) {
+        if let Some(Reply { result, room }) = reply {
+            let line = answer_line(id, result.as_ref());
+            self.in_flight.end(id);
+            self.reply(room, line);
+        }
+    }
+
+    /// Hands any other request on to the library.
+    fn hand_on(&mut self, id: RequestId, mut request: ClientRequest) {
+        if let ClientRequest::CustomRequest(custom) = &request
+            && is_of_the_protocol(&custom.method)
+        {
+            let method = custom.method.clone();
+            return self.refuse(&Refusal::BadParams { id, method });
+        }
+        let lane = self.connection.outbox.lane();
+        match self.in_flight.admit(&id, Span::of(&request), Runner::Library(lane.clone())) {
+            Ok(()) => self.greet(),
+            Err(Full::IdInUse) => return self.refuse(&Refusal::IdInUse(id)),
+            Err(Full::Busy) => return self.reply(None, error_line(Some(&id), &busy_request())),
+        }
+        self.connection.outbox.expect(id.clone());
+        let extensions = request.extensions_mut();
+        extensions.insert(self.in_flight.running(&id));
+        extensions.insert(lane);
+        extensions.insert(self.connection.clone());
+        extensions.insert(TurnSlot::new(self.connection.turnstile.turn()));
+        self.library.hand_on_request(id, request);
+    }
+
+    /// Notes that the client has shown to speak the protocol.
+    fn greet(&mut self) {
+        if !self.greeted {
+            self.greeted = true;
+            self.lines.greeted();
+        }
+    }
+
+    /// Ends a cancelled request here already, so that nothing is sent for it any more.
+    fn note_cancel(&self, notification: &ClientNotification) {
+        if let ClientNotification::CancelledNotification(cancelled) = notification
+            && let Some(id) = &cancelled.params.request_id
+            && self.in_flight.end(id)
+        {
+            self.connection.outbox.forget(id);
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        tracing::debug!(connection = self.connection.id.0, %refusal, "message refused");
+        self.reply(None, refusal.to_line());
+    }
+
+    /// Queues an answer. That the client has gone is no error of anybody here.
+    fn reply(&self, room: Option<Room>, line: Bytes) {
+        if let Err(Closed) = self.connection.outbox.reply_here(room, line) {
+            tracing::trace!(connection = self.connection.id.0, "an answer came too late");
+        }
+    }
+
+    /// After the end of input: ends what stands, since no cancel can come any more, and waits for
+    /// the rest.
+    async fn wind_up(&mut self) {
+        while let Some(id) = self.in_flight.standing() {
+            let params = CancelledNotificationParam::new(Some(id), Some("end of input".to_owned()));
+            let cancelled = ClientNotification::from(CancelledNotification::new(params));
+            self.note_cancel(&cancelled);
+            if !self.library.ready(&self.in_flight).await {
+                return;
+            }
+            self.library.hand_on_other(ClientJsonRpcMessage::notification(cancelled));
+        }
+        while let Some((id, reply)) = self.calls.next().await {
+            self.answer(&id, reply);
+        }
+        self.in_flight.emptied().await;
+    }
+}
+
+fn panicked() -> ErrorData {
+    ErrorData::internal_error("the request failed inside the daemon", None)
+}
+
+/// Whether a method is one the library knows, so that it cannot be anybody's extension.
+fn is_of_the_protocol(method: &str) -> bool {
+    const METHODS: [&str; 15] = [
+        "ping",
+        "initialize",
+        "server/discover",
+        "completion/complete",
+        "logging/setLevel",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/templates/list",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+        CALL_METHOD,
+        "tools/list",
+    ];
+    METHODS.contains(&method)
+}
