@@ -3,11 +3,18 @@
 //! The chord is `C-\` and one more key, in whichever of the encodings the person's terminal sends it.
 //! Everything else stays the bytes that came; what they mean is the program's business.
 
+pub mod key;
+
+use crate::cli::attach::chord::key::{Happening, Key};
+
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     /// For the program.
     Bytes(Vec<u8>),
+    /// For the program too, but nobody means to type by it: a key that comes up again, a modifier
+    /// alone, a pointer that only moves.
+    Aside(Vec<u8>),
     /// For termgate.
     Order(Order),
 }
@@ -24,15 +31,15 @@ pub enum Order {
     Unknown,
 }
 
-/// The byte of `C-\` in the legacy encoding.
-const PREFIX: u8 = 0x1c;
-/// The code of `\` in the encodings that name keys by their character.
-const BACKSLASH: u32 = 92;
 /// Longer sequences are no keys.
 const SEQUENCE_MAX: usize = 64;
+/// The keys of one chord, which may both be down still.
+const OURS_MAX: usize = 2;
 
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
+/// A report of the pointer whose three parts are characters behind it.
+const POINTER: &[u8] = b"\x1b[M";
 
 /// Takes chords out of what is typed, however it is cut into pieces.
 #[derive(Debug, Default)]
@@ -42,6 +49,8 @@ pub struct Chords {
     /// The first key of a chord was typed.
     begun: bool,
     in_paste: bool,
+    /// Keys whose press was ours, so that the program is not told that they are held or come up.
+    ours: Vec<Key>,
     out: Vec<Typed>,
 }
 
@@ -63,9 +72,11 @@ impl Chords {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether a sequence was begun and not ended: a lone Escape looks like that.
+    /// Whether a sequence was begun that may have been all there is: a lone Escape looks like that.
+    ///
+    /// A paste always has an end, however long that takes.
     pub fn is_waiting(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() && !self.in_paste
     }
 
     /// Whether the first key of a chord was typed, and the second is awaited.
@@ -75,8 +86,8 @@ impl Chords {
 
     /// Takes what is held for what it is, since nothing followed in time.
     pub fn flush(&mut self) -> Vec<Typed> {
-        let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
+        if self.is_waiting() {
+            let held = std::mem::take(&mut self.held);
             self.take(&held);
         }
         std::mem::take(&mut self.out)
@@ -90,30 +101,66 @@ impl Chords {
         if self.in_paste {
             return self.pass(token);
         }
-        let key = Key::parse(token);
-        if key.is_release() {
-            // The release of a key whose press was ours means nothing to the program.
-            if !key.is_prefix() && !self.begun {
-                self.pass(token);
-            }
-            return;
+        match Happening::of(token) {
+            Happening::Press(key) => self.on_press(key, token),
+            Happening::Repeat(key) if self.is_ours(key) => {}
+            Happening::Release(key) if self.is_ours(key) => self.disown(key),
+            Happening::Release(_) | Happening::Aside => self.pass_aside(token),
+            Happening::Repeat(_) | Happening::Pointer => self.pass(token),
         }
+    }
+
+    fn on_press(&mut self, key: Key, token: &[u8]) {
+        self.disown(key);
         match (std::mem::take(&mut self.begun), key.is_prefix()) {
-            (false, true) => self.begun = true,
+            (false, true) => {
+                self.begun = true;
+                self.own(key);
+            }
             (false, false) | (true, true) => self.pass(token),
-            (true, false) => self.out.push(Typed::Order(key.order())),
+            (true, false) => {
+                self.own(key);
+                self.out.push(Typed::Order(key.order()));
+            }
         }
+    }
+
+    fn own(&mut self, key: Key) {
+        // Terminals that do not tell when keys come up would let this grow.
+        if self.ours.len() == OURS_MAX {
+            self.ours.remove(0);
+        }
+        self.ours.push(key);
+    }
+
+    fn disown(&mut self, key: Key) {
+        self.ours.retain(|our| !our.is_same_as(key));
+    }
+
+    fn is_ours(&self, key: Key) -> bool {
+        self.ours.iter().any(|our| our.is_same_as(key))
     }
 
     fn pass(&mut self, token: &[u8]) {
         match self.out.last_mut() {
             Some(Typed::Bytes(bytes)) => bytes.extend_from_slice(token),
-            Some(Typed::Order(_)) | None => self.out.push(Typed::Bytes(token.to_vec())),
+            Some(Typed::Aside(_) | Typed::Order(_)) | None => {
+                self.out.push(Typed::Bytes(token.to_vec()));
+            }
+        }
+    }
+
+    fn pass_aside(&mut self, token: &[u8]) {
+        match self.out.last_mut() {
+            // It comes together with what was meant to be typed.
+            Some(Typed::Bytes(bytes) | Typed::Aside(bytes)) => bytes.extend_from_slice(token),
+            Some(Typed::Order(_)) | None => self.out.push(Typed::Aside(token.to_vec())),
         }
     }
 }
 
-/// The length of the first token: a control sequence or a single byte; none when its end is missing.
+/// The length of the first token: a control sequence, a report of the pointer, or a single byte; none
+/// when its end is missing.
 fn token(bytes: &[u8], in_paste: bool) -> Option<usize> {
     if bytes[0] != 0x1b {
         return Some(1);
@@ -123,6 +170,7 @@ fn token(bytes: &[u8], in_paste: bool) -> Option<usize> {
     }
     match bytes.get(1) {
         None => None,
+        Some(b'[') if bytes.starts_with(POINTER) => pointer_report(bytes),
         Some(b'[') => {
             let body = &bytes[2..];
             let end = body.iter().position(|byte| !(0x20..=0x3f).contains(byte));
@@ -139,71 +187,16 @@ fn token(bytes: &[u8], in_paste: bool) -> Option<usize> {
     }
 }
 
-/// A key as one of the encodings tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    code: u32,
-    control: bool,
-    release: bool,
-    page_up: bool,
-}
-
-impl Key {
-    fn parse(token: &[u8]) -> Self {
-        let plain = |code| Self { code, control: false, release: false, page_up: false };
-        match token {
-            [PREFIX] => Self { control: true, ..plain(BACKSLASH) },
-            [byte] => plain(u32::from(*byte)),
-            b"\x1b[5~" => Self { page_up: true, ..plain(0) },
-            [0x1b, b'[', body @ .., last] => Self::of_sequence(body, *last).unwrap_or(plain(0)),
-            _ => plain(0),
-        }
+/// The length of a report of the pointer with its three parts, each of which is a byte or, in the
+/// encoding that has room for large terminals, a character of two.
+fn pointer_report(bytes: &[u8]) -> Option<usize> {
+    let mut length = POINTER.len();
+    for _part in 0..3 {
+        let wide = (0xc2..=0xdf).contains(bytes.get(length)?);
+        let whole = wide && (0x80..=0xbf).contains(bytes.get(length + 1)?);
+        length += if whole { 2 } else { 1 };
     }
-
-    /// Kitty's `CSI code:shifted:base ; modifiers:event u` and xterm's `CSI 27 ; modifiers ; code ~`.
-    fn of_sequence(body: &[u8], last: u8) -> Option<Self> {
-        let body = std::str::from_utf8(body).ok()?;
-        let fields: Vec<Vec<&str>> =
-            body.split(';').map(|part| part.split(':').collect()).collect();
-        let number = |field: usize, part: usize| -> Option<u32> {
-            fields.get(field)?.get(part)?.parse().ok()
-        };
-        let (code, modifiers, event) = match last {
-            b'u' => (number(0, 0)?, number(1, 0), number(1, 1)),
-            b'~' if number(0, 0) == Some(27) => (number(2, 0)?, number(1, 0), None),
-            // Other keys report their release in the same place.
-            _ => (0, None, number(1, 1)),
-        };
-        // Modifiers are told as one more than the sum of their bits; Control is the third of them.
-        let bits = modifiers.unwrap_or(1).saturating_sub(1);
-        const CONTROL: u32 = 4;
-        const RELEASE: u32 = 3;
-        let page_up = last == b'~' && number(0, 0) == Some(5);
-        let release = event == Some(RELEASE);
-        Some(Self { code, control: bits & CONTROL != 0, release, page_up })
-    }
-
-    fn is_prefix(self) -> bool {
-        self.control && self.code == BACKSLASH
-    }
-
-    fn is_release(self) -> bool {
-        self.release
-    }
-
-    fn order(self) -> Order {
-        if self.page_up {
-            return Order::Scrollback;
-        }
-        match char::from_u32(self.code).filter(|_| !self.control) {
-            Some('d') => Order::Detach,
-            Some('t') => Order::TakeOver,
-            Some('h') => Order::HandBack,
-            Some('[') => Order::Scrollback,
-            Some('?') => Order::Help,
-            Some(_) | None => Order::Unknown,
-        }
-    }
+    Some(length)
 }
 
 #[cfg(test)]
@@ -214,14 +207,19 @@ mod tests {
         Typed::Bytes(bytes.to_vec())
     }
 
-    /// What the pieces mean, with neighbouring bytes joined.
+    fn aside(bytes: &[u8]) -> Typed {
+        Typed::Aside(bytes.to_vec())
+    }
+
+    /// What the pieces mean, with neighbours joined.
     fn fed(pieces: &[&[u8]]) -> Vec<Typed> {
         let mut chords = Chords::default();
         let mut all: Vec<Typed> = Vec::new();
         let fed = pieces.iter().flat_map(|piece| chords.feed(piece)).collect::<Vec<_>>();
         for typed in fed.into_iter().chain(chords.flush()) {
             match (all.last_mut(), typed) {
-                (Some(Typed::Bytes(before)), Typed::Bytes(more)) => before.extend(more),
+                (Some(Typed::Bytes(before)), Typed::Bytes(more) | Typed::Aside(more))
+                | (Some(Typed::Aside(before)), Typed::Aside(more)) => before.extend(more),
                 (_, typed) => all.push(typed),
             }
         }
@@ -240,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_chord_is_known_in_every_encoding() {
-        const FIRST: [&[u8]; 7] = [
+        const FIRST: [&[u8]; 9] = [
             b"\x1c",
             b"\x1b[92;5u",
             b"\x1b[92;5:1u",
@@ -249,8 +247,11 @@ mod tests {
             b"\x1b[92;69u",
             b"\x1b[92;133u",
             b"\x1b[27;5;92~",
+            // On a keyboard of another script, and on one where it takes Shift.
+            b"\x1b[1101::92;5u",
+            b"\x1b[39:92;6u",
         ];
-        const SECOND: [(&[u8], Order); 9] = [
+        const SECOND: [(&[u8], Order); 15] = [
             (b"d", Order::Detach),
             (b"\x1b[100u", Order::Detach),
             (b"\x1b[100;1:1u", Order::Detach),
@@ -260,6 +261,14 @@ mod tests {
             (b"\x1b[5~", Order::Scrollback),
             (b"?", Order::Help),
             (b"x", Order::Unknown),
+            // With caps lock on.
+            (b"D", Order::Detach),
+            (b"\x1b[100;65u", Order::Detach),
+            // What Shift makes of the key is told as another key of it, as its text, or not at all.
+            (b"\x1b[47:63;2u", Order::Help),
+            (b"\x1b[223;2;63u", Order::Help),
+            (b"\x1b[47;2u", Order::Help),
+            (b"\x1b[100;5u", Order::Unknown),
         ];
         for first in FIRST {
             for (second, order) in SECOND {
@@ -278,9 +287,56 @@ mod tests {
     }
 
     #[test]
-    fn releases_of_the_first_key_are_swallowed() {
-        check(b"\x1b[92;5u\x1b[92;5:3ud", &[Typed::Order(Order::Detach)]);
-        check(b"a\x1b[97;1:3u", &[bytes(b"a\x1b[97;1:3u")]);
+    fn the_program_is_not_told_that_keys_of_a_chord_are_held_or_come_up() {
+        let detach = [Typed::Order(Order::Detach)];
+        check(b"\x1b[92;5u\x1b[92;5:3ud", &detach);
+        check(b"\x1b[92;5u\x1b[92;5:2u\x1b[92;5:2ud", &detach);
+        check(b"\x1b[92;5:1u\x1b[100;1:1u\x1b[92;1:3u\x1b[100;1:2u\x1b[100;1:3u", &detach);
+        check(b"\x1cd\x1b[100;1:3u", &detach);
+    }
+
+    #[test]
+    fn a_key_of_a_chord_is_the_programs_again_when_it_is_pressed_anew() {
+        let again = b"\x1b[100;1:1u\x1b[100;1:3u";
+        check(&[&b"\x1cd"[..], again].concat(), &[Typed::Order(Order::Detach), bytes(again)]);
+        let literal = b"\x1b[92;5:1u\x1b[92;5:3u";
+        check(&[&literal[..], literal].concat(), &[bytes(literal)]);
+    }
+
+    #[test]
+    fn what_is_not_meant_to_be_typed_is_told_apart() {
+        for apart in [
+            // A key that comes up, Control going down, and pointers that only move.
+            &b"\x1b[97;1:3u"[..],
+            b"\x1b[57442;5u",
+            b"\x1b[57442;5:3u",
+            b"\x1b[<35;10;20M",
+            b"\x1b[<39;10;20M",
+            b"\x1b[MC!!",
+        ] {
+            check(apart, &[aside(apart)]);
+        }
+        for meant in [&b"\x1b[<0;10;20M"[..], b"\x1b[<32;1;1M", b"\x1b[<67;1;1M", b"\x1b[M !!"] {
+            check(meant, &[bytes(meant)]);
+        }
+    }
+
+    #[test]
+    fn a_chord_waits_for_its_key_whatever_the_pointer_and_modifiers_do() {
+        let click = b"\x1b[<0;1;1M";
+        check(&[&b"\x1c"[..], click, b"d"].concat(), &[bytes(click), Typed::Order(Order::Detach)]);
+        let shift = b"\x1b[57441;2u";
+        check(
+            &[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(),
+            &[aside(shift), Typed::Order(Order::Help)],
+        );
+    }
+
+    #[test]
+    fn a_report_of_the_pointer_holds_no_key() {
+        for report in [&b"\x1b[Mddd"[..], b"\x1b[M \xc3\xa9t", b"\x1b[M \xc3\xa9\xc3\xa9"] {
+            check(&[b"\x1c", report].concat(), &[bytes(report)]);
+        }
     }
 
     #[test]
@@ -313,6 +369,16 @@ mod tests {
         assert!(chords.is_waiting());
         assert_eq!(chords.flush(), [bytes(b"\x1b")]);
         assert!(!chords.is_waiting());
+    }
+
+    #[test]
+    fn the_end_of_a_paste_may_come_late() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1b[200~a\x1b[20"), [bytes(b"\x1b[200~a")]);
+        assert!(!chords.is_waiting());
+        assert_eq!(chords.flush(), []);
+        let rest = chords.feed(b"1~\x1cd");
+        assert_eq!(rest, [bytes(b"\x1b[201~"), Typed::Order(Order::Detach)]);
     }
 
     #[test]

@@ -204,6 +204,9 @@ impl<'a> Desk<'a> {
             match typed {
                 Typed::Bytes(bytes) if self.scrollback.is_some() => self.look(&bytes)?,
                 Typed::Bytes(bytes) => self.send(&bytes)?,
+                // Moving the pointer across the window does not take the keyboard from an agent.
+                Typed::Aside(bytes) if self.is_typing() => self.send(&bytes)?,
+                Typed::Aside(_) => {}
                 Typed::Order(Order::Detach) => return Ok(Some(Leaving::Detached)),
                 Typed::Order(Order::TakeOver) => self.ask_keyboard(TAKE_OVER_METHOD)?,
                 Typed::Order(Order::HandBack) => self.ask_keyboard(HAND_BACK_METHOD)?,
@@ -213,6 +216,12 @@ impl<'a> Desk<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether this person has the keyboard, or will have once what it typed is answered.
+    fn is_typing(&self) -> bool {
+        let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
+        self.scrollback.is_none() && (mine || !self.requests.is_empty())
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
