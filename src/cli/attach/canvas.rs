@@ -53,7 +53,9 @@ pub struct Canvas {
 }
 
 /// Takes the terminal into use: what it showed is put aside, and its title too.
-pub const ENTER: &str = "\x1b[22;0t\x1b[?1049h\x1b[H\x1b[2J";
+///
+/// Rows do not run on into the next: a terminal may draw a character wider than we count it.
+pub const ENTER: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[H\x1b[2J";
 
 impl Canvas {
     /// Starts over, on a terminal with this much room whose contents are unknown.
@@ -65,6 +67,11 @@ impl Canvas {
     /// The room there is.
     pub fn room(&self) -> Room {
         self.room
+    }
+
+    /// Whether the terminal was asked to report the pointer.
+    pub fn reports_pointer(&self) -> bool {
+        self.modes.mouse != MouseReporting::Off
     }
 
     /// The bytes after which the terminal shows the picture; none when it does already.
@@ -146,7 +153,7 @@ impl Canvas {
         if self.kitty {
             out.push_str("\x1b[<u");
         }
-        out.push_str("\x1b[?2026l\x1b[m\x1b[0 q\x1b[?25h\x1b[?1049l\x1b[23;0t");
+        out.push_str("\x1b[?2026l\x1b[m\x1b[0 q\x1b[?25h\x1b[?7h\x1b[?1049l\x1b[23;0t");
         *self = Self::default();
         out
     }

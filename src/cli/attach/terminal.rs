@@ -6,10 +6,12 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags};
-use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::{read, ttyname, write};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -50,6 +52,8 @@ pub struct Terminal {
     canvas: Canvas,
     /// What the terminal has not taken yet.
     unsent: Vec<u8>,
+    /// Whether it is ours now.
+    taken: bool,
 }
 
 impl Terminal {
@@ -61,7 +65,10 @@ impl Terminal {
         if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
             return Err(TerminalError::Dumb);
         }
-        let path = ttyname(io::stdin()).map_err(|_| TerminalError::NoTerminal)?;
+        Ok(Self::at(&ttyname(io::stdin()).map_err(|_| TerminalError::NoTerminal)?)?)
+    }
+
+    fn at(path: &Path) -> io::Result<Self> {
         // Opened anew, so that not blocking is a matter of ours alone: whoever shares standard input
         // with us would not expect it.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -73,19 +80,25 @@ impl Terminal {
             before,
             canvas: Canvas::default(),
             unsent: Vec::new(),
+            taken: false,
         };
         terminal.enter()?;
         Ok(terminal)
     }
 
-    /// Makes it raw and starts painting anew, at first and after it was given back for a while.
+    /// Makes it raw and starts painting anew: at first, after it was given back for a while, and when
+    /// others may have used it.
     ///
     /// # Errors
     /// What the kernel said.
     pub fn enter(&mut self) -> io::Result<()> {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);
-        tcsetattr(self.tty.get_ref(), SetArg::TCSADRAIN, &raw)?;
+        tcsetattr(self.tty.get_ref(), SetArg::TCSANOW, &raw)?;
+        if std::mem::replace(&mut self.taken, true) {
+            // What is put aside by entering is taken back once for each time.
+            self.unsent.extend_from_slice(self.canvas.leave().as_bytes());
+        }
         self.unsent.extend_from_slice(ENTER.as_bytes());
         self.resize();
         Ok(())
@@ -147,22 +160,133 @@ impl Terminal {
 
     /// Gives the terminal back as it was found.
     pub fn leave(&mut self) {
+        if !std::mem::replace(&mut self.taken, false) {
+            return;
+        }
+        let reports_pointer = self.canvas.reports_pointer();
         let leaving = self.canvas.leave();
         self.unsent.extend_from_slice(leaving.as_bytes());
-        // What the terminal does not take now, after what it had to take before, is lost with it.
+        self.send_rest();
+        let tty = self.tty.get_ref();
+        if reports_pointer {
+            // The shell would take the last reports for typing.
+            let _ = tcflush(tty, FlushArg::TCIFLUSH);
+        }
+        let _ = tcsetattr(tty, SetArg::TCSANOW, &self.before);
+    }
+
+    /// Sends all that is left; what the terminal does not take in time is lost with it.
+    fn send_rest(&mut self) {
         let tty = self.tty.get_ref();
         let mut poll = [PollFd::new(tty.as_fd(), PollFlags::POLLOUT)];
-        while !self.unsent.is_empty() && nix::poll::poll(&mut poll, LEAVING_MS) == Ok(1) {
-            let Ok(written) = write(tty, &self.unsent) else { break };
-            self.unsent.drain(..written);
+        while !self.unsent.is_empty() {
+            match nix::poll::poll(&mut poll, LEAVING_MS) {
+                Ok(1..) => {}
+                Err(Errno::EINTR) => continue,
+                Ok(_) | Err(_) => break,
+            }
+            match write(tty, &self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(_) => break,
+            }
         }
         self.unsent.clear();
-        let _ = tcsetattr(tty, SetArg::TCSANOW, &self.before);
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use nix::pty::openpty;
+    use nix::sys::termios::LocalFlags;
+
+    use super::*;
+    use crate::core::keys::modes::{InputModes, MouseReporting};
+
+    /// A window, and the terminal in it taken.
+    fn taken() -> (OwnedFd, OwnedFd, Terminal) {
+        let pair = openpty(None, None).unwrap();
+        let terminal = Terminal::at(&ttyname(&pair.slave).unwrap()).unwrap();
+        assert!(!is_cooked(&pair.slave));
+        (pair.master, pair.slave, terminal)
+    }
+
+    fn is_cooked(tty: &OwnedFd) -> bool {
+        let flags = tcgetattr(tty).unwrap().local_flags;
+        flags.contains(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG)
+    }
+
+    fn shown(master: &OwnedFd) -> String {
+        let mut bytes = [0; 4096];
+        let count = read(master, &mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    }
+
+    fn with_mouse() -> Picture {
+        let modes = InputModes { mouse: MouseReporting::Motion, ..InputModes::default() };
+        Picture { modes, ..Picture::default() }
+    }
+
+    #[tokio::test]
+    async fn a_panic_gives_the_terminal_back() {
+        let (master, slave, mut terminal) = taken();
+        let panicked = catch_unwind(AssertUnwindSafe(move || {
+            terminal.paint(&with_mouse());
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err());
+        assert!(is_cooked(&slave));
+        let shown = shown(&master);
+        let (_, left) = shown.split_once("\x1b[?1003h").expect("the mouse was on");
+        assert!(left.contains("\x1b[?1003l") && left.contains("\x1b[?1049l"), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn a_title_is_put_aside_as_often_as_it_is_taken_back() {
+        let (master, _slave, mut terminal) = taken();
+        terminal.enter().unwrap();
+        terminal.leave();
+        terminal.enter().unwrap();
+        drop(terminal);
+        let shown = shown(&master);
+        let count = |sequence: &str| shown.matches(sequence).count();
+        assert_eq!((count("\x1b[22;0t"), count("\x1b[23;0t")), (3, 3), "{shown:?}");
+        assert_eq!((count("\x1b[?1049h"), count("\x1b[?1049l")), (3, 3), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn the_last_reports_of_the_pointer_are_not_left_to_the_shell() {
+        for (picture, left) in [(with_mouse(), 0), (Picture::default(), 9)] {
+            let (master, slave, mut terminal) = taken();
+            terminal.paint(&picture);
+            write(&master, b"\x1b[<35;1;1M\r").unwrap();
+            drop(terminal);
+            nix::fcntl::fcntl(&slave, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            let mut bytes = [0; 64];
+            let read = read(&slave, &mut bytes).unwrap_or(0);
+            assert_eq!(read.min(9), left);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_terminal_that_takes_nothing_is_left_all_the_same() {
+        let (_master, slave, mut terminal) = taken();
+        // More than the kernel holds for a window that nobody reads.
+        let line = "x".repeat(60).into();
+        let line = crate::core::frame::line::Line { text: line, ..Default::default() };
+        for _ in 0..2000 {
+            terminal.paint(&Picture { lines: vec![line.clone(); 20], ..Picture::default() });
+            terminal.resize();
+        }
+        drop(terminal);
+        assert!(is_cooked(&slave));
     }
 }

@@ -171,6 +171,18 @@ fn only_rows_that_changed_are_painted() {
 }
 
 #[test]
+fn a_row_drawn_wider_than_it_is_counted_spoils_no_other() {
+    let wide = "x".repeat(usize::from(ROOM.cols) + 3);
+    let mut person = Person::new();
+    person.paint(&texts(&["one", "", "", "", "", &wide]));
+    assert_eq!(&*person.frame.lines[0].value.text, "one");
+    let leaving = person.canvas.leave();
+    person.show(leaving.as_bytes());
+    person.show(format!("\x1b[H{wide}").as_bytes());
+    assert_eq!(&*person.frame.lines[1].value.text, "xxxore", "rows run on again");
+}
+
+#[test]
 fn a_terminal_that_changed_its_size_is_painted_anew() {
     let mut person = Person::new();
     person.paint(&texts(&["one"]));
