@@ -7,6 +7,7 @@
 pub mod canvas;
 pub mod chord;
 pub mod desk;
+pub mod requests;
 pub mod scene;
 pub mod scrollback;
 pub mod signals;
@@ -15,19 +16,29 @@ pub mod terminal;
 pub mod view;
 
 use std::env;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::cli::attach::desk::{Desk, Leaving};
+use crate::cli::attach::desk::{Desk, Leaving, terminal_failed};
 use crate::cli::attach::scene::room_for_session;
+use crate::cli::attach::signals::{Hint, Signals};
 use crate::cli::attach::terminal::{Terminal, TerminalError};
 use crate::cli::context::Context;
+use crate::cli::daemon::Daemon;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::start::Rights;
 use crate::mcp::attach::ATTACH_METHOD;
+use crate::transport::client::ClientError;
+
+/// How long a daemon that has gone is looked for.
+const RETURN_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sit down at a session: see it live and type into it
 ///
@@ -52,26 +63,77 @@ impl Attach {
     /// # Errors
     /// Why nobody could sit down, or that the daemon went away meanwhile.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let daemon = match self.no_spawn {
+        let mut daemon = match self.no_spawn {
             true => context.running_daemon().await?,
             false => context.daemon_to_create(Rights::AsConfigured).await?,
         };
+        // From before the terminal is taken, so that it is given back whatever comes.
+        let mut signals = Signals::new().map_err(terminal_failed)?;
+        let mut session = self.session.clone();
+        loop {
+            let sitting = self.sit(&daemon, session, &mut signals).await?;
+            match sitting.left {
+                Err(Failure::Request(ClientError::Closed)) if !sitting.session.is_empty() => {
+                    let Sitting { name, .. } = &sitting;
+                    let gone = format!("[{name}: the daemon is gone; looking for it, C-c to stop]");
+                    context.output.note(&gone);
+                    daemon = until_back(context, &mut signals).await?;
+                    session = Some(sitting.session);
+                }
+                left => return Ok(report(&sitting.session, &sitting.name, &left?)),
+            }
+        }
+    }
+
+    /// Sits down once; the terminal is the person's again before anything else is printed on it.
+    async fn sit(
+        &self,
+        daemon: &Daemon,
+        session: Option<String>,
+        signals: &mut Signals,
+    ) -> Result<Sitting, Failure> {
         let terminal = Terminal::take().map_err(refused)?;
         let room = room_for_session(terminal.room());
         let params = json!({
-            "session": self.session,
+            "session": session,
             "cols": room.cols,
             "rows": room.rows,
             "view_only": self.view_only,
             "label": env::var("USER").ok(),
         });
         let attach = daemon.client().open(ATTACH_METHOD, &params)?;
-        let mut desk = Desk::new(&daemon, attach, terminal, self.view_only);
-        let left = desk.sit().await;
-        // The terminal is the person's again before anything else is printed on it.
+        let mut desk = Desk::new(daemon, attach, terminal, self.view_only);
+        let left = desk.sit(signals).await;
         let (session, name) = desk.leave();
-        let leaving = left?;
-        Ok(report(&session, &name, &leaving))
+        Ok(Sitting { session, name, left })
+    }
+}
+
+/// One time at a session, by its id and name; both are empty when it was never seen.
+struct Sitting {
+    session: String,
+    name: String,
+    left: Result<Leaving, Failure>,
+}
+
+/// Waits until there is a daemon again where the last one was, unless the person has enough of it.
+///
+/// # Errors
+/// That there is none in time.
+async fn until_back(context: &Context, signals: &mut Signals) -> Result<Daemon, Failure> {
+    let deadline = Instant::now() + RETURN_MAX;
+    let looking = async {
+        loop {
+            match context.running_daemon().await {
+                Err(_) if Instant::now() < deadline => sleep(LOOK_INTERVAL).await,
+                found => return found,
+            }
+        }
+    };
+    let leaving = async { while !matches!(signals.next().await, Hint::Leave) {} };
+    tokio::select! {
+        found = looking => found,
+        () = leaving => Err(ClientError::Closed.into()),
     }
 }
 
@@ -91,9 +153,7 @@ fn report(session: &str, name: &str, leaving: &Leaving) -> Report {
         Leaving::Detached => ("detached", format!("[detached from {name}]")),
         Leaving::SentAway => ("detached", format!("[{name}: everybody attached was sent away]")),
         Leaving::Exited(exit) => ("exited", format!("[{name} {exit}]")),
-        Leaving::Closed => ("closed", format!("[{name} is gone]")),
     };
-    let exit = if *leaving == Leaving::Closed { Exit::Unreachable } else { Exit::Done };
     let data: Value = json!({"session": session, "name": name, "ended": ended});
-    Report { data, text: String::new(), notes: vec![note], exit, mcp_version: None }
+    Report { data, text: String::new(), notes: vec![note], exit: Exit::Done, mcp_version: None }
 }

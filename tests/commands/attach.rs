@@ -2,23 +2,27 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{Termios, tcgetattr};
 use nix::unistd::{Pid, ttyname};
 use serde_json::Value;
 use termgate::core::frame::{Frame, ScreenMode, Size};
-use termgate::core::keys::modes::InputModes;
+use termgate::core::keys::modes::{InputModes, MouseReporting};
 use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 
 use crate::commands::harness::{Home, PROGRAM};
 
+const NOT_FOUND: i32 = 3;
+const UNREACHABLE: i32 = 7;
 const SIZE: Size = Size { rows: 24, cols: 80 };
 /// How long is waited for what must come; only a broken program ever lets it pass.
 const SAFETY: Duration = Duration::from_secs(30);
@@ -129,6 +133,16 @@ impl Seat {
         let children = std::fs::read_to_string(path).unwrap();
         let program = children.split_whitespace().next();
         Pid::from_raw(program.map_or(own as i32, |pid| pid.parse().unwrap()))
+    }
+
+    /// Whether something was typed that the program has not read.
+    fn has_unread(&self) -> bool {
+        let mut poll = [PollFd::new(self.slave.as_fd(), PollFlags::POLLIN)];
+        nix::poll::poll(&mut poll, PollTimeout::ZERO).unwrap() > 0
+    }
+
+    fn shown(&self) -> String {
+        self.shown.0.lock().unwrap().text()
     }
 
     fn is_stopped(&self) -> bool {
@@ -344,7 +358,6 @@ fn a_stopped_program_gives_the_terminal_back_and_takes_it_again() {
 
 #[test]
 fn the_end_of_the_program_and_of_the_daemon_are_told() {
-    const UNREACHABLE: i32 = 7;
     let home = Home::new();
     let daemon = home.daemon();
     start(&home, "exec cat");
@@ -360,6 +373,90 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
     seat.until_status("nobody has the keyboard");
     daemon.kill();
     assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+}
+
+#[test]
+fn a_daemon_that_was_replaced_is_found_again_and_does_not_know_the_session() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_text("[build: the daemon is gone");
+    let _daemon = home.daemon();
+    assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
+    seat.until_text("(session_not_found)");
+}
+
+#[test]
+fn who_does_not_want_to_wait_for_a_daemon_need_not() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_text("C-c to stop]");
+    seat.types("\x03");
+    assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+    // Who waits to the end is told where the daemon was looked for.
+    seat.until_text("termgate: the daemon has gone (daemon_unreachable)");
+}
+
+#[test]
+fn a_person_can_leave_a_daemon_that_answers_nothing() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    kill(Pid::from_raw(daemon.pid() as i32), Signal::SIGSTOP).unwrap();
+    // As many requests as may wait, and one key that is not read at first.
+    for _ in 0..=16 {
+        seat.types("x");
+        while seat.has_unread() && !seat.shown().contains("does not answer") {
+            std::thread::yield_now();
+        }
+    }
+    seat.until_status("the daemon does not answer");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+}
+
+#[test]
+fn moving_the_pointer_takes_the_keyboard_from_nobody_and_a_click_does() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf '\\033[?1003h\\033[?1006hhello'; exec cat");
+    take_lease(&home, "testing");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until("the pointer to be reported", |shown| {
+        shown.screen.modes().mouse == MouseReporting::Motion
+    });
+    seat.until_status("has the keyboard: testing");
+    seat.types("\x1b[<35;5;5M\x1c?");
+    seat.until_status("d detach");
+    assert_eq!(told(&home)["lease"]["kind"], "operator");
+    seat.types("\x1b[<0;5;5M");
+    until_holder(&home, "human");
+}
+
+#[test]
+fn who_may_type_again_is_no_longer_told_otherwise() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    home.printed("allow-write off");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("read-only until `termgate allow-write on`");
+    home.printed("allow-write on");
+    seat.types("x");
+    seat.until_text("hellox");
+    seat.until("the status to follow", |shown| !shown.status().contains("read-only"));
+    home.printed("allow-write off");
+    seat.types("x");
+    seat.until_status("read-only until `termgate allow-write on`");
 }
 
 #[test]
@@ -383,7 +480,6 @@ fn who_may_not_type_is_told_so() {
 #[test]
 fn without_a_terminal_or_a_session_it_says_what_to_do() {
     const USAGE: i32 = 2;
-    const NOT_FOUND: i32 = 3;
     let home = Home::new();
     let _daemon = home.daemon();
     let output = home.run("attach --no-spawn");

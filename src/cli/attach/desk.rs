@@ -8,10 +8,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::chord::{Chords, Order, Typed};
+use crate::cli::attach::requests::{Answered, Asked, Requests};
 use crate::cli::attach::scene::{Window, history, room_for_session};
 use crate::cli::attach::scrollback::{Scrollback, moves};
 use crate::cli::attach::signals::{Hint, Signals};
@@ -27,8 +27,6 @@ use crate::transport::client::{ClientError, Observation};
 const ESCAPE_TIME: Duration = Duration::from_millis(15);
 /// How long the status line shows news.
 const NEWS_TIME: Duration = Duration::from_secs(5);
-/// How many requests may wait for their answers before nothing more is read from the person.
-const REQUESTS_MAX: usize = 16;
 /// How many bytes are read from the person at once.
 const TYPED_MAX: usize = 4096;
 
@@ -39,8 +37,6 @@ pub enum Leaving {
     /// Somebody detached all who were attached.
     SentAway,
     Exited(Ended),
-    /// The daemon has ended or forgotten the session.
-    Closed,
 }
 
 /// A person at a session.
@@ -55,27 +51,13 @@ pub struct Desk<'a> {
     escape_due: Option<Instant>,
     scrollback: Option<Scrollback>,
     news: Option<(String, Instant)>,
-    requests: JoinSet<Answered>,
+    requests: Requests,
     name: String,
     /// What others call this person, once the daemon said so.
     me: String,
-    watching: Option<&'static str>,
+    view_only: bool,
+    read_only: bool,
     dirty: bool,
-}
-
-/// What a request was for, with its answer.
-#[derive(Debug)]
-struct Answered {
-    asked: Asked,
-    answer: Result<Value, ClientError>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    /// To type, take over, hand back, or to say how much room there is.
-    Keyboard,
-    About,
-    History,
 }
 
 impl<'a> Desk<'a> {
@@ -96,10 +78,11 @@ impl<'a> Desk<'a> {
             escape_due: None,
             scrollback: None,
             news: None,
-            requests: JoinSet::new(),
+            requests: Requests::default(),
             name: String::new(),
             me: String::new(),
-            watching: view_only.then_some("watching only"),
+            view_only,
+            read_only: false,
             dirty: false,
         }
     }
@@ -110,6 +93,9 @@ impl<'a> Desk<'a> {
         if let Some(name) = self.attach.result()["name"].as_str() {
             name.clone_into(&mut self.name);
         }
+        if self.name.is_empty() {
+            self.name.clone_from(&self.view.session);
+        }
         (std::mem::take(&mut self.view.session), std::mem::take(&mut self.name))
     }
 
@@ -117,15 +103,14 @@ impl<'a> Desk<'a> {
     ///
     /// # Errors
     /// What the daemon answered instead, or that it or the terminal went away.
-    pub async fn sit(&mut self) -> Result<Leaving, Failure> {
-        let mut signals = Signals::new().map_err(terminal_failed)?;
+    pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
         let mut typed = [0; TYPED_MAX];
         loop {
             if self.dirty && !self.terminal.is_behind() {
                 self.paint();
             }
             let due = self.due();
-            let reading = self.requests.len() < REQUESTS_MAX;
+            let reading = !self.requests.is_full();
             tokio::select! {
                 signal = signals.next() => match signal {
                     Hint::Leave => return Ok(Leaving::Detached),
@@ -145,9 +130,9 @@ impl<'a> Desk<'a> {
                 },
                 delta = self.attach.next() => match delta? {
                     Some(delta) => self.on_delta(delta)?,
-                    None => return Ok(self.ending()),
+                    None => return self.ending(),
                 },
-                Some(answered) = self.requests.join_next() => self.on_answer(answered)?,
+                Some(answered) = self.requests.next() => self.on_answer(answered)?,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if let Some(leaving) = self.on_time()? {
                         return Ok(leaving);
@@ -164,7 +149,7 @@ impl<'a> Desk<'a> {
         let status = Status {
             name: &self.name,
             me: &self.me,
-            watching: self.watching,
+            watching: self.watching(),
             news: self.news.as_ref().map(|(news, _)| news.as_str()),
             history: place.as_deref(),
             in_chord: self.chords.has_begun(),
@@ -175,6 +160,14 @@ impl<'a> Desk<'a> {
             None => self.window.picture(&self.view, room, &status),
         };
         self.terminal.paint(&picture);
+    }
+
+    fn watching(&self) -> Option<&'static str> {
+        if self.view_only {
+            Some("watching only")
+        } else {
+            self.read_only.then_some("read-only until `termgate allow-write on`")
+        }
     }
 
     fn on_delta(&mut self, delta: Value) -> Result<(), Failure> {
@@ -208,8 +201,12 @@ impl<'a> Desk<'a> {
                 Typed::Aside(bytes) if self.is_typing() => self.send(&bytes)?,
                 Typed::Aside(_) => {}
                 Typed::Order(Order::Detach) => return Ok(Some(Leaving::Detached)),
-                Typed::Order(Order::TakeOver) => self.ask_keyboard(TAKE_OVER_METHOD)?,
-                Typed::Order(Order::HandBack) => self.ask_keyboard(HAND_BACK_METHOD)?,
+                Typed::Order(Order::TakeOver) => {
+                    self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?;
+                }
+                Typed::Order(Order::HandBack) => {
+                    self.ask(Asked::Manners, HAND_BACK_METHOD, &self.named())?;
+                }
                 Typed::Order(Order::Scrollback) => self.look_back()?,
                 Typed::Order(Order::Help) => self.tell(CHORDS),
                 Typed::Order(Order::Unknown) => self.tell(&format!("unknown key; {CHORDS}")),
@@ -221,18 +218,22 @@ impl<'a> Desk<'a> {
     /// Whether this person has the keyboard, or will have once what it typed is answered.
     fn is_typing(&self) -> bool {
         let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
-        self.scrollback.is_none() && (mine || !self.requests.is_empty())
+        self.scrollback.is_none() && (mine || self.requests.is_typing())
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.requests.is_stuck() {
+            self.tell("the daemon does not answer and what you type is lost; C-\\ d leaves");
+            return Ok(());
+        }
         let data = STANDARD.encode(bytes);
         let params = json!({"attach": self.attach.id(), "data": data});
         self.ask(Asked::Keyboard, INPUT_METHOD, &params)
     }
 
-    fn ask_keyboard(&mut self, method: &str) -> Result<(), Failure> {
-        let params = json!({"attach": self.attach.id()});
-        self.ask(Asked::Keyboard, method, &params)
+    /// The parameters of a request that says nothing but for whom it is.
+    fn named(&self) -> Value {
+        json!({"attach": self.attach.id()})
     }
 
     fn look_back(&mut self) -> Result<(), Failure> {
@@ -267,32 +268,36 @@ impl<'a> Desk<'a> {
     }
 
     fn ask(&mut self, asked: Asked, method: &str, params: &Value) -> Result<(), Failure> {
-        let reply = self.daemon.client().post(method, params)?;
-        self.requests.spawn(async move { Answered { asked, answer: reply.wait().await } });
-        Ok(())
+        Ok(self.requests.send(self.daemon.client(), asked, method, params)?)
     }
 
-    fn on_answer(&mut self, answered: Result<Answered, JoinError>) -> Result<(), Failure> {
-        // A task that only waits neither panics nor is aborted while the desk stands.
-        let Ok(Answered { asked, answer }) = answered else { return Ok(()) };
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(ClientError::Closed) => return Ok(()),
-            Err(error) => {
-                self.tell(&error.to_string());
-                return Ok(());
-            }
-        };
+    fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
+        let Answered { asked, answer } = answered;
         self.dirty = true;
+        // What follows a lone Escape may have been left unread meanwhile.
+        self.escape_due = self.escape_due.map(|_| Instant::now() + ESCAPE_TIME);
+        match answer {
+            Ok(answer) => self.on_success(asked, answer),
+            // The attachment itself ends by this, too.
+            Err(ClientError::Closed) => Ok(()),
+            Err(error) => {
+                self.on_refusal(asked, &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
         match asked {
             Asked::Keyboard => {
+                self.read_only = false;
                 if let Some(me) = answer["you"].as_str() {
                     me.clone_into(&mut self.me);
                 }
             }
+            Asked::Manners => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
-                let mut answer = answer;
                 let told = answer["structuredContent"].take();
                 let goes_on = self.scrollback.as_mut().is_some_and(|back| back.take(told));
                 if goes_on {
@@ -303,11 +308,20 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
+        self.tell(&error.to_string());
+        match (asked, error) {
+            (Asked::Keyboard, ClientError::Refused { data: Some(data), .. }) => {
+                self.read_only |= data["error_code"] == "read_only";
+            }
+            (Asked::History, _) => self.scrollback = None,
+            (Asked::Keyboard | Asked::Manners | Asked::About, _) => {}
+        }
+    }
+
     fn on_about(&mut self, session: &Value) {
         session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
-        if session["write_allowed"] == false && self.watching.is_none() {
-            self.watching = Some("read-only; `termgate allow-write on` switches writing on");
-        }
+        self.read_only = session["write_allowed"] == false;
     }
 
     fn on_resized(&mut self) -> Result<(), Failure> {
@@ -315,7 +329,14 @@ impl<'a> Desk<'a> {
         self.dirty = true;
         let room = room_for_session(self.terminal.room());
         let params = json!({"attach": self.attach.id(), "cols": room.cols, "rows": room.rows});
-        self.ask(Asked::Keyboard, SIZE_METHOD, &params)
+        self.ask(Asked::Manners, SIZE_METHOD, &params)?;
+        match &mut self.scrollback {
+            Some(back) => {
+                back.resize(room.rows);
+                self.ask_for_history()
+            }
+            None => Ok(()),
+        }
     }
 
     fn stop_for_a_while(&mut self) -> Result<(), Failure> {
@@ -337,7 +358,8 @@ impl<'a> Desk<'a> {
 
     fn due(&self) -> Option<Instant> {
         let news = self.news.as_ref().map(|(_, until)| *until);
-        [self.escape_due, news].into_iter().flatten().min()
+        let escape = self.escape_due.filter(|_| !self.requests.is_full());
+        [escape, news, self.requests.deadline()].into_iter().flatten().min()
     }
 
     fn on_time(&mut self) -> Result<Option<Leaving>, Failure> {
@@ -346,7 +368,8 @@ impl<'a> Desk<'a> {
             self.news = None;
             self.dirty = true;
         }
-        if self.escape_due.is_none_or(|due| due > now) {
+        self.requests.on_time(now);
+        if self.requests.is_full() || self.escape_due.is_none_or(|due| due > now) {
             return Ok(None);
         }
         self.escape_due = None;
@@ -354,15 +377,17 @@ impl<'a> Desk<'a> {
         self.obey(typed)
     }
 
-    fn ending(&self) -> Leaving {
+    fn ending(&self) -> Result<Leaving, Failure> {
         match (self.attach.result()["ended"].as_str(), &self.view.exit) {
-            (Some("exited"), Some(exit)) => Leaving::Exited(exit.clone()),
-            (Some("detached"), _) => Leaving::SentAway,
-            (_, _) => Leaving::Closed,
+            (Some("exited"), Some(exit)) => Ok(Leaving::Exited(exit.clone())),
+            (Some("detached"), _) => Ok(Leaving::SentAway),
+            // The daemon ends, or has forgotten the session.
+            (_, _) => Err(ClientError::Closed.into()),
         }
     }
 }
 
-fn terminal_failed(error: std::io::Error) -> Failure {
+/// The failure that an error of the system with this terminal is.
+pub fn terminal_failed(error: std::io::Error) -> Failure {
     Failure::Other(anyhow::Error::new(error).context("the terminal failed"))
 }

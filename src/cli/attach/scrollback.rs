@@ -98,6 +98,12 @@ impl Scrollback {
         }
     }
 
+    /// Has room for so many rows from now on.
+    pub fn resize(&mut self, height: u16) {
+        self.height = u64::from(height.max(1));
+        self.top = self.top.clamp(self.first, self.last_top());
+    }
+
     /// Moves; says whether the person still looks back.
     pub fn go(&mut self, step: Move) -> bool {
         let by = |rows: i64| self.top.saturating_add_signed(rows);
@@ -242,6 +248,18 @@ mod tests {
         assert_eq!(back.wanted(), Some((88, 4)));
         assert!(!back.take(answer(88..92)));
         assert_eq!(texts(&back), ["88", "89", "90", "91"]);
+    }
+
+    #[test]
+    fn a_window_that_grows_is_filled() {
+        let mut back = Scrollback::above(94, 4);
+        assert_eq!(back.wanted(), Some((90, 4)));
+        assert!(!back.take(answer(90..94)));
+        back.resize(40);
+        assert_eq!(back.wanted(), Some((80, 40)), "the end stays at the bottom");
+        back.resize(2);
+        assert!(!back.take(answer(80..120)));
+        assert_eq!(back.wanted(), Some((80, 2)));
     }
 
     #[test]

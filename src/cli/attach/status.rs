@@ -34,12 +34,12 @@ impl Status<'_> {
         let mut parts = vec![self.name.to_owned()];
         parts.extend(self.history.map(str::to_owned));
         parts.extend(self.news.map(str::to_owned));
+        parts.extend(self.watching.map(str::to_owned));
         parts.push(self.keyboard(view));
         parts.extend(view.lease.suspended.as_ref().map(waiting_holder));
         if view.lease.waiters > 0 {
             parts.push(format!("{} waiting", view.lease.waiters));
         }
-        parts.extend(self.watching.map(str::to_owned));
         parts.push("C-\\ ? help".to_owned());
         parts.join(" | ")
     }
@@ -112,6 +112,13 @@ mod tests {
         assert!(status.text(&view).starts_with("b | typed nothing | nobody has the keyboard"));
         status.in_chord = true;
         assert_eq!(status.text(&view), CHORDS);
+    }
+
+    #[test]
+    fn why_a_person_only_watches_comes_before_who_types() {
+        let view = held_by(holder("claude#p3", "agent", Some("running the tests")));
+        let status = Status { name: "b", watching: Some("watching only"), ..Status::default() };
+        assert!(status.text(&view).starts_with("b | watching only | agent claude#p3 has"));
     }
 
     #[test]
