@@ -157,3 +157,6 @@ fn report(session: &str, name: &str, leaving: &Leaving) -> Report {
     let data: Value = json!({"session": session, "name": name, "ended": ended});
     Report { data, text: String::new(), notes: vec![note], exit: Exit::Done, mcp_version: None }
 }
+
+#[cfg(test)]
+mod tests;
