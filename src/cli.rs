@@ -24,6 +24,7 @@ pub mod lease;
 pub mod logging;
 pub mod ls;
 pub mod man;
+pub mod mcp;
 pub mod new;
 pub mod output;
 pub mod pair;
@@ -62,7 +63,7 @@ pub struct CommandLine {
     #[arg(long, global = true)]
     json: bool,
     /// The daemon's operator socket, instead of the one TERMGATE_SOCKET names or the usual one; for
-    /// `serve`, its gateway socket
+    /// `serve`, its gateway socket, and for `mcp` the socket to join
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
@@ -76,6 +77,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 le
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Mcp(mcp::Mcp),
     New(new::New),
     Ls(ls::Ls),
     Attach(attach::Attach),
@@ -142,6 +144,7 @@ impl Command {
     async fn run(self, context: &Context) -> Result<End, Failure> {
         Ok(match self {
             Self::Serve(serve) => serve.run(context).await?.into(),
+            Self::Mcp(mcp) => mcp.run(context).await?.into(),
             Self::New(new) => new.run(context).await?.into(),
             Self::Ls(ls) => ls.run(context).await?.into(),
             Self::Attach(attach) => attach.run(context).await?.into(),

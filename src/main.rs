@@ -14,6 +14,8 @@ fn main() -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(termgate::cli::run(words))?;
-    Ok(exit.into())
+    let exit = runtime.block_on(termgate::cli::run(words));
+    // A read of standard input cannot be given up, so nobody waits for it.
+    runtime.shutdown_background();
+    Ok(exit?.into())
 }

@@ -2,6 +2,7 @@
 //!
 //! All of them serve the same handler; a door decides who may come in and as whom.
 
+pub mod bridge;
 pub mod client;
 pub mod connection;
 pub mod daemon;
@@ -9,6 +10,9 @@ pub mod door;
 pub mod framing;
 pub mod limits;
 pub mod notify;
+pub mod presence;
 pub mod roll_call;
+pub mod signals;
+pub mod stdio;
 pub mod supervised;
 pub mod unix;

@@ -8,6 +8,7 @@
 
 mod daemon {
     mod arguments;
+    mod bridge;
     mod configuration;
     mod contract;
     mod counters;
@@ -21,6 +22,7 @@ mod daemon {
     mod observe;
     mod order;
     mod people;
+    mod program;
     mod rates;
     mod reading;
     mod resources;
@@ -28,6 +30,7 @@ mod daemon {
     mod seeds;
     mod set_limits;
     mod settings;
+    mod stdio;
     mod supervised;
     mod write_switch;
 }

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::cli::start::{Rights, start};
+use crate::cli::start::{Rights, Stay, start};
 use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
 
@@ -37,6 +37,14 @@ impl Autostart {
             Some(_) | None => Self::ToCreate,
         }
     }
+}
+
+/// Where a daemon is.
+#[derive(Debug)]
+pub struct Place {
+    pub paths: RuntimePaths,
+    /// Whether one may be started there for a command that needs it.
+    pub may_start: bool,
 }
 
 /// What a command works with.
@@ -87,6 +95,22 @@ impl Context {
         Daemon::connect(&self.operator_socket()?).await
     }
 
+    /// Where the daemon is, for a command that comes in by another door than the operators'.
+    ///
+    /// # Errors
+    /// Why there is no place for its sockets.
+    pub fn place(&self) -> Result<Place, Failure> {
+        let Some(operator) = self.chosen_socket() else {
+            let may_start = Autostart::of(env::var_os(AUTOSTART)) != Autostart::Never;
+            return Ok(Place { paths: runtime_paths()?, may_start });
+        };
+        // Its doors stand beside each other; a daemon that we start has its own place.
+        let operator = std::path::absolute(operator).context("the socket")?;
+        let root = operator.parent().context("the socket is in no directory")?;
+        let paths = RuntimePaths::at(root.to_owned()).context("the socket")?;
+        Ok(Place { paths, may_start: false })
+    }
+
     async fn daemon_or_start(&self, rights: Rights) -> Result<Daemon, Failure> {
         if self.chosen_socket().is_some() {
             // A daemon that we start listens at its own place, not at this one.
@@ -95,7 +119,10 @@ impl Context {
         let paths = runtime_paths()?;
         match Daemon::try_connect(&paths.operator()).await {
             Ok(daemon) => Ok(daemon),
-            Err(ConnectError::Absent | ConnectError::Refused) => start(&paths, rights).await,
+            Err(ConnectError::Absent | ConnectError::Refused) => {
+                let reach = async || Daemon::try_connect(&paths.operator()).await.ok();
+                start(&paths, rights, Stay::Long, reach).await
+            }
             Err(source @ (ConnectError::Io(_) | ConnectError::NoGreeting)) => {
                 Err(Failure::Unreachable { path: paths.operator(), source })
             }

@@ -51,6 +51,7 @@ impl Exit {
             | Code::LeaseLost
             | Code::LeaseSuperseded
             | Code::ScreenChanged => Self::LeaseConflict,
+            Code::UpstreamUnavailable | Code::UpstreamRestarted => Self::Unreachable,
             Code::SessionExists
             | Code::SessionExited
             | Code::Busy

@@ -36,8 +36,8 @@ pub enum Failure {
     #[error("{source} at {}", path.display())]
     Unreachable { path: PathBuf, source: ConnectError },
     /// A daemon was started and cannot be reached.
-    #[error("the daemon did not start; {} says why", log.display())]
-    NotStarted { log: PathBuf },
+    #[error("the daemon did not start{}; its log is {}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default(), log.display())]
+    NotStarted { log: PathBuf, said: Option<String> },
     /// The daemon answered the call with an error.
     #[error("{message}")]
     Tool { code: String, message: String, hint: Option<String>, details: Value },

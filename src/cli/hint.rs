@@ -56,6 +56,8 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::QuotaExceeded
         | Code::PolicyDenied
         | Code::NotSupported
+        | Code::UpstreamUnavailable
+        | Code::UpstreamRestarted
         | Code::Internal => None,
     }
 }

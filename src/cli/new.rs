@@ -57,7 +57,7 @@ impl New {
     /// # Errors
     /// Why there is no session.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let rights = if self.allow_write { Rights::Write } else { Rights::AsConfigured };
+        let rights = Rights::of_flag(self.allow_write);
         let daemon = if self.no_spawn {
             context.running_daemon().await?
         } else {

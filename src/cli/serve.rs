@@ -1,25 +1,31 @@
 //! `serve`: runs the daemon until it is told to stop.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
 use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
+use crate::cli::duration::parse_duration;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
 use crate::config::key::Value;
 use crate::config::paths::RuntimePaths;
-use crate::config::sources::Flag;
+use crate::config::sources::{Flag, Sources};
+use crate::session::pty::environment::Environment;
 use crate::transport::daemon::{Banner, Settings, serve};
+use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
 
 /// Run the daemon in the foreground
 ///
-/// With --socket its gateway listens at that path; all other sockets stay where they are.
+/// With --socket its gateway listens at that path; all other sockets stay where they are. With
+/// --stdio it has no sockets: it serves one MCP client at standard input and output, and its
+/// sessions end with it.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they only watch
@@ -38,6 +44,13 @@ pub struct Serve {
     /// Log more; twice for everything
     #[arg(short, action = ArgAction::Count)]
     verbose: u8,
+    /// Serve one client at standard input and output, with sessions of its own
+    #[arg(long, conflicts_with_all = ["socket", "linger", "detached"])]
+    stdio: bool,
+    /// End by itself once nobody was connected and no session was left for this long, and the write
+    /// switches are those it began with
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    linger: Option<Duration>,
     /// Leave the terminal it was started from
     #[arg(long, hide = true)]
     detached: bool,
@@ -54,6 +67,10 @@ impl Serve {
             let _ = nix::unistd::setsid();
         }
         start_logging(self.log_format, self.verbose)?;
+        if self.stdio {
+            self.serve_stdio().await?;
+            return Ok(Exit::Done);
+        }
         let settings = self.settings(context)?;
         serve(settings, |banner| context.output.note(&banner_text(banner)))
             .await
@@ -69,14 +86,31 @@ impl Serve {
     }
 
     fn settings(&self, context: &Context) -> Result<Settings, Failure> {
-        let default_cwd = env::current_dir().context("the current directory is gone")?;
-        let environment = env::vars_os().collect();
-        let sources = sources(self.config.as_deref(), &default_cwd, &environment)?;
-        let sources = sources.with_flags(self.flags());
+        let (default_cwd, environment) = surroundings()?;
+        let sources = self.sources(&default_cwd, &environment)?;
         let config = sources.load()?.config;
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
-        Ok(Settings { config, sources, paths: paths(context)?, environment, default_cwd, handed })
+        let (paths, linger) = (paths(context)?, self.linger);
+        Ok(Settings { config, sources, paths, environment, default_cwd, handed, linger })
     }
+
+    async fn serve_stdio(&self) -> Result<(), Failure> {
+        let (cwd, environment) = surroundings()?;
+        let config = self.sources(&cwd, &environment)?.load()?.config;
+        let served = serve_stdio(&config, environment, cwd).await;
+        Ok(served.context("cannot serve standard input and output")?)
+    }
+
+    fn sources(&self, directory: &Path, environment: &Environment) -> Result<Sources, Failure> {
+        let sources = sources(self.config.as_deref(), directory, environment)?;
+        Ok(sources.with_flags(self.flags()))
+    }
+}
+
+/// Where the process is, and with what environment: what sessions start from.
+fn surroundings() -> Result<(PathBuf, Environment), Failure> {
+    let directory = env::current_dir().context("the current directory is gone")?;
+    Ok((directory, env::vars_os().collect()))
 }
 
 fn paths(context: &Context) -> Result<RuntimePaths, Failure> {

@@ -1,29 +1,30 @@
 //! Starting a daemon that outlives the command which needs it.
 //!
-//! It must not know what the daemon is needed for. Readiness is a condition: the operators' socket
-//! answers.
+//! It must not know what the daemon is needed for: whoever starts it says what counts as reached.
+//! Such a daemon ends by itself once nobody needs it; one that was started by hand never does.
+
+pub mod log;
 
 use std::env;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
+use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
 use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
 
-/// How long a daemon may take until it answers.
+/// How long a daemon may take until it is reached.
 const READY_MAX: Duration = Duration::from_secs(5);
-/// How long another daemon, to which ours gave way, may take until it answers.
+/// How long another daemon, to which ours gave way, may take until it is reached.
 const OTHER_READY_MAX: Duration = Duration::from_secs(1);
-/// How often is looked whether it answers.
+/// How often is looked whether it is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether the daemon that is started may write.
@@ -34,19 +35,49 @@ pub enum Rights {
     Write,
 }
 
-/// Starts a daemon and connects to it; to another one, when that was quicker.
+impl Rights {
+    /// The rights that a flag `--allow-write` asks for.
+    pub fn of_flag(allow_write: bool) -> Self {
+        if allow_write { Self::Write } else { Self::AsConfigured }
+    }
+}
+
+/// How long a daemon stays that nobody needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// It ends with its last client.
+    Short,
+    /// Somebody at a command line may want to look, or to switch writing on, before the next command.
+    Long,
+}
+
+impl Stay {
+    fn linger(self) -> &'static str {
+        match self {
+            Self::Short => "2s",
+            Self::Long => "1m",
+        }
+    }
+}
+
+/// Starts a daemon and reaches it; or another one, when that was quicker.
 ///
 /// # Errors
-/// [`Failure::NotStarted`] when nobody answers in time, with the log that says more.
-pub async fn start(paths: &RuntimePaths, rights: Rights) -> Result<Daemon, Failure> {
+/// [`Failure::NotStarted`] when none is reached in time, with what it said last and its log.
+pub async fn start<T>(
+    paths: &RuntimePaths,
+    rights: Rights,
+    stay: Stay,
+    reach: impl AsyncFn() -> Option<T>,
+) -> Result<T, Failure> {
     directory::prepare(paths).context("cannot start a daemon")?;
-    let log = log_of(paths);
-    let mut child = spawn(&log, rights).context("cannot start a daemon")?;
+    let log = Log::open(paths).context("cannot start a daemon")?;
+    let mut child = spawn(&log, rights, stay).context("cannot start a daemon")?;
     let mut deadline = Instant::now() + READY_MAX;
     let mut runs = true;
     while Instant::now() < deadline {
-        if let Ok(daemon) = Daemon::try_connect(&paths.operator()).await {
-            return Ok(daemon);
+        if let Some(reached) = reach().await {
+            return Ok(reached);
         }
         if runs && has_ended(&mut child) {
             runs = false;
@@ -54,33 +85,24 @@ pub async fn start(paths: &RuntimePaths, rights: Rights) -> Result<Daemon, Failu
         }
         sleep(LOOK_INTERVAL).await;
     }
-    Err(Failure::NotStarted { log })
+    Err(Failure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
 }
 
-/// Where a daemon that was started by a command logs.
-pub fn log_of(paths: &RuntimePaths) -> PathBuf {
-    paths.root().join("daemon.log")
-}
-
-fn spawn(log: &Path, rights: Rights) -> anyhow::Result<Child> {
+/// Starts the process, which is collected when it ends for as long as ours lives.
+fn spawn(log: &Log, rights: Rights, stay: Stay) -> anyhow::Result<Child> {
     let program = env::current_exe().context("the program's own file is unknown")?;
     let mut command = Command::new(program);
-    command.args(["serve", "--detached"]);
+    command.args(["serve", "--detached", "--linger", stay.linger()]);
     if rights == Rights::Write {
         command.arg("--allow-write");
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(open_log(log)?);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.writer()?);
     command.current_dir(home());
     // A service manager of ours does not know the daemon.
     for name in VARIABLES {
         command.env_remove(name);
     }
     Ok(command.spawn()?)
-}
-
-fn open_log(path: &Path) -> anyhow::Result<File> {
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-    log.with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Where the daemon stays, so that it keeps nobody's mount busy.

@@ -17,6 +17,12 @@ fn the_grammar_is_consistent() {
 fn every_command_of_the_grammar_is_understood() {
     for line in [
         "termgate serve --read-only --log-format json -vv --config c.toml --socket /g.sock",
+        "termgate serve --stdio --allow-write",
+        "termgate serve --linger 10m",
+        "termgate mcp",
+        "termgate mcp --session s --read-only",
+        "termgate mcp --allow-write --no-spawn",
+        "termgate mcp --socket /g.sock",
         "termgate new",
         "termgate new --name n --cwd /tmp --lease --rows 24 --cols 80 --tag a --tag b --env K=V -- \
          make -j2",
@@ -71,6 +77,12 @@ fn what_is_not_in_the_grammar_is_refused() {
         "termgate ls --daemon --prometheus --json",
         "termgate top --interval 5",
         "termgate completions tcsh",
+        "termgate serve --stdio --linger 10m",
+        "termgate serve --stdio --socket /g.sock",
+        "termgate mcp --read-only --allow-write",
+        "termgate mcp --read-only --socket /g.sock",
+        "termgate mcp --session s --socket /g.sock",
+        "termgate mcp --token-file t",
         "termgate wait s",
         "termgate wait s --pattern p --regex q",
         "termgate wait s --idle 5",

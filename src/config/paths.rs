@@ -56,10 +56,7 @@ impl RuntimePaths {
         if let Some(runtime) = absolute("XDG_RUNTIME_DIR") {
             return Self::at(runtime.join("termgate"));
         }
-        let state = absolute("XDG_STATE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-            .ok_or(PathError::NoPlace)?;
-        Self::at(state.join("termgate/run"))
+        Self::at(state_directory(variable).ok_or(PathError::NoPlace)?.join("run"))
     }
 
     /// Takes this directory.
@@ -76,7 +73,7 @@ impl RuntimePaths {
         Ok(paths)
     }
 
-    /// Takes another path for the gateway's socket only.
+    /// Takes another path for the gateway's socket only; the one that never writes stays.
     ///
     /// # Errors
     /// When it is relative or too long.
@@ -101,6 +98,11 @@ impl RuntimePaths {
         &self.gateway
     }
 
+    /// The door to the same sessions that never writes.
+    pub fn gateway_read_only(&self) -> PathBuf {
+        self.root.join("gateway.ro.sock")
+    }
+
     /// The door of people and operators.
     pub fn operator(&self) -> PathBuf {
         self.root.join("operator.sock")
@@ -120,6 +122,15 @@ impl RuntimePaths {
     pub fn lock(&self) -> PathBuf {
         self.root.join("daemon.lock")
     }
+}
+
+/// Where what outlives a daemon is kept: `$XDG_STATE_HOME/termgate`, else
+/// `$HOME/.local/state/termgate`; none when neither is an absolute path.
+pub fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("termgate"))
 }
 
 fn check_absolute(path: &Path, setting: &'static str) -> Result<(), PathError> {

@@ -23,13 +23,15 @@ pub enum Code {
     QuotaExceeded,
     RateLimited,
     PolicyDenied,
+    UpstreamUnavailable,
+    UpstreamRestarted,
     NotSupported,
     Internal,
 }
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -46,6 +48,8 @@ impl Code {
         Self::QuotaExceeded,
         Self::RateLimited,
         Self::PolicyDenied,
+        Self::UpstreamUnavailable,
+        Self::UpstreamRestarted,
         Self::NotSupported,
         Self::Internal,
     ];
@@ -69,6 +73,8 @@ impl Code {
             Self::QuotaExceeded => "quota_exceeded",
             Self::RateLimited => "rate_limited",
             Self::PolicyDenied => "policy_denied",
+            Self::UpstreamUnavailable => "upstream_unavailable",
+            Self::UpstreamRestarted => "upstream_restarted",
             Self::NotSupported => "not_supported",
             Self::Internal => "internal",
         }
@@ -122,6 +128,13 @@ impl Code {
                 "Your user calls this daemon more often than it may; nothing was done."
             }
             Self::PolicyDenied => "The caller has no right to this, whatever the switches say.",
+            Self::UpstreamUnavailable => {
+                "The daemon behind the bridge cannot be reached; nothing was done."
+            }
+            Self::UpstreamRestarted => {
+                "The daemon ended before it answered, and nobody knows whether the call took \
+                 effect; the bridge does not repeat it."
+            }
             Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
             Self::Internal => "The daemon failed in a way it should not; the log says more.",
         }
@@ -160,6 +173,11 @@ impl Code {
                 "Wait for retry_after_ms, and use wait_for or observe instead of asking often."
             }
             Self::PolicyDenied => "Ask an operator to do it.",
+            Self::UpstreamUnavailable => "Try again; if it stays, start the daemon.",
+            Self::UpstreamRestarted => {
+                "Look at the sessions and screens there are now before you repeat the call; \
+                 leases and sessions of the former daemon are gone."
+            }
             Self::NotSupported => "Read the screen to see what the program expects.",
             Self::Internal => "Try again; if it stays, report it with the daemon's log.",
         }

@@ -15,12 +15,24 @@ use crate::core::policy::switches::Switches;
 pub enum Door {
     /// All sessions of the tenant.
     Gateway,
+    /// All sessions of the tenant, and never able to write.
+    ObserverGateway,
     /// One session, the others invisible.
     Session(SessionId),
     /// One session, and never able to write.
     Observer(SessionId),
     /// The command line of people and operators.
     Operator,
+}
+
+impl Door {
+    /// Whether nobody who came in here ever writes, whatever the switches say.
+    pub fn only_watches(self) -> bool {
+        match self {
+            Self::Observer(_) | Self::ObserverGateway => true,
+            Self::Gateway | Self::Session(_) | Self::Operator => false,
+        }
+    }
 }
 
 /// What a connection may reach at all, before any switch is asked.
@@ -61,7 +73,7 @@ impl Standing {
     pub fn bound_session(&self) -> Option<SessionId> {
         match self.door {
             Door::Session(session) | Door::Observer(session) => Some(session),
-            Door::Gateway | Door::Operator => None,
+            Door::Gateway | Door::ObserverGateway | Door::Operator => None,
         }
     }
 
@@ -72,7 +84,7 @@ impl Standing {
 
     /// Whether the door and the place the caller lives in could ever let it write.
     pub fn could_write(&self) -> bool {
-        !self.managed && !matches!(self.door, Door::Observer(_))
+        !self.managed && !self.door.only_watches()
     }
 }
 
@@ -117,7 +129,7 @@ pub fn decide_write(
     if standing.managed {
         return Err(Denial::InsideSession);
     }
-    if matches!(standing.door, Door::Observer(_)) {
+    if standing.door.only_watches() {
         return Err(Denial::ObserverDoor);
     }
     if !switches.window(&standing.caller.tenant, session).is_open(now) {
@@ -162,7 +174,7 @@ mod tests {
         };
         let reach = match door {
             Door::Session(id) | Door::Observer(id) => Reach::Session(id),
-            Door::Gateway | Door::Operator => Reach::Tenant,
+            Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
         };
         Standing { caller, door, reach, managed: false }
     }
@@ -182,9 +194,11 @@ mod tests {
 
     #[test]
     fn an_observer_door_never_writes_whatever_the_switches_say() {
-        let observer = standing(Door::Observer(session(1)));
-        let denied = decide_write(&observer, &all_open(), Some(session(1)), NOW);
-        assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
+        for door in [Door::Observer(session(1)), Door::ObserverGateway] {
+            let denied = decide_write(&standing(door), &all_open(), Some(session(1)), NOW);
+            assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
+            assert!(!standing(door).could_write());
+        }
     }
 
     #[test]

@@ -173,6 +173,8 @@ fn is_denial(code: Code) -> bool {
         | Code::QuotaExceeded
         | Code::RateLimited
         | Code::NotSupported
+        | Code::UpstreamUnavailable
+        | Code::UpstreamRestarted
         | Code::Internal => false,
     }
 }

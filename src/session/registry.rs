@@ -136,6 +136,11 @@ impl Registry {
         self.0.sessions.iter().map(|session| session.clone()).collect()
     }
 
+    /// Whether there is no session, neither running nor ended.
+    pub fn is_empty(&self) -> bool {
+        self.0.sessions.is_empty()
+    }
+
     /// Counts up whenever a session comes, goes, ends or is renamed, or a lease has another holder.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()

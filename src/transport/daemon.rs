@@ -44,7 +44,9 @@ use crate::transport::daemon::reload::Reloading;
 use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::limits::parsing_memory;
 use crate::transport::notify::{News, Notifier};
+use crate::transport::presence::Presence;
 use crate::transport::roll_call::RollCall;
+use crate::transport::signals::Signals;
 use crate::transport::supervised::{keep_alive, tell_status};
 use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::handed::{Handed, HandedError};
@@ -71,6 +73,8 @@ pub struct Settings {
     pub default_cwd: PathBuf,
     /// The sockets of ours that a service manager listens at.
     pub handed: Handed,
+    /// End when nobody has needed the daemon for this long; without it, only when told to.
+    pub linger: Option<Duration>,
 }
 
 /// What a daemon that is ready tells its operator.
@@ -103,28 +107,23 @@ pub enum DaemonError {
 /// # Errors
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, sources, paths, environment, default_cwd, mut handed } = settings;
-    handed.check(&[paths.gateway(), &paths.operator()])?;
+    let Settings { config, sources, paths, environment, default_cwd, mut handed, linger } =
+        settings;
+    // Heard from before anybody can find us.
+    let (signals, hangups) = (Signals::listen()?, signal(SignalKind::hangup())?);
+    handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
     prepare(&paths)?;
     let lock = Arc::new(DaemonLock::take(&paths.lock())?);
-    let limit = raise_descriptor_limit()?;
-    tracing::debug!(?limit, "descriptors");
-    // Sessions start with the limit that we were started with; some programs walk all of it.
-    give_children_descriptors(limit.before);
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
-    become_subreaper()?;
-    // Heard from before anybody can come in and believe us ready.
-    let hangups = signal(SignalKind::hangup())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    prepare_process()?;
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let Assembly { registry, daemon, doors, listening, door_limits } =
         Assembly::new(&config, environment, default_cwd)?;
     let shared = Arc::clone(&doors.shared);
-    let stop = shared.stop.clone();
     let gateway = handed.listen(paths.gateway(), &lock)?;
+    let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
     let banner = Banner {
         version: env!("CARGO_PKG_VERSION"),
@@ -138,35 +137,28 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let mut roll = RollCall::default();
     let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
     tasks.spawn(roll.enter(open(gateway, Door::Gateway)));
+    tasks.spawn(roll.enter(open(observers, Door::ObserverGateway)));
     tasks.spawn(roll.enter(open(operator, Door::Operator)));
     let Listening { facts, announcements } = listening;
     let opening = open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock));
     tasks.spawn(roll.enter(opening));
-    tasks.spawn(roll.enter(tell_holders(facts, Arc::clone(&shared))));
-    tasks.spawn(roll.enter(close_switches(Arc::clone(&daemon))));
-    tasks.spawn(async {
-        if let Err(error) = reap_orphans().await {
-            tracing::warn!(%error, "orphans are not reaped");
-        }
-    });
-    let (running, shared) = (config, Arc::clone(&doors.shared));
-    tasks.spawn(Reloading { sources, running, shared, door_limits }.run(hangups));
+    keep_house(&mut tasks, &mut roll, facts, Arc::clone(&shared));
+    let (running, reloaded) = (config, Arc::clone(&shared));
+    tasks.spawn(Reloading { sources, running, shared: reloaded, door_limits }.run(hangups));
     ready(&banner);
     notifier.tell(News::Ready).await;
     tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
-    tasks.spawn(tell_status(Arc::clone(&notifier), daemon));
+    tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = stop.cancelled() => {}
+        () = signals.told_to_end() => {}
+        () = shared.stop.cancelled() => {}
+        () = forsaken(&doors.presence, &daemon, linger) => {}
     }
 
     tracing::info!("stopping");
     notifier.tell(News::Stopping).await;
     doors.closing.cancel();
-    if tokio::time::timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
-        tracing::error!("some sessions did not end in time");
-    }
+    end_sessions(&registry).await;
     doors.hanging_up.cancel();
     doors.tasks.close();
     let _ = tokio::time::timeout(FAREWELL, doors.tasks.wait()).await;
@@ -176,17 +168,52 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     Ok(())
 }
 
+/// Makes the process fit to have sessions.
+///
+/// # Errors
+/// What the kernel refused.
+pub(in crate::transport) fn prepare_process() -> io::Result<()> {
+    let limit = raise_descriptor_limit()?;
+    tracing::debug!(?limit, "descriptors");
+    // Sessions start with the limit that we were started with; some programs walk all of it.
+    give_children_descriptors(limit.before);
+    become_subreaper()
+}
+
+/// Starts what every daemon does beside serving.
+pub(in crate::transport) fn keep_house(
+    tasks: &mut JoinSet<()>,
+    roll: &mut RollCall,
+    facts: mpsc::Receiver<Fact>,
+    shared: Arc<Shared>,
+) {
+    tasks.spawn(roll.enter(close_switches(Arc::clone(shared.gateway.daemon()))));
+    tasks.spawn(roll.enter(tell_holders(facts, shared)));
+    tasks.spawn(async {
+        if let Err(error) = reap_orphans().await {
+            tracing::warn!(%error, "orphans are not reaped");
+        }
+    });
+}
+
+/// Ends every session with all its processes, in bounded time.
+pub(in crate::transport) async fn end_sessions(registry: &Registry) {
+    if tokio::time::timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
+        tracing::error!("some sessions did not end in time");
+    }
+}
+
 /// The parts of a daemon, before anybody can come in.
-struct Assembly {
-    registry: Registry,
+pub(in crate::transport) struct Assembly {
+    pub(in crate::transport) registry: Registry,
     daemon: Arc<Daemon>,
-    doors: Doors,
-    listening: Listening,
+    pub(in crate::transport) doors: Doors,
+    pub(in crate::transport) listening: Listening,
     door_limits: watch::Sender<DoorLimits>,
 }
 
 impl Assembly {
-    fn new(
+    pub(in crate::transport) fn new(
         config: &Config,
         environment: BTreeMap<OsString, OsString>,
         default_cwd: PathBuf,
@@ -223,12 +250,21 @@ impl Assembly {
             shared,
             limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
+            presence: Presence::default(),
             numbers: Arc::new(AtomicU64::new(1)),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
         Ok(Self { registry, daemon, doors, listening, door_limits })
+    }
+}
+
+/// Completes when nobody needs the daemon any more; never, where that is no reason to end.
+async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>) {
+    match linger {
+        Some(linger) => presence.forsaken(daemon, linger).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -18,6 +18,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::server::{Server, Shared};
 use crate::transport::connection::{link, serve};
 use crate::transport::limits::Limits;
+use crate::transport::presence::Presence;
 use crate::transport::unix::listener::Listener;
 use crate::transport::unix::peer::Peer;
 use crate::transport::unix::quota::ConnectionQuota;
@@ -36,6 +37,8 @@ pub struct Doors {
     pub shared: Arc<Shared>,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
+    /// Who is inside.
+    pub presence: Presence,
     pub numbers: Arc<AtomicU64>,
     /// Every connection's task, so that the daemon can wait for them.
     pub tasks: TaskTracker,
@@ -85,6 +88,7 @@ impl Doors {
         self.shared.gateway.daemon().principals.enter(&standing.caller);
         let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
         let touched = server.touched();
+        let present = self.presence.enter();
         let (hanging_up, shared) = (self.hanging_up.clone(), Arc::clone(&self.shared));
         self.tasks.spawn(async move {
             let serving = serve(server, link, connection, &limits);
@@ -99,7 +103,7 @@ impl Doors {
             for session in touched.into_iter().filter_map(|id| sessions.get(id)) {
                 session.connection_closed(ConnectionId(number));
             }
-            drop(ticket);
+            drop((ticket, present));
         });
     }
 }
@@ -117,7 +121,7 @@ fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
         // What a program inside a session claims to live in cannot be trusted, so it sees nothing.
         _ if managed => Reach::Nothing,
         Door::Session(session) | Door::Observer(session) => Reach::Session(session),
-        Door::Gateway | Door::Operator => Reach::Tenant,
+        Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
     };
     Standing { caller, door, reach, managed }
 }

@@ -48,15 +48,43 @@ class Daemon:
         self.root = root
         self.process = process
 
+
+class Sockets:
+    """The way in through a daemon's sockets: each door as the command that joins it."""
+
+    name = "socket"
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.root = daemon.root
+
     @property
-    def gateway(self) -> str:
-        return str(self.root / "gateway.sock")
+    def gateway(self) -> list[str]:
+        return self.joined("gateway.sock")
 
-    def session(self, session: str) -> str:
-        return str(self.root / "s" / f"{session}.sock")
+    def session(self, session: str) -> list[str]:
+        return self.joined(f"s/{session}.sock")
 
-    def observer(self, session: str) -> str:
-        return str(self.root / "s" / f"{session}.ro.sock")
+    def observer(self, session: str) -> list[str]:
+        return self.joined(f"s/{session}.ro.sock")
+
+    def joined(self, socket: str) -> list[str]:
+        return [sys.executable, PUMP, str(self.root / socket)]
+
+
+class Bridge:
+    """The way in through `termgate mcp`."""
+
+    name = "bridge"
+
+    def __init__(self, daemon: Daemon) -> None:
+        place = f"TERMGATE_RUNTIME_DIR={daemon.root}"
+        self.gateway = ["env", place, os.environ["TERMGATE_BIN"], "mcp", "--no-spawn"]
+
+    def session(self, session: str) -> list[str]:
+        return [*self.gateway, "--session", session]
+
+    def observer(self, session: str) -> list[str]:
+        return [*self.gateway, "--session", session, "--read-only"]
 
 
 @contextlib.contextmanager
@@ -113,16 +141,24 @@ def stop(process: subprocess.Popen) -> None:
         raise RuntimeError(f"the daemon did not end within {STOP_SECONDS} s of SIGTERM") from None
 
 
-def run(era: str, connect, scenario) -> None:
-    """Runs a scenario against a daemon that allows writing, prints the count and ends."""
+def run(era: str, connect, together, alone) -> None:
+    """Runs the story of several clients over every way into a daemon that allows writing, and that
+    of one client over a daemon of its own; prints the count and ends."""
     checks = Checks(era)
 
-    async def main(running: Daemon) -> None:
+    async def bounded(story, *arguments) -> None:
         with anyio.fail_after(SCENARIO_SECONDS):
-            await scenario(running, connect, checks)
+            await story(*arguments)
 
-    with daemon("--allow-write") as running:
-        anyio.run(main, running)
-        checks.equal("the daemon is still alive at the end", running.process.poll(), None)
+    for way in (Sockets, Bridge):
+        checks.era = f"{era}, {way.name}"
+        with daemon("--allow-write") as running:
+            anyio.run(bounded, together, way(running), connect, checks)
+            checks.equal("the daemon is still alive at the end", running.process.poll(), None)
+    checks.era = f"{era}, stdio"
+    # No configuration of whoever runs the tests is read.
+    own = ["env", "XDG_CONFIG_HOME=/nonexistent", os.environ["TERMGATE_BIN"]]
+    own += ["serve", "--stdio", "--allow-write"]
+    anyio.run(bounded, alone, own, connect, checks)
     print(f"{era}: {checks.passed} passed, {checks.failed} failed", flush=True)
     sys.exit(1 if checks.failed else 0)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,8 +9,8 @@ import anyio
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
-from harness import PUMP, run
-from scenario import scenario
+from harness import run
+from scenario import alone, scenario
 
 CALL_SECONDS = 40
 
@@ -78,7 +77,7 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(path: str):
+async def connect(command: list[str]):
     # Room for far more updates than one story has, so that the reader never waits for us.
     uris_in, uris_out = anyio.create_memory_object_stream(10_000)
 
@@ -87,7 +86,7 @@ async def connect(path: str):
             if isinstance(message.root, types.ResourceUpdatedNotification):
                 await uris_in.send(str(message.root.params.uri))
 
-    server = StdioServerParameters(command=sys.executable, args=[PUMP, path])
+    server = StdioServerParameters(command=command[0], args=command[1:])
     info = types.Implementation(name=Connection.name, version="1")
     async with (
         stdio_client(server) as (reader, writer),
@@ -103,11 +102,11 @@ async def connect(path: str):
         yield Connection(session, uris_out, answer.protocolVersion)
 
 
-async def story(daemon, connect, checks) -> None:
-    async with connect(daemon.gateway) as connection:
+async def story(doors, connect, checks) -> None:
+    async with connect(doors.gateway) as connection:
         checks.equal("the era is the one before", connection.protocol, "2025-11-25")
-    await scenario(daemon, connect, checks)
+    await scenario(doors, connect, checks)
 
 
 if __name__ == "__main__":
-    run("legacy", connect, story)
+    run("legacy", connect, story, alone)

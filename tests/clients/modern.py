@@ -2,14 +2,13 @@
 
 import contextlib
 import json
-import sys
 from dataclasses import dataclass
 
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import Implementation, ResourceTemplateReference
 
-from harness import PUMP, run
-from scenario import scenario
+from harness import run
+from scenario import alone, scenario
 
 CALL_SECONDS = 40
 
@@ -76,18 +75,18 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(path: str):
-    server = StdioServerParameters(command=sys.executable, args=[PUMP, path])
+async def connect(command: list[str]):
+    server = StdioServerParameters(command=command[0], args=command[1:])
     info = Implementation(name=Connection.name, version="1")
     async with Client(server, read_timeout_seconds=CALL_SECONDS, client_info=info) as client:
         yield Connection(client)
 
 
-async def story(daemon, connect, checks) -> None:
-    async with connect(daemon.gateway) as connection:
+async def story(doors, connect, checks) -> None:
+    async with connect(doors.gateway) as connection:
         checks.equal("the era is the newest", connection.protocol, "2026-07-28")
-    await scenario(daemon, connect, checks)
+    await scenario(doors, connect, checks)
 
 
 if __name__ == "__main__":
-    run("modern", connect, story)
+    run("modern", connect, story, alone)

@@ -1,4 +1,4 @@
-"""Two clients and an observer at one terminal: the same story for every era and SDK.
+"""Two clients and an observer at one terminal: the same story for every era, SDK and way in.
 
 A connection is given as an object with `tools`, `call`, `read`, `templates`, `complete`, `updates`
 and `protocol`; nothing here knows what SDK is behind it.
@@ -22,8 +22,8 @@ GRID = "termgate://session/{session}/grid{?since,top,rows,format}"
 UPDATE_SECONDS = 20
 
 
-async def scenario(daemon, connect, checks) -> None:
-    async with connect(daemon.gateway) as ada, connect(daemon.gateway) as bob:
+async def scenario(doors, connect, checks) -> None:
+    async with connect(doors.gateway) as ada, connect(doors.gateway) as bob:
         await tools_are_listed(ada, checks)
         session, lease = await a_session_is_created(ada, checks)
         await text_is_typed_and_read(ada, session, checks)
@@ -32,11 +32,24 @@ async def scenario(daemon, connect, checks) -> None:
         await waiting_ends_in_time(ada, session, checks)
         await templates_and_completion(ada, session, checks)
         await unknown_names_are_told(ada, checks)
-        async with connect(daemon.session(session)) as bound:
+        async with connect(doors.session(session)) as bound:
             await a_bound_door_needs_no_session(bound, session, checks)
-        async with connect(daemon.observer(session)) as observer:
+        async with connect(doors.observer(session)) as observer:
             await an_observer_never_writes(observer, checks)
         await a_session_is_ended(bob, session, checks)
+
+
+async def alone(command, connect, checks) -> None:
+    """The story of one client, with a daemon that nobody else reaches."""
+    async with connect(command) as ada:
+        await tools_are_listed(ada, checks)
+        session, _ = await a_session_is_created(ada, checks)
+        await text_is_typed_and_read(ada, session, checks)
+        await a_change_is_pushed(ada, ada, session, checks)
+        await waiting_ends_in_time(ada, session, checks)
+        await templates_and_completion(ada, session, checks)
+        await unknown_names_are_told(ada, checks)
+        await a_session_is_ended(ada, session, checks)
 
 
 async def tools_are_listed(ada, checks) -> None:

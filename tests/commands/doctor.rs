@@ -56,7 +56,7 @@ fn where_all_is_well_nothing_fails_and_every_subject_is_told() {
         assert!(text.lines().any(|line| line[6..].starts_with(name)), "{name} is not in {text}");
     }
     assert_found(&home, "daemon", "ok", &format!("process {}", daemon.pid()));
-    assert_found(&home, "sockets", "ok", "2");
+    assert_found(&home, "sockets", "ok", "3");
     assert_found(&home, "writing", "ok", "on for everything");
 }
 
@@ -98,7 +98,7 @@ fn a_place_too_deep_for_sockets_fails() {
 fn sockets_of_a_daemon_that_was_killed_are_a_warning() {
     let home = Home::new();
     home.daemon().kill();
-    assert_found(&home, "sockets", "warn", "2 that nobody answers at");
+    assert_found(&home, "sockets", "warn", "3 that nobody answers at");
     assert_found(&home, "daemon", "warn", "none runs");
 }
 

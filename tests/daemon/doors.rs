@@ -53,6 +53,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
         handed: Handed::default(),
+        linger: None,
     }
 }
 
@@ -69,6 +70,7 @@ async fn clients_of_every_revision_are_welcome_at_every_door() {
     let id = session.parse().unwrap();
     let doors = [
         daemon.paths.gateway().to_owned(),
+        daemon.paths.gateway_read_only(),
         daemon.paths.operator(),
         daemon.paths.session(id),
         daemon.paths.session_read_only(id),
@@ -121,6 +123,7 @@ async fn sockets_and_directories_are_private() {
     }
     let sockets = [
         paths.gateway().to_owned(),
+        paths.gateway_read_only(),
         paths.operator(),
         paths.session(id),
         paths.session_read_only(id),
@@ -257,31 +260,36 @@ async fn another_session_answers_like_one_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn the_read_only_door_never_writes_whatever_the_daemon_allows() {
+async fn the_read_only_doors_never_write_whatever_the_daemon_allows() {
     for era in Era::BOTH {
         let daemon = TestDaemon::writable().await;
         let session = daemon.client(era).await.start("cat").await;
-        let mut wire = daemon.at_read_only(&session, era).await;
-        let reading = ["list_sessions", "read_screen", "read_history", "wait_for", "why"];
-        assert_eq!(wire.tools().await, reading);
-        for (tool, arguments) in [
-            ("create_session", json!({})),
-            ("acquire_lease", json!({})),
-            ("send_text", json!({"text": "x"})),
-            ("send_keys", json!({"keys": "Enter"})),
-            ("send_mouse", json!({"action": "click", "row": 0, "col": 0})),
-            ("resize", json!({"cols": 9, "rows": 9})),
-            ("manage_session", json!({"action": "kill"})),
-        ] {
-            assert_eq!(wire.error_code(tool, arguments).await, "read_only", "{tool}");
-        }
-        let screen = wire.structured("read_screen", json!({})).await;
-        assert_eq!(screen["cols"], 120);
-        let listed = wire.structured("list_sessions", json!({})).await;
-        assert_eq!(listed["write_allowed"], false);
-        assert_eq!(listed["sessions"][0]["write_allowed"], false);
+        let of_all = Wire::connect(&daemon.paths.gateway_read_only(), era).await;
+        never_writes(of_all, &session).await;
+        never_writes(daemon.at_read_only(&session, era).await, &session).await;
         daemon.stop().await;
     }
+}
+
+async fn never_writes(mut wire: Wire, session: &str) {
+    let reading = ["list_sessions", "read_screen", "read_history", "wait_for", "why"];
+    assert_eq!(wire.tools().await, reading);
+    for (tool, arguments) in [
+        ("create_session", json!({})),
+        ("acquire_lease", json!({"session": session})),
+        ("send_text", json!({"session": session, "text": "x"})),
+        ("send_keys", json!({"session": session, "keys": "Enter"})),
+        ("send_mouse", json!({"session": session, "action": "click", "row": 0, "col": 0})),
+        ("resize", json!({"session": session, "cols": 9, "rows": 9})),
+        ("manage_session", json!({"session": session, "action": "kill"})),
+    ] {
+        assert_eq!(wire.error_code(tool, arguments).await, "read_only", "{tool}");
+    }
+    let screen = wire.structured("read_screen", json!({"session": session})).await;
+    assert_eq!(screen["cols"], 120);
+    let listed = wire.structured("list_sessions", json!({})).await;
+    assert_eq!(listed["write_allowed"], false);
+    assert_eq!(listed["sessions"][0]["write_allowed"], false);
 }
 
 #[tokio::test]
@@ -347,6 +355,7 @@ async fn every_socket_vanishes_when_the_daemon_stops() {
     let id = wire.start("cat").await.parse().unwrap();
     let sockets = [
         paths.gateway().to_owned(),
+        paths.gateway_read_only(),
         paths.operator(),
         paths.session(id),
         paths.session_read_only(id),

@@ -80,6 +80,7 @@ impl TestDaemon {
             environment,
             default_cwd: directory.path().to_owned(),
             handed: Handed::default(),
+            linger: None,
         };
         let (tell, ready) = oneshot::channel();
         let serving = tokio::spawn(serve(settings, move |_| tell.send(()).unwrap()));
@@ -143,7 +144,12 @@ impl Wire {
 
     /// Connects and says nothing.
     pub(crate) async fn silent(path: &Path, era: Era) -> Self {
-        let (reader, writer) = UnixStream::connect(path).await.unwrap().into_split();
+        Self::over(UnixStream::connect(path).await.unwrap(), era)
+    }
+
+    /// Speaks over a stream, and says nothing.
+    pub(crate) fn over(stream: UnixStream, era: Era) -> Self {
+        let (reader, writer) = stream.into_split();
         Self {
             sender: Sender { writer, era, last_id: 0 },
             receiver: Receiver { reader: BufReader::new(reader), kept: VecDeque::new() },
@@ -369,6 +375,15 @@ impl Receiver {
     /// The messages that were read and not taken.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &Value> {
         self.kept.iter()
+    }
+
+    /// Waits until the daemon has hung up, and gives back all that was not taken before.
+    pub(crate) async fn rest(&mut self) -> Vec<Value> {
+        let mut rest: Vec<Value> = self.kept.drain(..).collect();
+        while let Some(message) = self.read().await {
+            rest.push(message);
+        }
+        rest
     }
 
     /// Waits until the daemon has hung up.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
-use crate::cli::start::log_of;
+use crate::cli::start::log::log_path;
 use crate::cli::status::bytes;
 use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
 use crate::transport::unix::directory::{self, DirectoryError};
@@ -80,7 +80,7 @@ pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
 pub(super) fn log(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "log";
     let Ok(paths) = &ground.paths else { return Vec::new() };
-    let path = log_of(paths);
+    let path = log_path(paths);
     let shown = path.display();
     vec![match path.metadata() {
         Ok(log) if log.len() > LOG_LARGE => Check::warn(

@@ -53,6 +53,7 @@ fn every_door_has_its_name() {
     let paths = RuntimePaths::at("/r".into()).unwrap();
     let id = SessionId::from_random(Uuid::from_u128(0x0123_4567_89ab << 80));
     assert_eq!(paths.gateway(), Path::new("/r/gateway.sock"));
+    assert_eq!(paths.gateway_read_only(), Path::new("/r/gateway.ro.sock"));
     assert_eq!(paths.operator(), Path::new("/r/operator.sock"));
     assert_eq!(paths.session(id), Path::new("/r/s/0123456789ab.sock"));
     assert_eq!(paths.session_read_only(id), Path::new("/r/s/0123456789ab.ro.sock"));

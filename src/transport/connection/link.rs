@@ -7,8 +7,8 @@ use std::future::{Future, pending};
 use std::io;
 use std::os::fd::AsFd;
 
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::io::{Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -33,6 +33,20 @@ pub fn plain<R, W>(reader: R, writer: W) -> Link<R, W, impl Future<Output = ()> 
     Link { reader, writer, hangup: pending() }
 }
 
+/// Links standard input and output.
+pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
+    let output = std::io::stdout();
+    // A socket tells its end in one way and a pipe in the other; a file never ends.
+    let (socket, pipe) = (end(&output, Interest::PRIORITY), end(&output, Interest::ERROR));
+    let hangup = async move {
+        tokio::select! {
+            () = or_never(socket) => {}
+            () = or_never(pipe) => {}
+        }
+    };
+    Link { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
+}
+
 /// Links a Unix socket.
 ///
 /// # Errors
@@ -41,23 +55,36 @@ pub fn plain<R, W>(reader: R, writer: W) -> Link<R, W, impl Future<Output = ()> 
 pub fn unix(
     stream: UnixStream,
 ) -> io::Result<Link<OwnedReadHalf, OwnedWriteHalf, impl Future<Output = ()> + Send>> {
-    let hangup = hangup(&stream)?;
+    let hangup = end(&stream, Interest::PRIORITY)?;
     let (reader, writer) = stream.into_split();
     Ok(Link { reader, writer, hangup })
 }
 
-/// Watches a socket for a hang-up without taking bytes from it.
-fn hangup(stream: &UnixStream) -> io::Result<impl Future<Output = ()> + Send + use<>> {
-    // A registration for urgent data alone is told of EPOLLHUP, which Linux never leaves out, but
-    // neither of bytes to read nor of a client that closed one direction only.
-    let watched = stream.as_fd().try_clone_to_owned()?;
+async fn or_never(end: io::Result<impl Future<Output = ()>>) {
+    match end {
+        Ok(end) => end.await,
+        Err(_) => pending().await,
+    }
+}
+
+/// Watches a descriptor for its end without taking bytes from it.
+///
+/// A registration for urgent data alone is told of EPOLLHUP, which Linux never leaves out, but
+/// neither of bytes to read nor of a client that closed one direction only. One for errors alone is
+/// told of EPOLLERR, which a pipe has when nobody is left to read from it.
+fn end<F: AsFd>(
+    descriptor: &F,
+    interest: Interest,
+) -> io::Result<impl Future<Output = ()> + Send + use<F>> {
+    let watched = descriptor.as_fd().try_clone_to_owned()?;
     #[expect(deprecated, reason = "sound for an `OwnedFd`; its successor would need unsafe code")]
-    let watched = AsyncFd::with_interest(watched, Interest::PRIORITY)?;
+    let watched = AsyncFd::with_interest(watched, interest)?;
     Ok(async move {
         loop {
-            match watched.ready(Interest::PRIORITY).await {
-                Ok(mut guard) if !guard.ready().is_read_closed() => guard.clear_ready(),
-                Ok(_) | Err(_) => return,
+            match watched.ready(interest).await {
+                Ok(guard) if guard.ready().is_read_closed() || guard.ready().is_error() => return,
+                Ok(mut guard) => guard.clear_ready(),
+                Err(_) => return,
             }
         }
     })

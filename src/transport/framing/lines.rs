@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, timeout_at};
@@ -41,6 +41,13 @@ impl Line {
     pub fn bytes(&self) -> &[u8] {
         self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)
     }
+
+    /// The line with its end, to be passed on.
+    pub fn into_whole(mut self) -> Bytes {
+        self.bytes.truncate(self.bytes().len());
+        self.bytes.put_u8(b'\n');
+        self.bytes.freeze()
+    }
 }
 
 /// Reads lines from a stream.
@@ -57,6 +64,7 @@ pub struct Lines<R> {
     line_by: Option<Instant>,
     inside_message: Duration,
     line_max: usize,
+    reset: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -73,7 +81,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             line_by: None,
             inside_message: limits.inside_message,
             line_max: limits.line_max,
+            reset: false,
         }
+    }
+
+    /// Whether the other end closed the stream before it had read all that was sent to it.
+    pub fn was_reset(&self) -> bool {
+        self.reset
     }
 
     /// Notes that the client has shown to speak the protocol: it may be silent from now on.
@@ -95,7 +109,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             match within(deadline, self.fill()).await {
                 Ok(read) if read > 0 => {}
                 Ok(_) => return self.take_rest(),
-                Err(_) => return Input::End,
+                Err(error) => {
+                    self.reset = error.kind() == io::ErrorKind::ConnectionReset;
+                    return Input::End;
+                }
             }
         }
     }

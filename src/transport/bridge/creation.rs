@@ -1,0 +1,125 @@
+//! What a session gets of the place where its bridge was started: directory, PATH, locale and agent.
+//!
+//! It must not know how a session is made. Only the one call that creates one is taken apart, and
+//! only where it left something out; every value in it stays the text it was.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::session::pty::environment::ClientEnvironment;
+use crate::transport::bridge::message::Message;
+use crate::transport::framing::to_line;
+
+/// The call that is filled up.
+const TOOL: &str = "create_session";
+
+/// The arguments that are filled in, where a call leaves them out.
+#[derive(Clone, Debug, Default)]
+pub struct CreationDefaults(Members);
+
+/// The members of an object, each value as it was written.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+impl CreationDefaults {
+    /// The defaults of a bridge that was started in this directory with this environment; what is
+    /// not UTF-8 has no form on the wire and is left out.
+    pub fn of(cwd: Option<&Path>, environment: &ClientEnvironment) -> Self {
+        let vars = environment.vars().iter();
+        let vars: BTreeMap<&str, &str> =
+            vars.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?))).collect();
+        let cwd = cwd.and_then(Path::to_str).map(|cwd| ("cwd", raw(&cwd)));
+        let members = cwd.into_iter().chain([("env_client", raw(&vars))]);
+        Self(members.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// The line with the defaults filled in; none, when there is nothing to fill in.
+    pub(super) fn fill(&self, line: &[u8], message: &Message<'_>) -> Option<Bytes> {
+        #[derive(Deserialize)]
+        struct Call<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+        }
+        if message.method.as_deref() != Some("tools/call")
+            || message.params::<Call<'_>>()?.name != TOOL
+        {
+            return None;
+        }
+        let mut params: Members = message.params()?;
+        let mut arguments = match params.get("arguments").filter(|given| !is_null(given)) {
+            Some(given) => serde_json::from_str::<Members>(given.get()).ok()?,
+            None => Members::new(),
+        };
+        arguments.retain(|_, value| !is_null(value));
+        for (name, value) in &self.0 {
+            arguments.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        params.insert("arguments".to_owned(), raw(&arguments));
+        let mut whole: Members = serde_json::from_slice(line).ok()?;
+        whole.insert("params".to_owned(), raw(&params));
+        to_line(&whole).ok()
+    }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("text and what was JSON before have a form in JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn filled(message: &str) -> Option<Value> {
+        let vars = [("PATH", "/bin"), ("LANG", "C.UTF-8"), ("SECRET", "x")];
+        let vars = vars.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let defaults = CreationDefaults::of(Some(Path::new("/work")), &ClientEnvironment::of(vars));
+        let line = message.as_bytes();
+        let filled = defaults.fill(line, &Message::read(line).unwrap())?;
+        assert_eq!(filled.last(), Some(&b'\n'));
+        Some(serde_json::from_slice(&filled).unwrap())
+    }
+
+    fn call(tool: &str, arguments: Value) -> String {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": {"k": 1}});
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
+    }
+
+    #[test]
+    fn a_session_starts_where_the_bridge_was_started() {
+        for left_out in [json!({}), json!({"cwd": null}), json!(null)] {
+            let filled = filled(&call("create_session", left_out)).unwrap();
+            let expected =
+                json!({"cwd": "/work", "env_client": {"PATH": "/bin", "LANG": "C.UTF-8"}});
+            assert_eq!(filled["params"]["arguments"], expected);
+            assert_eq!((&filled["id"], &filled["params"]["_meta"]), (&json!(7), &json!({"k": 1})));
+        }
+    }
+
+    #[test]
+    fn what_the_caller_says_wins() {
+        let given = json!({"cwd": "/else", "env_client": {}, "rows": 9});
+        let filled = filled(&call("create_session", given.clone())).unwrap();
+        assert_eq!(filled["params"]["arguments"], given);
+    }
+
+    #[test]
+    fn every_other_message_is_left_alone() {
+        assert_eq!(filled(&call("send_text", json!({}))), None);
+        assert_eq!(filled(&call("create_session", json!([]))), None);
+        assert_eq!(filled(r#"{"id":1,"method":"tools/list"}"#), None);
+        assert_eq!(filled(r#"{"id":1,"method":"tools/call","params":[]}"#), None);
+        assert_eq!(filled(r#"{"id":1,"result":{"name":"create_session"}}"#), None);
+    }
+}

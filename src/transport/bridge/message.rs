@@ -1,0 +1,59 @@
+//! One line as the bridge sees it: whose answer or what request it is, and no more of it.
+//!
+//! It must not know what a request means to a daemon. Lines are looked at and passed on as they
+//! came; nothing is built of what they carry.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::core::code::Code;
+use crate::transport::framing::error_line;
+
+/// The JSON-RPC code of what the bridge answers in the daemon's place; ours, from the free range.
+const UPSTREAM: ErrorCode = ErrorCode(-32010);
+
+/// What stands at the top of a message.
+#[derive(Debug, Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(default)]
+    pub(super) id: Option<RequestId>,
+    #[serde(default, borrow)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) params: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) error: Option<IgnoredAny>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a line; none, when it is no message.
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        // An array would be read as the members in order.
+        let is_object = line.trim_ascii_start().first() == Some(&b'{');
+        is_object.then(|| serde_json::from_slice(line).ok()).flatten()
+    }
+
+    /// The id, if the message is an answer.
+    pub(super) fn answered(&self) -> Option<&RequestId> {
+        self.id.as_ref().filter(|_| self.method.is_none())
+    }
+
+    /// Reads the parameters; none, when they are not of this form.
+    pub(super) fn params<T: Deserialize<'a>>(&self) -> Option<T> {
+        serde_json::from_str(self.params?.get()).ok()
+    }
+}
+
+/// The answer to a request that no daemon answers.
+pub(super) fn failed(id: &RequestId, code: Code) -> Bytes {
+    let (word, message, hint) = (code.as_str(), code.meaning(), code.advice());
+    let data = json!({"error_code": word, "message": message, "hint": hint});
+    let text = format!("{word}: {message} {hint}");
+    error_line(Some(id), &ErrorData::new(UPSTREAM, text, Some(data)))
+}

@@ -1,0 +1,133 @@
+//! Who is connected, and when a daemon that somebody's client started is no longer needed.
+//!
+//! It must not know how a daemon was started nor how it ends. What would be lost with the daemon
+//! keeps it: connections, sessions, and switches that an operator has set.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::surface::call::Daemon;
+
+/// Counts those who are connected; clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Presence(watch::Sender<usize>);
+
+impl Presence {
+    /// Counts one more, for as long as what it gives back is held.
+    pub fn enter(&self) -> Present {
+        self.0.send_modify(|count| *count += 1);
+        Present(self.0.clone())
+    }
+
+    /// Waits until for the time of `linger`, without a break, nobody was connected, there was no
+    /// session, and the write switches were those of the beginning.
+    pub async fn forsaken(&self, daemon: &Daemon, linger: Duration) {
+        let at_first = daemon.switchboard.open(daemon.now());
+        let mut connected = self.0.subscribe();
+        let (mut sessions, mut switches) =
+            (daemon.sessions.changes(), daemon.switchboard.changes());
+        loop {
+            // Seen before the state is looked at, so that no change between the two is missed.
+            let nobody = *connected.borrow_and_update() == 0;
+            sessions.mark_unchanged();
+            switches.mark_unchanged();
+            let as_at_first = daemon.switchboard.open(daemon.now()) == at_first;
+            let forsaken = nobody && daemon.sessions.is_empty() && as_at_first;
+            let lingering =
+                async { if forsaken { tokio::time::sleep(linger).await } else { pending().await } };
+            tokio::select! {
+                () = lingering => return,
+                _ = connected.changed() => {}
+                _ = sessions.changed() => {}
+                _ = switches.changed() => {}
+            }
+        }
+    }
+}
+
+/// One who is connected, until it is dropped.
+#[must_use = "a connection counts only as long as this lives"]
+#[derive(Debug)]
+pub struct Present(watch::Sender<usize>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::pin::pin;
+    use std::sync::Arc;
+
+    use tokio::time::{Instant, advance, timeout};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::core::caller::{Caller, Kind};
+    use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
+    use crate::core::input::WriteWindow;
+    use crate::core::policy::switches::Scope;
+    use crate::core::policy::{Door, Reach, Standing, decide_operate};
+    use crate::transport::daemon::Assembly;
+
+    const LINGER: Duration = Duration::from_secs(2);
+
+    fn daemon() -> Arc<Daemon> {
+        let config = Config::built_in();
+        let assembly = Assembly::new(&config, BTreeMap::new(), "/".into()).unwrap();
+        Arc::clone(assembly.doors.shared.gateway.daemon())
+    }
+
+    fn switch(daemon: &Daemon, window: WriteWindow) {
+        let caller = Caller {
+            principal: PrincipalId(1),
+            connection: ConnectionId(1),
+            tenant: TenantId::of_uid(1000),
+            kind: Kind::Operator,
+            label: Arc::from("operator"),
+        };
+        let standing =
+            Standing { caller, door: Door::Operator, reach: Reach::Tenant, managed: false };
+        let permit = decide_operate(&standing).unwrap();
+        daemon.switchboard.set(&permit, &daemon.sessions, Scope::Everything, window);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_daemon_is_forsaken_once_nobody_was_there_for_long_enough() {
+        let (presence, daemon) = (Presence::default(), daemon());
+        let begin = Instant::now();
+        presence.forsaken(&daemon, LINGER).await;
+        assert_eq!(begin.elapsed(), LINGER);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_in_time_keeps_it_and_the_time_begins_anew_when_they_go() {
+        let (presence, daemon) = (Presence::default(), daemon());
+        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        assert!(timeout(LINGER / 2, forsaken.as_mut()).await.is_err());
+        let (one, other) = (presence.enter(), presence.enter());
+        drop(one);
+        assert!(timeout(LINGER * 10, forsaken.as_mut()).await.is_err());
+        drop(other);
+        let begin = Instant::now();
+        forsaken.await;
+        assert_eq!(begin.elapsed(), LINGER);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_switch_that_an_operator_set_keeps_it() {
+        let (presence, daemon) = (Presence::default(), daemon());
+        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        assert!(timeout(LINGER / 2, forsaken.as_mut()).await.is_err());
+        switch(&daemon, WriteWindow::Open);
+        assert!(timeout(LINGER * 10, forsaken.as_mut()).await.is_err());
+        switch(&daemon, WriteWindow::Closed);
+        advance(LINGER / 2).await;
+        timeout(LINGER, forsaken).await.unwrap();
+    }
+}
