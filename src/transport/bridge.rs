@@ -250,7 +250,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
             tokio::select! {
                 input = self.lines.next() => match input {
                     Input::Line(line) => self.take_in(line).await,
-                    Input::TooLong => self.tell([Refusal::TooLarge.to_line()]).await,
+                    Input::TooLong(id) => self.tell([Refusal::TooLarge(id).to_line()]).await,
                     Input::End => return None,
                 },
                 () = sleep(delay) => {
@@ -306,11 +306,12 @@ impl Passing<'_> {
     async fn prepare(&self, line: Line) -> Option<Outgoing> {
         let message = Message::read(line.bytes());
         let filled = message.as_ref().and_then(|message| self.defaults.fill(line.bytes(), message));
+        let id = message.as_ref().and_then(|message| message.id.clone());
         let note = message.map_or(Note::Nothing, |message| Note::of(&message));
         match filled {
             Some(filled) if filled.len() > LINE_MAX => {
                 // The writing end outlives this one.
-                let _ = self.out.send(Refusal::TooLarge.to_line()).await;
+                let _ = self.out.send(Refusal::TooLarge(id).to_line()).await;
                 None
             }
             Some(line) => Some(Outgoing { line, note }),
@@ -340,9 +341,9 @@ async fn send_lines<R: AsyncRead + Unpin>(
         }
         match lines.next().await {
             Input::Line(line) => *unsent = passing.prepare(line).await,
-            Input::TooLong => {
+            Input::TooLong(id) => {
                 // The writing end outlives this one.
-                let _ = passing.out.send(Refusal::TooLarge.to_line()).await;
+                let _ = passing.out.send(Refusal::TooLarge(id).to_line()).await;
             }
             Input::End => return Side::Client,
         }

@@ -3,6 +3,7 @@
 //! It must not know requests in flight or sessions. Whatever bytes a stranger sends, the answer is
 //! a JSON-RPC error of bounded cost, and the connection lives on.
 
+mod envelope;
 pub mod lines;
 mod scan;
 
@@ -10,13 +11,16 @@ use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::core::code::Code;
 
 /// Says why a message is not handled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// The line is longer than a line may be.
     #[error("message too large")]
-    TooLarge,
+    TooLarge(Option<RequestId>),
     /// The message has too many parts or is nested too deeply.
     #[error("message too complex")]
     TooComplex(Option<RequestId>),
@@ -35,18 +39,29 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// What the error tells besides its text, where it has a code of ours.
+    fn details(&self) -> Option<Value> {
+        let code = match self {
+            Self::TooLarge(_) | Self::TooComplex(_) => Code::TooLarge,
+            Self::NotJson | Self::NotAMessage(_) | Self::BadParams { .. } | Self::IdInUse(_) => {
+                return None;
+            }
+        };
+        let (word, message, hint) = (code.as_str(), code.meaning(), code.advice());
+        Some(json!({"error_code": word, "message": message, "hint": hint}))
+    }
+
     /// The JSON-RPC error line that tells the client.
     pub fn to_line(&self) -> Bytes {
         let (code, id) = match self {
             Self::NotJson => (ErrorCode::PARSE_ERROR, None),
-            Self::TooLarge => (ErrorCode::INVALID_REQUEST, None),
-            Self::TooComplex(id) | Self::NotAMessage(id) => {
+            Self::TooLarge(id) | Self::TooComplex(id) | Self::NotAMessage(id) => {
                 (ErrorCode::INVALID_REQUEST, id.as_ref())
             }
             Self::IdInUse(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
             Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
         };
-        error_line(id, &ErrorData::new(code, self.to_string(), None))
+        error_line(id, &ErrorData::new(code, self.to_string(), self.details()))
     }
 }
 

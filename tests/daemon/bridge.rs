@@ -382,3 +382,21 @@ async fn a_daemon_that_ended_under_a_bridge_is_collected() {
     .await;
     ends_well(client).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_too_large_is_answered_at_once_under_its_id() {
+    for era in Era::BOTH {
+        let home = Home::new();
+        let mut client = home.client(&["mcp", "--allow-write"], era).await;
+        let session = client.wire.start("exec cat").await;
+        for bytes in [1_500_000, 5_000_000] {
+            let text = json!({"session": session, "text": "x".repeat(bytes)});
+            let call = json!({"name": "send_text", "arguments": text});
+            let refused = client.wire.request("tools/call", call).await.unwrap_err();
+            assert_eq!(refused["data"]["error_code"], "too_large", "{refused}");
+        }
+        let next = json!({"session": session, "exit": true, "timeout_ms": 0});
+        assert_eq!(client.wire.structured("wait_for", next).await["outcome"], "timeout");
+        ends_well(client).await;
+    }
+}

@@ -24,6 +24,7 @@ async fn a_message_may_be_as_long_and_as_complex_as_it_was_set() {
         let answer = client.receiver.next().await;
         assert_eq!(answer["error"]["code"], INVALID_REQUEST, "{answer}");
         assert_eq!(answer["error"]["message"], message);
+        assert_eq!(answer["error"]["data"]["error_code"], "too_large");
     }
     let padded = json!({"_meta": {"padding": "x".repeat(60 * 1024)}});
     client.request("tools/list", padded).await.unwrap();

@@ -81,7 +81,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
                     Ok(message) => self.admit(message),
                     Err(refusal) => self.refuse(&refusal),
                 },
-                Input::TooLong => self.refuse(&Refusal::TooLarge),
+                Input::TooLong(id) => self.refuse(&Refusal::TooLarge(id)),
                 Input::End => break,
             }
         }

@@ -8,10 +8,12 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, timeout_at};
 
+use crate::transport::framing::envelope::IdFinder;
 use crate::transport::limits::{LINE_FREE, Limits};
 
 /// Bytes asked of the stream at least and at most in one read.
@@ -23,8 +25,8 @@ const READ_MAX: usize = 64 * 1024;
 pub enum Input {
     /// A line that is not empty, without its end.
     Line(Line),
-    /// A line that was too long; what is left of it will be skipped.
-    TooLong,
+    /// A line that was too long, as a whole, and the id of the message that it was.
+    TooLong(Option<RequestId>),
     /// The end of the stream, or a deadline that passed: nothing more will come.
     End,
 }
@@ -57,7 +59,8 @@ pub struct Lines<R> {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
     searched: usize,
-    skipping: bool,
+    /// A line is being skipped, since it is too long to be kept.
+    skipped: Option<IdFinder>,
     memory: Option<OwnedSemaphorePermit>,
     shared: Arc<Semaphore>,
     greeting_by: Option<Instant>,
@@ -74,7 +77,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             stream,
             buffer: BytesMut::new(),
             searched: 0,
-            skipping: false,
+            skipped: None,
             memory: None,
             shared: limits.parsing.clone(),
             greeting_by: Some(Instant::now() + limits.first_message),
@@ -102,7 +105,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return input;
             }
             // A line that has begun must end in time, however slowly this is called.
-            if self.line_by.is_none() && (self.skipping || !self.buffer.is_empty()) {
+            if self.line_by.is_none() && (self.skipped.is_some() || !self.buffer.is_empty()) {
                 self.line_by = Some(Instant::now() + self.inside_message);
             }
             let deadline = self.line_by.into_iter().chain(self.greeting_by).min();
@@ -123,38 +126,46 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let newline = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             let Some(offset) = newline else {
                 self.searched = self.buffer.len();
-                return self.overflow();
+                self.overflow();
+                return None;
             };
             let length = self.searched + offset;
             let mut bytes = self.cut(length + 1);
             bytes.truncate(length);
             let memory = self.memory.take();
-            if std::mem::take(&mut self.skipping) || bytes.is_empty() || *bytes == *b"\r" {
-                continue;
+            if self.skipped.is_some() || length > self.line_max {
+                return Some(self.end_skipping(&bytes));
             }
-            if length > self.line_max {
-                return Some(Input::TooLong);
+            if bytes.is_empty() || *bytes == *b"\r" {
+                continue;
             }
             return Some(Input::Line(Line { bytes, _memory: memory }));
         }
     }
 
     /// Drops the line in the buffer when it has grown too long, or is the rest of one that had.
-    fn overflow(&mut self) -> Option<Input> {
-        let too_long = !self.skipping && self.buffer.len() > self.line_max;
-        if too_long || self.skipping {
+    fn overflow(&mut self) {
+        if self.skipped.is_some() || self.buffer.len() > self.line_max {
+            self.skipped.get_or_insert_default().feed(&self.buffer);
             self.buffer = BytesMut::new();
             self.searched = 0;
             self.memory = None;
-            self.skipping = true;
         }
-        too_long.then_some(Input::TooLong)
+    }
+
+    fn end_skipping(&mut self, rest: &[u8]) -> Input {
+        let mut finder = self.skipped.take().unwrap_or_default();
+        finder.feed(rest);
+        Input::TooLong(finder.into_id())
     }
 
     /// Takes what stands before the end of the stream, since a complete message needs no line end.
     fn take_rest(&mut self) -> Input {
         let bytes = self.cut(self.buffer.len());
-        if bytes.is_empty() || std::mem::take(&mut self.skipping) {
+        if self.skipped.is_some() {
+            return self.end_skipping(&bytes);
+        }
+        if bytes.is_empty() {
             return Input::End;
         }
         Input::Line(Line { bytes, _memory: self.memory.take() })

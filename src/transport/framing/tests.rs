@@ -78,17 +78,31 @@ async fn a_line_may_be_as_long_as_allowed_and_no_longer() {
     let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
     near.write_all(b"12345678\n123456789\nnext\n").await.unwrap();
     assert_eq!(text(&mut lines).await, "12345678");
-    assert!(matches!(lines.next().await, Input::TooLong));
+    assert!(matches!(lines.next().await, Input::TooLong(None)));
     assert_eq!(text(&mut lines).await, "next");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_without_end_is_answered_once_and_ends_the_reading_in_time() {
-    let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
+async fn a_line_that_is_too_long_and_without_end_ends_the_reading_in_time() {
+    let limits = Limits { line_max: 8, ..Limits::default() };
+    let (mut near, mut lines) = reading(&limits);
     lines.greeted();
     near.write_all(&[b'x'; 100]).await.unwrap();
-    assert!(matches!(lines.next().await, Input::TooLong));
+    let some_time = limits.inside_message / 2;
+    assert!(timeout(some_time, lines.next()).await.is_err());
     near.write_all(&[b'x'; 100]).await.unwrap();
+    assert!(matches!(lines.next().await, Input::End));
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_told_with_the_id_of_its_message() {
+    let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
+    let long = "x".repeat(100_000);
+    near.write_all(format!("{{\"x\":\"{long}\",\"id\":5}}\n").as_bytes()).await.unwrap();
+    assert!(matches!(lines.next().await, Input::TooLong(Some(RequestId::Number(5)))));
+    near.write_all(b"{\"id\":6,\"x\":1}").await.unwrap();
+    drop(near);
+    assert!(matches!(lines.next().await, Input::TooLong(Some(RequestId::Number(6)))));
     assert!(matches!(lines.next().await, Input::End));
 }
 
