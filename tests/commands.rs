@@ -14,4 +14,5 @@ mod commands {
     mod man;
     mod status;
     mod top;
+    mod writing;
 }

@@ -41,6 +41,10 @@ fn of_code(code: Code) -> Option<&'static str> {
             "Look with `termgate read S`; if you still need to type, `termgate lease acquire S`.",
         ),
         Code::LeaseSuperseded => Some("Forget the id; `termgate lease acquire S` gives another."),
+        Code::ScreenChanged => Some(
+            "Read the screen with `termgate read S --json`, decide again, and write with --expect \
+             and its watermark.",
+        ),
         Code::SessionExited => {
             Some("Read what it left with `termgate history S`, or run `termgate new`.")
         }
@@ -50,7 +54,6 @@ fn of_code(code: Code) -> Option<&'static str> {
         Code::InvalidArgument
         | Code::ReadOnly
         | Code::SessionExists
-        | Code::ScreenChanged
         | Code::Busy
         | Code::TooLarge
         | Code::QuotaExceeded

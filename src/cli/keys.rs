@@ -24,6 +24,9 @@ pub struct Keys {
     /// Type under this lease
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
+    /// Type only if the screen is as it was at this watermark, which `read --json` tells
+    #[arg(long, value_name = "WATERMARK")]
+    expect: Option<u64>,
 }
 
 impl Keys {
@@ -36,6 +39,7 @@ impl Keys {
             "session": self.session,
             "keys": self.keys.join(" "),
             "lease_id": self.lease,
+            "expect_watermark": self.expect,
         });
         Ok(written::report(context.daemon().await?.call("send_keys", arguments).await?))
     }

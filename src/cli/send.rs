@@ -30,6 +30,9 @@ pub struct Send {
     /// Type under this lease
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
+    /// Type only if the screen is as it was at this watermark, which `read --json` tells
+    #[arg(long, value_name = "WATERMARK")]
+    expect: Option<u64>,
     /// Then wait until this text appears
     #[arg(long, value_name = "TEXT", conflicts_with = "until_idle")]
     until_pattern: Option<String>,
@@ -62,6 +65,7 @@ impl Send {
             "text": self.text,
             "enter": self.enter,
             "lease_id": self.lease,
+            "expect_watermark": self.expect,
             "until": until,
             "wait_ms": self.wait.map(millis),
         })
