@@ -111,8 +111,10 @@ impl From<&SurfaceError> for WireError {
 
 fn denied(denial: Denial) -> WireError {
     match denial {
-        Denial::SwitchedOff => WireError::new(Code::ReadOnly, denial)
-            .hint("Ask the operator to run `termgate allow-write on`."),
+        Denial::SwitchedOff => WireError::new(Code::ReadOnly, denial).hint(
+            "Ask the operator to run `termgate allow-write on`. A `termgate serve --stdio` has no \
+             operator: it has to be started with --allow-write.",
+        ),
         Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
             .hint("Use the session's other socket, or the gateway's, to write."),
         Denial::Watching => WireError::new(Code::ReadOnly, denial)
