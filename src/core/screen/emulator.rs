@@ -229,10 +229,14 @@ impl Emulator {
     }
 
     /// Moves the rows on the normal screen into history as they are, so that what comes after
-    /// gets new numbers.
+    /// gets new numbers; those below the last one with anything in it were never used.
     fn renumber(&mut self) {
         self.harvest();
-        for line in 0..self.term.screen_lines() {
+        let mut used = self.term.screen_lines();
+        while used > 0 && self.ledger.reads_empty(&self.term.grid()[GridLine(used as i32 - 1)]) {
+            used -= 1;
+        }
+        for line in 0..used {
             self.ledger.keep(&self.term.grid()[GridLine(line as i32)]);
         }
         self.ledger.reset();
@@ -281,7 +285,9 @@ impl Emulator {
         let shelf = std::mem::take(&mut self.shelf);
         let shelved = std::mem::take(&mut self.shelved);
         if shelved == Shelved::Rewrapped {
-            shelf.iter().for_each(|line| self.ledger.keep_line(line));
+            let used = shelf.iter().rposition(|line| **line != Line::default());
+            let used = used.map_or(0, |last| last + 1);
+            shelf[..used].iter().for_each(|line| self.ledger.keep_line(line));
         }
         self.harvest();
         if shelved > Shelved::Untouched {

@@ -79,6 +79,12 @@ impl Ledger {
         self.history = History::starting_at(self.history.end(), self.limits);
     }
 
+    /// Whether a row reads as one with nothing in it.
+    pub(crate) fn reads_empty(&mut self, row: &Row<Cell>) -> bool {
+        self.reader.read(row);
+        self.reader.equals(&Line::default())
+    }
+
     /// Takes the row below history into it.
     pub(crate) fn keep(&mut self, row: &Row<Cell>) {
         self.reader.read(row);

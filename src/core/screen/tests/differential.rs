@@ -9,6 +9,7 @@ use alacritty_terminal::index::Line as GridLine;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::test::TermSize;
 use alacritty_terminal::term::{Config, Term, TermMode};
+use alacritty_terminal::vte::ansi::{Color as CellColor, NamedColor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -94,6 +95,20 @@ impl Model {
         columns_of_cells(&self.term.grid()[GridLine(line)][..])
     }
 
+    /// The rows on the screen down to the last one with anything in it.
+    fn used(&self) -> Vec<Vec<String>> {
+        let seen = Flags::INVERSE | Flags::ALL_UNDERLINES | Flags::STRIKEOUT | Flags::WRAPLINE;
+        let blank = |cell: &Cell| {
+            matches!(cell.c, ' ' | '\t')
+                && cell.zerowidth().is_none_or(<[char]>::is_empty)
+                && cell.bg == CellColor::Named(NamedColor::Background)
+                && !cell.flags.intersects(seen | Flags::WIDE_CHAR)
+        };
+        let used = |line: &usize| !self.term.grid()[GridLine(*line as i32)][..].iter().all(blank);
+        let used = (0..self.term.screen_lines()).rev().find(used).map_or(0, |last| last + 1);
+        self.screen().into_iter().take(used).collect()
+    }
+
     fn screen(&self) -> Vec<Vec<String>> {
         (0..self.term.screen_lines() as i32).map(|line| self.row(line)).collect()
     }
@@ -131,11 +146,11 @@ impl Model {
             Step::EraseSaved => self.feed("\x1b[3J"),
             Step::Reset => {
                 self.apply(&Step::LeaveAlternate);
-                self.kept.extend(self.screen());
+                self.kept.extend(self.used());
                 self.feed("\x1bc");
             }
             Step::EnterAlternate if !self.alternate() => {
-                self.shelf = self.screen();
+                self.shelf = self.used();
                 self.feed("\x1b[?1049h");
             }
             Step::LeaveAlternate if self.alternate() => {
@@ -150,7 +165,7 @@ impl Model {
                 if rewraps && self.alternate() {
                     self.rewrapped = true;
                 } else if rewraps {
-                    self.kept.extend(self.screen());
+                    self.kept.extend(self.used());
                 }
                 self.term.resize(cells(*size));
                 self.settle();

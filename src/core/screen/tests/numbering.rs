@@ -108,6 +108,17 @@ fn other_columns_keep_the_old_rows_and_give_the_screen_new_numbers() {
 }
 
 #[test]
+fn rows_that_were_never_used_are_no_history_when_the_columns_are_others() {
+    let mut terminal = Terminal::new(5, 10);
+    terminal.show("a\r\n\r\nb");
+    for cols in [12, 9, 30] {
+        terminal.resize(5, cols);
+    }
+    terminal.kept(0, &["a", "", "b", "a", "", "b", "a", "", "b"]);
+    terminal.shows(9, &["a", "", "b", "", ""]);
+}
+
+#[test]
 fn rows_that_no_longer_fit_when_wrapped_anew_are_history_too() {
     let mut terminal = Terminal::new(2, 8);
     terminal.show("abcdefgh\r\nij");
