@@ -35,15 +35,16 @@ impl Exit {
         }
     }
 
-    /// How a command ends when the daemon answers with this error code.
+    /// How a command ends when the daemon answers with this error code, which may be of a later
+    /// release.
     pub fn of_error(code: &str) -> Self {
         Code::parse(code).map_or(Self::Failed, Self::of_code)
     }
 
     fn of_code(code: Code) -> Self {
         match code {
-            Code::InvalidArgument => Self::Usage,
-            Code::SessionNotFound => Self::NotFound,
+            Code::InvalidArgument | Code::InvalidConfiguration => Self::Usage,
+            Code::SessionNotFound | Code::ClientNotFound => Self::NotFound,
             Code::ReadOnly | Code::PolicyDenied => Self::Denied,
             Code::LeaseRequired
             | Code::LeaseHeld
@@ -51,7 +52,10 @@ impl Exit {
             | Code::LeaseLost
             | Code::LeaseSuperseded
             | Code::ScreenChanged => Self::LeaseConflict,
-            Code::UpstreamUnavailable | Code::UpstreamRestarted => Self::Unreachable,
+            Code::UpstreamUnavailable | Code::UpstreamRestarted | Code::DaemonUnreachable => {
+                Self::Unreachable
+            }
+            Code::Timeout => Self::TimedOut,
             Code::SessionExists
             | Code::SessionExited
             | Code::Busy
@@ -59,6 +63,7 @@ impl Exit {
             | Code::QuotaExceeded
             | Code::RateLimited
             | Code::NotSupported
+            | Code::ClientConfig
             | Code::Internal => Self::Failed,
         }
     }
@@ -95,8 +100,8 @@ mod tests {
     #[test]
     fn error_codes_end_a_command_by_their_family() {
         let expected = [
-            (2, &["invalid_argument"][..]),
-            (3, &["session_not_found"]),
+            (2, &["invalid_argument", "invalid_configuration"][..]),
+            (3, &["session_not_found", "client_not_found"]),
             (
                 4,
                 &[
@@ -108,6 +113,8 @@ mod tests {
                 ],
             ),
             (5, &["read_only", "policy_denied"]),
+            (6, &["timeout"]),
+            (7, &["daemon_unreachable", "upstream_unavailable"]),
             (
                 1,
                 &[
@@ -115,6 +122,7 @@ mod tests {
                     "session_exited",
                     "busy",
                     "rate_limited",
+                    "client_config",
                     "internal",
                     "from_the_future",
                 ],

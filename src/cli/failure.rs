@@ -12,12 +12,8 @@ use crate::cli::exit::Exit;
 use crate::cli::hint;
 use crate::cli::install::error::InstallError;
 use crate::config::problem::{ConfigError, Problem};
+use crate::core::code::Code;
 use crate::transport::client::{ClientError, ConnectError};
-
-/// Codes of the command line's own, for what no daemon can answer.
-const UNREACHABLE: &str = "daemon_unreachable";
-const TIMEOUT: &str = "timeout";
-const BAD_CONFIG: &str = "invalid_configuration";
 
 /// JSON-RPC's codes for a method or tool that does not exist, or not with these parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -59,35 +55,37 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// How the command ends.
+    /// How the command ends: as its code says.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Config { .. } => Exit::Usage,
-            Self::Unreachable { .. } | Self::NotStarted { .. } => Exit::Unreachable,
-            Self::Tool { code, .. } => Exit::of_error(code),
-            Self::Request(ClientError::Closed) => Exit::Unreachable,
-            Self::Request(error @ ClientError::Refused { .. }) => Exit::of_error(code_of(error)),
-            Self::Request(ClientError::TooLarge { .. } | ClientError::Malformed) => Exit::Failed,
-            Self::StillRunning(_) => Exit::TimedOut,
-            Self::Install(problem) => problem.exit(),
             // Whoever read has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Self::Output(_) | Self::Other(_) => Exit::Failed,
+            Self::Usage(_)
+            | Self::Config { .. }
+            | Self::Unreachable { .. }
+            | Self::NotStarted { .. }
+            | Self::Tool { .. }
+            | Self::Request(_)
+            | Self::StillRunning(_)
+            | Self::Install(_)
+            | Self::Output(_)
+            | Self::Other(_) => Exit::of_error(self.code()),
         }
     }
 
-    /// The stable word for it.
+    /// The stable word for it; a later daemon's may be none of ours.
     pub fn code(&self) -> &str {
-        match self {
-            Self::Usage(_) => "invalid_argument",
-            Self::Config { .. } => BAD_CONFIG,
-            Self::Unreachable { .. } | Self::NotStarted { .. } => UNREACHABLE,
-            Self::Tool { code, .. } => code,
-            Self::Request(error) => code_of(error),
-            Self::StillRunning(_) => TIMEOUT,
+        let code = match self {
+            Self::Tool { code, .. } => return code,
+            Self::Request(error) => return code_of(error),
+            Self::Usage(_) => Code::InvalidArgument,
+            Self::Config { .. } => Code::InvalidConfiguration,
+            Self::Unreachable { .. } | Self::NotStarted { .. } => Code::DaemonUnreachable,
+            Self::StillRunning(_) => Code::Timeout,
             Self::Install(problem) => problem.code(),
-            Self::Output(_) | Self::Other(_) => "internal",
-        }
+            Self::Output(_) | Self::Other(_) => Code::Internal,
+        };
+        code.as_str()
     }
 
     /// What to do about it, where anything is known.
@@ -164,23 +162,28 @@ fn rest(error: Value) -> Value {
 }
 
 fn code_of(error: &ClientError) -> &str {
-    match error {
-        ClientError::Closed => UNREACHABLE,
-        ClientError::TooLarge { .. } => "too_large",
-        ClientError::Malformed => "internal",
+    let code = match error {
+        ClientError::Closed => Code::DaemonUnreachable,
+        ClientError::TooLarge { .. } => Code::TooLarge,
+        ClientError::Malformed => Code::Internal,
         ClientError::Refused { code, data, .. } => {
             let told = data.as_ref().and_then(|data| data["error_code"].as_str());
-            told.unwrap_or(match *code {
-                METHOD_NOT_FOUND | INVALID_PARAMS => "invalid_argument",
-                _ => "internal",
-            })
+            if let Some(told) = told {
+                return told;
+            }
+            match *code {
+                METHOD_NOT_FOUND | INVALID_PARAMS => Code::InvalidArgument,
+                _ => Code::Internal,
+            }
         }
-    }
+    };
+    code.as_str()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::install::error::FileError;
     use crate::config::problem::{Fault, Origin};
 
     fn refused(code: i64, data: Option<Value>) -> Failure {
@@ -211,6 +214,32 @@ mod tests {
         let expected =
             json!({"at": "TERMGATE_LEASE__TTL", "key": "lease.ttl", "message": "no such key"});
         assert_eq!(*told, expected);
+    }
+
+    #[test]
+    fn every_code_the_command_line_answers_by_itself_is_explained_by_why() {
+        let file = || PathBuf::from("/f");
+        let failures = [
+            Failure::Usage("u".to_owned()),
+            Failure::from(ConfigError(Vec::new())),
+            Failure::Unreachable { path: file(), source: ConnectError::Absent },
+            Failure::NotStarted { log: file(), said: None },
+            Failure::Request(ClientError::Closed),
+            Failure::Request(ClientError::TooLarge { bytes: 1 }),
+            Failure::Request(ClientError::Malformed),
+            refused(METHOD_NOT_FOUND, None),
+            Failure::StillRunning(Duration::ZERO),
+            Failure::Install(InstallError::Nobody { hint: String::new() }),
+            Failure::Install(InstallError::File {
+                file: file(),
+                why: FileError::ReadOnly,
+                hint: String::new(),
+            }),
+            Failure::Output(io::ErrorKind::StorageFull.into()),
+        ];
+        for failure in failures {
+            assert!(Code::parse(failure.code()).is_some(), "{failure:?}");
+        }
     }
 
     #[test]

@@ -61,7 +61,12 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::NotSupported
         | Code::UpstreamUnavailable
         | Code::UpstreamRestarted
-        | Code::Internal => None,
+        | Code::Internal
+        | Code::DaemonUnreachable
+        | Code::Timeout
+        | Code::InvalidConfiguration
+        | Code::ClientConfig
+        | Code::ClientNotFound => None,
     }
 }
 

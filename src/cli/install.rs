@@ -191,7 +191,7 @@ impl Answer {
                 "client": self.client.name,
                 "result": "failed",
                 "error": problem.to_string(),
-                "error_code": problem.code(),
+                "error_code": problem.code().as_str(),
                 "hint": problem.hint(),
             }),
         }
@@ -204,7 +204,7 @@ impl Answer {
             Ok(done) => done,
             Err(problem) => {
                 let hint = problem.hint().unwrap_or_default().trim_end().to_owned();
-                return format!("{name}: {problem} ({})\n{hint}", problem.code());
+                return format!("{name}: {problem} ({})\n{hint}", problem.code().as_str());
             }
         };
         let file = around.shown(&done.file);

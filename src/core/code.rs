@@ -2,7 +2,7 @@
 //! are made.
 //!
 //! It says what a code means and what to do about it; which error gets which code is decided where
-//! errors meet the wire.
+//! errors meet the wire, or the command line.
 
 /// What a client can tell apart, stable over releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,11 +27,16 @@ pub enum Code {
     UpstreamRestarted,
     NotSupported,
     Internal,
+    DaemonUnreachable,
+    Timeout,
+    InvalidConfiguration,
+    ClientConfig,
+    ClientNotFound,
 }
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -52,6 +57,11 @@ impl Code {
         Self::UpstreamRestarted,
         Self::NotSupported,
         Self::Internal,
+        Self::DaemonUnreachable,
+        Self::Timeout,
+        Self::InvalidConfiguration,
+        Self::ClientConfig,
+        Self::ClientNotFound,
     ];
 
     /// The word for it on the wire.
@@ -77,6 +87,11 @@ impl Code {
             Self::UpstreamRestarted => "upstream_restarted",
             Self::NotSupported => "not_supported",
             Self::Internal => "internal",
+            Self::DaemonUnreachable => "daemon_unreachable",
+            Self::Timeout => "timeout",
+            Self::InvalidConfiguration => "invalid_configuration",
+            Self::ClientConfig => "client_config",
+            Self::ClientNotFound => "client_not_found",
         }
     }
 
@@ -136,7 +151,21 @@ impl Code {
                  effect; the bridge does not repeat it."
             }
             Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
-            Self::Internal => "The daemon failed in a way it should not; the log says more.",
+            Self::Internal => {
+                "The daemon, or the command, failed in a way it should not; a daemon's log says more."
+            }
+            Self::DaemonUnreachable => {
+                "No daemon answers the command: none runs there, it did not start, or it went away."
+            }
+            Self::Timeout => "The daemon was told to stop and still runs.",
+            Self::InvalidConfiguration => {
+                "The configuration is wrong, so no daemon starts with it; one that runs keeps what it \
+                 has."
+            }
+            Self::ClientConfig => {
+                "The file of an MCP client is read-only or cannot be understood; it is left as it is."
+            }
+            Self::ClientNotFound => "No MCP client that termgate knows is installed here.",
         }
     }
 
@@ -180,6 +209,20 @@ impl Code {
             }
             Self::NotSupported => "Read the screen to see what the program expects.",
             Self::Internal => "Try again; if it stays, report it with the daemon's log.",
+            Self::DaemonUnreachable => {
+                "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon."
+            }
+            Self::Timeout => "Look at its log, then end its process yourself.",
+            Self::InvalidConfiguration => {
+                "Mend what the message names; `termgate config check` tells all of it."
+            }
+            Self::ClientConfig => {
+                "Put the text that is printed into the file yourself, or make the file writable and \
+                 run it again."
+            }
+            Self::ClientNotFound => {
+                "Name the client with --client, or print what to paste with --print."
+            }
         }
     }
 }

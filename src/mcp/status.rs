@@ -175,7 +175,12 @@ fn is_denial(code: Code) -> bool {
         | Code::NotSupported
         | Code::UpstreamUnavailable
         | Code::UpstreamRestarted
-        | Code::Internal => false,
+        | Code::Internal
+        | Code::DaemonUnreachable
+        | Code::Timeout
+        | Code::InvalidConfiguration
+        | Code::ClientConfig
+        | Code::ClientNotFound => false,
     }
 }
 

@@ -48,6 +48,8 @@ fn bash_offers_tools_codes_and_commands() {
     let _daemon = home.daemon();
     assert_eq!(offered_by_bash(&home, "termgate call read_s"), ["read_screen"]);
     assert_eq!(offered_by_bash(&home, "termgate why lease_h"), ["lease_held"]);
+    let of_clients = offered_by_bash(&home, "termgate why client_");
+    assert_eq!(of_clients, ["client_config", "client_not_found"]);
     assert_eq!(offered_by_bash(&home, "termgate compl"), ["completions"]);
     assert_eq!(offered_by_bash(&home, "termgate completions z"), ["zsh"]);
 }

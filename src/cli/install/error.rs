@@ -5,12 +5,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::cli::exit::Exit;
 use crate::cli::install::format::FormatError;
-
-/// The code of a file that was left as it is.
-const CLIENT_CONFIG: &str = "client_config";
-const CLIENT_NOT_FOUND: &str = "client_not_found";
+use crate::core::code::Code;
 
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -53,27 +49,14 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// How the command ends.
-    pub fn exit(&self) -> Exit {
+    /// The stable code for it.
+    pub fn code(&self) -> Code {
         match self {
-            Self::NoScope { .. } => Exit::Usage,
-            Self::Nobody { .. } => Exit::NotFound,
-            Self::File { .. }
-            | Self::NoHome
-            | Self::NoProject(_)
-            | Self::NoProgram(_)
-            | Self::ProgramNotText(_) => Exit::Failed,
-        }
-    }
-
-    /// The stable word for it.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoScope { .. } => "invalid_argument",
-            Self::Nobody { .. } => CLIENT_NOT_FOUND,
-            Self::File { .. } => CLIENT_CONFIG,
+            Self::NoScope { .. } => Code::InvalidArgument,
+            Self::Nobody { .. } => Code::ClientNotFound,
+            Self::File { .. } => Code::ClientConfig,
             Self::NoHome | Self::NoProject(_) | Self::NoProgram(_) | Self::ProgramNotText(_) => {
-                "internal"
+                Code::Internal
             }
         }
     }
