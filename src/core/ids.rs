@@ -94,9 +94,19 @@ impl fmt::Display for TenantId {
     }
 }
 
-impl From<&str> for TenantId {
-    fn from(name: &str) -> Self {
-        Self(Arc::from(name))
+/// Says that a text is no tenant's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a tenant is named `uid:` and the number of a user, such as uid:1000")]
+pub struct NotATenant;
+
+impl FromStr for TenantId {
+    type Err = NotATenant;
+
+    /// Takes a name that a tenant could have, in the one form in which it is written.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let uid = text.strip_prefix("uid:").and_then(|uid| uid.parse().ok()).ok_or(NotATenant)?;
+        let tenant = Self::of_uid(uid);
+        if tenant.as_str() == text { Ok(tenant) } else { Err(NotATenant) }
     }
 }
 
@@ -181,6 +191,15 @@ mod tests {
     fn a_session_id_of_another_shape_is_refused() {
         for text in ["", "0123", "0123456789AB", "0123456789abc", "../../etc/pa", "+12345678901"] {
             assert_eq!(text.parse::<SessionId>(), Err(NotASessionId), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_reads_back_from_its_name_and_nothing_else_is_one() {
+        let tenant = TenantId::of_uid(1000);
+        assert_eq!(tenant.as_str().parse(), Ok(tenant));
+        for text in ["", "1000", "uid:", "uid:+1", "uid:01", "uid:-1", "uid:4294967296", "uid:1 "] {
+            assert_eq!(text.parse::<TenantId>(), Err(NotATenant), "{text}");
         }
     }
 

@@ -208,3 +208,20 @@ async fn a_switch_of_one_session_opens_that_session_alone() {
         daemon.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_switch_takes_only_names_that_a_tenant_could_have() {
+    let daemon = TestDaemon::read_only().await;
+    let mut operator = daemon.operator().await;
+    for tenant in ["", "ada", "1000", "uid:ada", "uid:007"] {
+        let on = json!({"state": "on", "tenant": tenant});
+        let refused = operator.call("set_write", on).await["structuredContent"].clone();
+        assert_eq!(refused["error_code"], "invalid_argument", "{tenant}: {refused}");
+        assert_eq!(refused["details"]["parameter"], "tenant", "{tenant}");
+        assert!(refused["message"].as_str().unwrap().contains("uid:1000"), "{refused}");
+    }
+    let on = json!({"state": "on", "tenant": "uid:4000000000"});
+    let switches = operator.structured("set_write", on).await;
+    assert_eq!(switches["on"], json!([{"scope": "uid:4000000000"}]));
+    daemon.stop().await;
+}

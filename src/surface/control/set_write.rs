@@ -104,7 +104,12 @@ impl Parameters {
         match (&self.session, &self.tenant) {
             (None, None) => Ok(Scope::Everything),
             (Some(session), None) => Ok(Scope::Session(call.session(Some(session))?.id())),
-            (None, Some(tenant)) => Ok(Scope::Tenant(TenantId::from(tenant.as_str()))),
+            (None, Some(tenant)) => {
+                let tenant = tenant.parse::<TenantId>();
+                tenant
+                    .map(Scope::Tenant)
+                    .map_err(|error| SurfaceError::argument("tenant", error.to_string()))
+            }
             (Some(_), Some(_)) => {
                 Err(SurfaceError::argument("tenant", "give either `session` or `tenant`"))
             }
