@@ -95,3 +95,30 @@ async fn a_lease_is_handed_only_to_somebody_who_is_connected() {
     client.structured("send_text", json!({"session": session, "text": "still mine"})).await;
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_offered_a_lease_is_told_to_whom_until_it_is_taken_back() {
+    let daemon = TestDaemon::writable().await;
+    let (mut giver, mut taker) =
+        (daemon.client(Era::Legacy).await, daemon.client(Era::Legacy).await);
+    let (session, other) = (giver.start("exec cat").await, taker.start("exec cat").await);
+    let lease = giver.acquire(&session).await;
+    taker.acquire(&other).await;
+    let listed = taker.structured("list_sessions", json!({"session": other})).await;
+    let name = listed["sessions"][0]["lease"]["by"].clone();
+    let hand = json!({"lease_id": lease["lease_id"], "hand_to": name});
+    assert_eq!(giver.structured("release_lease", hand).await["outcome"], "offered");
+
+    for (tool, arguments) in [
+        ("send_text", json!({"session": session, "text": "x"})),
+        ("send_text", json!({"session": session, "text": "x", "lease_id": lease["lease_id"]})),
+        ("renew_lease", json!({"lease_id": lease["lease_id"]})),
+    ] {
+        let refused = giver.call(tool, arguments).await["structuredContent"].clone();
+        assert_eq!(refused["error_code"], "lease_held", "{tool}: {refused}");
+        assert_eq!(refused["details"]["offered_to"], name, "{tool}: {refused}");
+    }
+    giver.acquire(&session).await;
+    giver.structured("send_text", json!({"session": session, "text": "mine again"})).await;
+    daemon.stop().await;
+}
