@@ -119,8 +119,9 @@ impl Subscriptions {
     /// Tells the client from now on when the resource changes; once, however often it asks.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such resource, and
-    /// [`SurfaceError::Quota`] when no place is free.
+    /// [`SurfaceError::SessionNotFound`] when the caller sees no such resource,
+    /// [`SurfaceError::Argument`] when its query is wrong, and [`SurfaceError::Quota`] when no place
+    /// is free.
     pub fn subscribe(
         &self,
         daemon: &Arc<Daemon>,
@@ -129,7 +130,7 @@ impl Subscriptions {
         uri: &str,
     ) -> Result<(), SurfaceError> {
         let unknown = || SurfaceError::SessionNotFound(uri.to_owned());
-        let resource = Resource::parse(uri).filter(|it| it.is_told_to(standing));
+        let resource = Resource::parse(uri)?.filter(|it| it.is_told_to(standing));
         let watched = resource.ok_or_else(unknown)?.watched(daemon, standing)?;
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.running.try_join_next().is_some() {}
@@ -175,7 +176,8 @@ pub fn accepted(
     requested: &SubscriptionFilter,
 ) -> SubscriptionFilter {
     let known = |uri: &&String| {
-        Resource::parse(uri).is_some_and(|resource| resource.watched(daemon, standing).is_ok())
+        let resource = Resource::parse(uri).ok().flatten();
+        resource.is_some_and(|resource| resource.watched(daemon, standing).is_ok())
     };
     let uris = requested.resource_subscriptions.as_ref();
     let mut filter = SubscriptionFilter::default();
@@ -202,7 +204,7 @@ pub async fn listen(
         telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
     }
     for uri in filter.resource_subscriptions.iter().flatten() {
-        let resource = Resource::parse(uri);
+        let resource = Resource::parse(uri).ok().flatten();
         let watched = resource.and_then(|resource| resource.watched(daemon, standing).ok());
         let (Some(watched), Some(place)) = (watched, quota.enter(&standing.caller.tenant)) else {
             continue;

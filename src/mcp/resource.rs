@@ -2,12 +2,15 @@
 //!
 //! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
 
+mod query;
+
 use serde_json::{Value, json};
 
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Standing, decide_operate};
+use crate::mcp::resource::query::{GridQuery, HistoryQuery};
 use crate::mcp::server::Shared;
 use crate::mcp::status::Status;
 use crate::session::handle::Session;
@@ -15,9 +18,9 @@ use crate::surface::call::{Daemon, find_session};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::shape::line::LineWire;
 use crate::surface::shape::session::SessionWire;
-use crate::surface::terminal::read_history::{self, HistoryFormat, rows_of};
+use crate::surface::terminal::read_history::{self, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 
 /// How all URIs begin.
@@ -61,23 +64,6 @@ pub enum Resource {
     Lease { session: String },
 }
 
-/// The query of a grid URI.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GridQuery {
-    since: Option<u64>,
-    top: u16,
-    rows: Option<u16>,
-    format: Format,
-}
-
-/// The query of a history URI.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HistoryQuery {
-    start_row: Option<u64>,
-    count: Option<u64>,
-    mode: HistoryFormat,
-}
-
 /// What a subscription to a resource waits for.
 #[derive(Clone, Debug)]
 pub enum Watched {
@@ -109,26 +95,41 @@ impl Part {
 
 impl Resource {
     /// Reads a URI; none when no resource has it.
-    pub fn parse(uri: &str) -> Option<Self> {
-        let rest = uri.strip_prefix(SCHEME)?;
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when there is such a resource, but its query is wrong.
+    pub fn parse(uri: &str) -> Result<Option<Self>, SurfaceError> {
+        let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').collect();
-        match parts.as_slice() {
-            ["daemon"] if query.is_empty() => Some(Self::Daemon),
-            ["sessions"] if query.is_empty() => Some(Self::Sessions),
-            ["leases"] if query.is_empty() => Some(Self::Leases),
+        let list = match parts.as_slice() {
+            ["daemon"] => Self::Daemon,
+            ["sessions"] => Self::Sessions,
+            ["leases"] => Self::Leases,
             ["session", session, part] if !session.is_empty() => {
-                let session = (*session).to_owned();
-                match *part {
-                    "grid" => Some(Self::Grid { session, query: grid_query(query)? }),
-                    "cursor" if query.is_empty() => Some(Self::Cursor { session }),
-                    "history" => Some(Self::History { session, query: history_query(query)? }),
-                    "lease" if query.is_empty() => Some(Self::Lease { session }),
-                    _ => None,
-                }
+                return Self::parse_part((*session).to_owned(), part, query);
             }
-            _ => None,
-        }
+            _ => return Ok(None),
+        };
+        query::none(query)?;
+        Ok(Some(list))
+    }
+
+    fn parse_part(session: String, part: &str, query: &str) -> Result<Option<Self>, SurfaceError> {
+        let part = match part {
+            "grid" => Self::Grid { session, query: GridQuery::parse(query)? },
+            "history" => Self::History { session, query: HistoryQuery::parse(query)? },
+            "cursor" => {
+                query::none(query)?;
+                Self::Cursor { session }
+            }
+            "lease" => {
+                query::none(query)?;
+                Self::Lease { session }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(part))
     }
 
     /// Whether it exists for this caller at all: what counts across tenants does for operators alone.
@@ -286,55 +287,6 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     grid
 }
 
-fn grid_query(query: &str) -> Option<GridQuery> {
-    let mut grid = GridQuery::default();
-    for (name, value) in pairs(query) {
-        match name {
-            "since" => grid.since = Some(value.parse().ok()?),
-            "top" => grid.top = value.parse().ok()?,
-            "rows" => grid.rows = Some(value.parse().ok()?),
-            "format" => {
-                grid.format = match value {
-                    "plain" => Format::Plain,
-                    "styled" => Format::Styled,
-                    "ansi" => Format::Ansi,
-                    "cells" => Format::Cells,
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        }
-    }
-    Some(grid)
-}
-
-fn history_query(query: &str) -> Option<HistoryQuery> {
-    let mut history = HistoryQuery::default();
-    for (name, value) in pairs(query) {
-        match name {
-            "start_row" => history.start_row = Some(value.parse().ok()?),
-            "count" => history.count = Some(value.parse().ok()?),
-            "mode" => {
-                history.mode = match value {
-                    "plain" => HistoryFormat::Plain,
-                    "ansi" => HistoryFormat::Ansi,
-                    "cells" | "json" => HistoryFormat::Cells,
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        }
-    }
-    Some(history)
-}
-
-fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,17 +295,17 @@ mod tests {
     fn every_template_reads_back_as_its_resource() {
         for (template, name, _) in TEMPLATES {
             let uri = template.split('{').next().unwrap_or_default().to_owned() + "x/" + name;
-            assert!(Resource::parse(&uri).is_some(), "{uri}");
+            assert!(matches!(Resource::parse(&uri), Ok(Some(_))), "{uri}");
         }
         for (uri, ..) in LISTS {
-            assert!(Resource::parse(uri).is_some(), "{uri}");
+            assert!(matches!(Resource::parse(uri), Ok(Some(_))), "{uri}");
         }
     }
 
     #[test]
-    fn a_query_is_read_by_its_names() {
-        let parsed = Resource::parse("termgate://session/build/grid?since=7&rows=3&format=cells");
-        let query = GridQuery { since: Some(7), top: 0, rows: Some(3), format: Format::Cells };
+    fn a_query_belongs_to_its_resource() {
+        let parsed = Resource::parse("termgate://session/build/grid?since=7").unwrap();
+        let query = GridQuery { since: Some(7), ..GridQuery::default() };
         assert_eq!(parsed, Some(Resource::Grid { session: "build".to_owned(), query }));
     }
 
@@ -365,12 +317,23 @@ mod tests {
             "termgate://session",
             "termgate://session//grid",
             "termgate://session/a/b/grid",
-            "termgate://session/a/grid?since=x",
-            "termgate://session/a/grid?colour=1",
-            "termgate://session/a/cursor?since=1",
-            "termgate://sessions?x=1",
+            "termgate://session/a/colour?since=x",
         ] {
-            assert_eq!(Resource::parse(uri), None, "{uri}");
+            assert!(matches!(Resource::parse(uri), Ok(None)), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_query_is_told_and_does_not_hide_the_resource() {
+        for uri in [
+            "termgate://session/a/grid?since=x",
+            "termgate://session/a/history?since=1",
+            "termgate://session/a/cursor?since=1",
+            "termgate://session/a/lease?since=1",
+            "termgate://sessions?since=1",
+        ] {
+            let error = Resource::parse(uri).unwrap_err();
+            assert!(error.to_string().starts_with("since: "), "{uri}: {error}");
         }
     }
 }

@@ -291,8 +291,8 @@ impl ServerHandler for Server {
             let message = format!("no resource is named `{}`", request.uri);
             ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))
         };
-        let resource = Resource::parse(&request.uri).filter(|it| it.is_told_to(&standing));
-        let resource = resource.ok_or_else(unknown)?;
+        let resource = Resource::parse(&request.uri).map_err(|error| protocol_error(&error))?;
+        let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;
         let content =
             resource.read(&self.shared, &standing).map_err(|error| protocol_error(&error))?;
         let text = ResourceContents::text(content.to_string(), request.uri.clone())

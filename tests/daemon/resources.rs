@@ -176,17 +176,48 @@ async fn a_uri_that_names_nothing_is_an_error_of_each_era() {
             "http://sessions".to_owned(),
             "termgate://session/nobody/grid".to_owned(),
             format!("termgate://session/{session}/colour"),
-            format!("termgate://session/{session}/grid?since=x"),
         ] {
             let error = wire.request("resources/read", json!({"uri": uri})).await.unwrap_err();
             assert_eq!(error["code"], code, "{uri}: {error}");
         }
-        let uri = format!("termgate://session/{session}/history?count=501");
-        let error = wire.request("resources/read", json!({"uri": uri})).await.unwrap_err();
-        assert_eq!(error["code"], -32602);
-        assert_eq!(error["data"]["details"]["parameter"], "count");
         daemon.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_parameter_of_a_uri_that_is_wrong_is_named() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let mut wire = daemon.client(era).await;
+        let session = wire.start("cat").await;
+        let of = |part: &str| format!("termgate://session/{session}/{part}");
+        for (uri, parameter) in [
+            (of("grid?since=abc"), "since"),
+            (of("grid?rows=3&format=red"), "format"),
+            (of("grid?colour=1"), "colour"),
+            (of("history?count=501"), "count"),
+            (of("history?mode=red"), "mode"),
+            (of("cursor?since=1"), "since"),
+            ("termgate://sessions?since=1".to_owned(), "since"),
+        ] {
+            let error = wire.request("resources/read", json!({"uri": uri})).await.unwrap_err();
+            assert_eq!(error["code"], -32602, "{uri}: {error}");
+            assert_eq!(error["data"]["error_code"], "invalid_argument", "{uri}: {error}");
+            assert_eq!(error["data"]["details"]["parameter"], parameter, "{uri}: {error}");
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_with_a_wrong_parameter_is_refused_by_its_name() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Legacy).await;
+    let session = wire.start("cat").await;
+    let uri = format!("termgate://session/{session}/grid?since=abc");
+    let error = wire.request("resources/subscribe", json!({"uri": uri})).await.unwrap_err();
+    assert_eq!(error["data"]["details"]["parameter"], "since", "{error}");
+    daemon.stop().await;
 }
 
 #[tokio::test]
