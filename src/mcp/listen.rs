@@ -16,7 +16,7 @@ use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
 use crate::mcp::news::{Wire, tell_resources, tell_tools, tell_updates};
 use crate::mcp::outbox::PushLane;
-use crate::mcp::resource::Resource;
+use crate::mcp::resource::{Resource, Watched};
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
@@ -60,15 +60,32 @@ impl SubscriptionQuota {
 
     /// Takes a place, if the tenant has one left.
     pub fn enter(&self, tenant: &TenantId) -> Option<Place> {
-        let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = most.of(tenant, &self.own);
+        self.enter_all(tenant, 1)?.pop()
+    }
+
+    /// Takes so many places, or none if the tenant has fewer left.
+    pub fn enter_all(&self, tenant: &TenantId, wanted: usize) -> Option<Vec<Place>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = taken.entry(tenant.clone()).or_default();
-        if *count >= most {
+        if self.left(&taken, tenant) < wanted {
             return None;
         }
-        *count += 1;
-        Some(Place { taken: Arc::clone(&self.taken), tenant: tenant.clone() })
+        if wanted > 0 {
+            *taken.entry(tenant.clone()).or_default() += wanted;
+        }
+        let place = || Place { taken: Arc::clone(&self.taken), tenant: tenant.clone() };
+        Some(std::iter::repeat_with(place).take(wanted).collect())
+    }
+
+    /// Whether the tenant has so many places left.
+    pub fn has_room(&self, tenant: &TenantId, wanted: usize) -> bool {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        self.left(&taken, tenant) >= wanted
+    }
+
+    fn left(&self, taken: &HashMap<TenantId, usize>, tenant: &TenantId) -> usize {
+        let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = taken.get(tenant).copied().unwrap_or_default();
+        most.of(tenant, &self.own).saturating_sub(taken)
     }
 }
 
@@ -169,32 +186,44 @@ fn wire(connection: &Arc<Connection>) -> Wire {
     Wire { connection: Arc::clone(connection), lane, subscription: None }
 }
 
-/// The part of a filter that this daemon serves to this caller.
+/// The part of a filter that this daemon serves to this caller; nothing, when there is not room for
+/// all of its resources.
 pub fn accepted(
     daemon: &Daemon,
     standing: &Standing,
+    quota: &SubscriptionQuota,
     requested: &SubscriptionFilter,
 ) -> SubscriptionFilter {
-    let known = |uri: &&String| {
-        let resource = Resource::parse(uri).ok().flatten();
-        resource.is_some_and(|resource| resource.watched(daemon, standing).is_ok())
-    };
+    let known = |uri: &&String| watched(daemon, standing, uri).is_some();
     let uris = requested.resource_subscriptions.as_ref();
+    let uris: Option<Vec<String>> = uris.map(|uris| uris.iter().filter(known).cloned().collect());
     let mut filter = SubscriptionFilter::default();
-    filter.tools_list_changed = requested.tools_list_changed;
-    filter.resources_list_changed = requested.resources_list_changed;
-    filter.resource_subscriptions = uris.map(|uris| uris.iter().filter(known).cloned().collect());
+    if quota.has_room(&standing.caller.tenant, uris.as_ref().map_or(0, Vec::len)) {
+        filter.tools_list_changed = requested.tools_list_changed;
+        filter.resources_list_changed = requested.resources_list_changed;
+        filter.resource_subscriptions = uris;
+    }
     filter
 }
 
-/// Tells what the accepted filter names until the request is cancelled.
+/// Tells what the filter names until the request is cancelled.
+///
+/// # Errors
+/// [`SurfaceError::Quota`] when there is not room for every resource; then nothing is told.
 pub async fn listen(
     daemon: &Arc<Daemon>,
     standing: &Standing,
     wire: Wire,
     quota: &SubscriptionQuota,
     context: &SubscriptionContext,
-) {
+) -> Result<(), SurfaceError> {
+    // What was acknowledged names nothing where there was no room.
+    let uris = context.requested().resource_subscriptions.iter().flatten();
+    let watched: Vec<(String, Watched)> =
+        uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
+    let places = quota
+        .enter_all(&standing.caller.tenant, watched.len())
+        .ok_or(SurfaceError::Quota("subscriptions"))?;
     let filter = context.accepted();
     let mut telling = JoinSet::new();
     if filter.tools_list_changed == Some(true) {
@@ -203,15 +232,9 @@ pub async fn listen(
     if filter.resources_list_changed == Some(true) {
         telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
     }
-    for uri in filter.resource_subscriptions.iter().flatten() {
-        let resource = Resource::parse(uri).ok().flatten();
-        let watched = resource.and_then(|resource| resource.watched(daemon, standing).ok());
-        let (Some(watched), Some(place)) = (watched, quota.enter(&standing.caller.tenant)) else {
-            continue;
-        };
+    for ((uri, watched), place) in watched.into_iter().zip(places) {
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
-        let (uri, wire) = (uri.clone(), wire.clone());
-        let updates = tell_updates(daemon, standing, watched, uri, wire);
+        let updates = tell_updates(daemon, standing, watched, uri, wire.clone());
         telling.spawn(async move {
             updates.await;
             drop(place);
@@ -219,6 +242,12 @@ pub async fn listen(
     }
     context.cancelled().await;
     wire.lane.close();
+    Ok(())
+}
+
+/// What a subscription to this URI waits for, where the caller sees such a thing.
+fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
+    Resource::parse(uri).ok()??.watched(daemon, standing).ok()
 }
 
 #[cfg(test)]
@@ -234,6 +263,17 @@ mod tests {
         let others: Vec<Place> = std::iter::from_fn(|| quota.enter(&other)).collect();
         assert_eq!(others.len(), 3);
         drop(place);
+        assert!(quota.enter(&own).is_some());
+    }
+
+    #[test]
+    fn places_are_taken_all_at_once_or_not_at_all() {
+        let own = TenantId::of_uid(1);
+        let quota = SubscriptionQuota::new(own.clone(), Quota { own: 3, others: 0 });
+        let places = quota.enter_all(&own, 2).expect("three are free");
+        assert_eq!(places.len(), 2);
+        assert!(quota.enter_all(&own, 2).is_none());
+        assert!(quota.has_room(&own, 1) && !quota.has_room(&own, 2));
         assert!(quota.enter(&own).is_some());
     }
 }

@@ -330,7 +330,8 @@ impl ServerHandler for Server {
         &self,
         filter: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(accepted(self.shared.gateway.daemon(), &self.standing, filter))
+        let Shared { gateway, subscriptions, .. } = &*self.shared;
+        Some(accepted(gateway.daemon(), &self.standing, subscriptions, filter))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -345,8 +346,9 @@ impl ServerHandler for Server {
             lane,
             subscription: Some(request.id.clone()),
         };
-        listen(daemon, &self.standing, wire, &shared.subscriptions, &context).await;
-        Ok(())
+        listen(daemon, &self.standing, wire, &shared.subscriptions, &context)
+            .await
+            .map_err(|error| protocol_error(&error))
     }
 
     async fn complete(

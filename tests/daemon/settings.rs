@@ -46,6 +46,46 @@ async fn a_tenant_has_as_many_sessions_and_subscriptions_as_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_beyond_the_quota_is_refused_whole_and_leaves_the_places_to_others() {
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.subscriptions.own = 1;
+    })
+    .await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = client.start("exec cat").await;
+    let uri = |part: &str| format!("termgate://session/{session}/{part}");
+    let filter = |uris: &[String]| json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}});
+    let acknowledged = "notifications/subscriptions/acknowledged";
+
+    let two = filter(&[uri("grid"), uri("lease")]);
+    let refused = client.request("subscriptions/listen", two).await.unwrap_err();
+    assert_eq!(refused["data"]["error_code"], "quota_exceeded", "{refused}");
+    let told = client.receiver.notification(acknowledged).await;
+    assert_eq!(told["notifications"], json!({}), "{told}");
+
+    let one = client.send("subscriptions/listen", filter(&[uri("lease")])).await;
+    let told = client.receiver.notification(acknowledged).await;
+    assert_eq!(told["notifications"]["resourceSubscriptions"], json!([uri("lease")]));
+    let refused = client.request("subscriptions/listen", filter(&[uri("grid")])).await.unwrap_err();
+    assert_eq!(refused["data"]["error_code"], "quota_exceeded", "{refused}");
+
+    client.sender.cancel(one).await;
+    client.receiver.notification(acknowledged).await;
+    soon("the place to be free again", async {
+        loop {
+            client.send("subscriptions/listen", filter(&[uri("grid")])).await;
+            let told = client.receiver.notification(acknowledged).await;
+            if told["notifications"]["resourceSubscriptions"] == json!([uri("grid")]) {
+                break;
+            }
+        }
+    })
+    .await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ended_session_is_kept_no_longer_than_configured() {
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
