@@ -9,54 +9,140 @@ use crate::cli::doctor::ground::Ground;
 const SYSTEMD: &str = "/run/systemd/system";
 /// Where systemd notes whose services go on without a login.
 const LINGER: &str = "/var/lib/systemd/linger";
-/// The name of the daemon's unit.
-const UNIT: &str = "termgate.service";
+/// The daemon's units: one starts it, the other listens and has it started.
+const SERVICE: &str = "termgate.service";
+const SOCKET: &str = "termgate.socket";
+/// The links that are made beside the units when the socket is enabled.
+const ENABLED: &str = "sockets.target.wants/termgate.socket";
 /// Where systems keep the units of users.
 const UNITS: [&str; 3] =
     ["/etc/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user"];
 
-/// Whether the daemon is a service of the user, and whether that goes on without a login.
-pub(super) fn systemd(ground: &Ground) -> Vec<Check> {
-    let user = ground.variable("USER").or_else(|| ground.variable("LOGNAME"));
-    let lingers = user.is_some_and(|user| Path::new(LINGER).join(user).exists());
-    vec![told(Path::new(SYSTEMD).exists(), unit(ground).as_deref(), lingers)]
+/// What is there of the daemon as a service of the user.
+#[derive(Debug)]
+struct Installed {
+    service: Option<PathBuf>,
+    socket: Option<PathBuf>,
+    /// The socket listens from the login on.
+    enabled: bool,
+    /// Services of the user go on without a login.
+    lingers: bool,
 }
 
-fn told(systemd: bool, unit: Option<&Path>, lingers: bool) -> Check {
+/// Whether the daemon is a service of the user, and whether that goes on without a login.
+pub(super) fn systemd(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "service";
-    match (systemd, unit, lingers) {
-        (false, _, _) => Check::ok(NAME, "systemd does not run here"),
-        (true, None, _) => Check::ok(NAME, "not installed; commands start the daemon as needed"),
-        (true, Some(unit), true) => {
-            Check::ok(NAME, format!("{}, also while nobody is logged in", unit.display()))
+    if !Path::new(SYSTEMD).exists() {
+        return vec![Check::ok(NAME, "systemd does not run here")];
+    }
+    let user = ground.variable("USER").or_else(|| ground.variable("LOGNAME"));
+    let lingers = user.is_some_and(|user| Path::new(LINGER).join(user).exists());
+    vec![told(NAME, &Installed::among(&places(ground), lingers))]
+}
+
+impl Installed {
+    /// What is in these directories, of which an earlier one counts before a later.
+    fn among(places: &[PathBuf], lingers: bool) -> Self {
+        let find = |name| places.iter().map(|place| place.join(name)).find(|path| path.exists());
+        let enabled = places.iter().any(|place| place.join(ENABLED).is_symlink());
+        Self { service: find(SERVICE), socket: find(SOCKET), enabled, lingers }
+    }
+}
+
+fn told(name: &'static str, installed: &Installed) -> Check {
+    const BOTH: &str = "Install both units, as docs/SYSTEMD.md says.";
+    let Installed { service, socket, enabled, lingers } = installed;
+    match (service, socket) {
+        (None, None) => Check::ok(name, "not installed; commands start the daemon as needed"),
+        (Some(there), None) => {
+            Check::warn(name, format!("{} cannot start without {SOCKET}", there.display()), BOTH)
         }
-        (true, Some(unit), false) => Check::warn(
-            NAME,
-            format!("{}, until you log out", unit.display()),
+        (None, Some(there)) => {
+            let found = format!("{} has nothing to start without {SERVICE}", there.display());
+            Check::warn(name, found, BOTH)
+        }
+        (Some(_), Some(socket)) if !enabled => Check::warn(
+            name,
+            format!("{} does not listen after you log in", socket.display()),
+            "To have it listen, run: systemctl --user enable --now termgate.socket",
+        ),
+        (Some(service), Some(_)) if *lingers => {
+            Check::ok(name, format!("{}, also while nobody is logged in", service.display()))
+        }
+        (Some(service), Some(_)) => Check::warn(
+            name,
+            format!("{}, until you log out", service.display()),
             "To keep it running, run: loginctl enable-linger",
         ),
     }
 }
 
-fn unit(ground: &Ground) -> Option<PathBuf> {
-    let config = ground.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    let home = ground.variable("HOME").map(|home| Path::new(home).join(".config"));
-    let own = config.or(home).map(|config| config.join("systemd/user"));
-    let places = own.into_iter().chain(UNITS.map(PathBuf::from));
-    places.map(|place| place.join(UNIT)).find(|unit| unit.exists())
+/// Where units of this user may be, the user's own places first.
+fn places(ground: &Ground) -> Vec<PathBuf> {
+    let below = |variable: &str, usual: &str| {
+        let given = ground.variable(variable).map(PathBuf::from);
+        given.or_else(|| Some(Path::new(ground.variable("HOME")?).join(usual)))
+    };
+    let own = [below("XDG_CONFIG_HOME", ".config"), below("XDG_DATA_HOME", ".local/share")];
+    let own = own.into_iter().flatten().map(|home| home.join("systemd/user"));
+    own.chain(UNITS.map(PathBuf::from)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::cli::doctor::check::Verdict;
 
+    /// The shipped units of these names, copied to where a user has them.
+    fn units(names: &[&str]) -> (tempfile::TempDir, Vec<PathBuf>) {
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(name);
+            fs::copy(shipped, directory.path().join(name)).unwrap();
+        }
+        let places = vec![PathBuf::from("/nowhere"), directory.path().to_owned()];
+        (directory, places)
+    }
+
+    fn check(places: &[PathBuf], lingers: bool) -> Check {
+        told("service", &Installed::among(places, lingers))
+    }
+
     #[test]
     fn a_service_that_ends_with_the_login_is_a_warning() {
-        let unit = Some(Path::new("/etc/systemd/user/termgate.service"));
-        assert_eq!(told(true, unit, false).verdict, Verdict::Warn);
-        assert_eq!(told(true, unit, true).verdict, Verdict::Ok);
-        assert_eq!(told(true, None, false).verdict, Verdict::Ok);
-        assert_eq!(told(false, unit, false).verdict, Verdict::Ok);
+        let (directory, places) = units(&["termgate.service", "termgate.socket"]);
+        let wants = directory.path().join("sockets.target.wants");
+        fs::create_dir(&wants).unwrap();
+        symlink(directory.path().join("termgate.socket"), wants.join("termgate.socket")).unwrap();
+        assert_eq!(check(&places, true).verdict, Verdict::Ok);
+        let until = check(&places, false);
+        assert_eq!(until.verdict, Verdict::Warn);
+        assert!(until.advice.is_some_and(|advice| advice.contains("enable-linger")));
+    }
+
+    #[test]
+    fn units_that_were_not_enabled_are_a_warning_with_the_command() {
+        let (_directory, places) = units(&["termgate.service", "termgate.socket"]);
+        let idle = check(&places, true);
+        assert_eq!(idle.verdict, Verdict::Warn);
+        let enable = "systemctl --user enable --now termgate.socket";
+        assert!(idle.advice.is_some_and(|advice| advice.contains(enable)));
+    }
+
+    #[test]
+    fn one_unit_without_the_other_is_a_warning_and_none_is_fine() {
+        for (there, missing) in
+            [("termgate.service", "termgate.socket"), ("termgate.socket", "termgate.service")]
+        {
+            let (_directory, places) = units(&[there]);
+            let half = check(&places, true);
+            assert_eq!(half.verdict, Verdict::Warn, "{there}");
+            assert!(half.found.contains(missing), "{half:?}");
+        }
+        let (_directory, places) = units(&[]);
+        assert_eq!(check(&places, false).verdict, Verdict::Ok);
     }
 }
