@@ -8,6 +8,7 @@ pub mod connection;
 pub mod daemon;
 pub mod door;
 pub mod framing;
+pub mod hangup;
 pub mod limits;
 pub mod notify;
 pub mod presence;

@@ -12,6 +12,7 @@ mod commands {
     mod harness;
     mod install;
     mod man;
+    mod serve;
     mod status;
     mod top;
     mod writing;

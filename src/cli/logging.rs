@@ -29,6 +29,8 @@ pub fn start_logging(format: LogFormat, verbosity: u8) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(directives(wanted.as_deref(), verbosity))
         .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Told on standard error as well, a log that cannot be written would end whoever logs.
+    let log = log.log_internal_errors(false);
     match format {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().init(),

@@ -23,9 +23,10 @@ use crate::transport::unix::handed::Handed;
 
 /// Run the daemon in the foreground
 ///
-/// With --socket its gateway listens at that path; all other sockets stay where they are. With
-/// --stdio it has no sockets: it serves one MCP client at standard input and output, and its
-/// sessions end with it.
+/// It ends with SIGTERM, SIGINT and `stop`, and when the terminal goes away in which it runs, unless
+/// nohup keeps it; SIGHUP has it read its configuration again. With --socket its gateway listens at
+/// that path; all other sockets stay where they are. With --stdio it has no sockets: it serves one
+/// MCP client at standard input and output, and its sessions end with it.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they only watch
@@ -57,7 +58,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Runs the command, until SIGTERM, SIGINT or `stop`.
+    /// Runs the command, until it is told to end or its terminal is gone.
     ///
     /// # Errors
     /// Why there is no daemon.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +41,7 @@ use crate::surface::switchboard::Switchboard;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::door::{DoorLimits, Doors};
+use crate::transport::hangup::Hangups;
 use crate::transport::limits::parsing_memory;
 use crate::transport::notify::{News, Notifier};
 use crate::transport::presence::Presence;
@@ -110,7 +110,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let Settings { config, sources, paths, environment, default_cwd, mut handed, linger } =
         settings;
     // Heard from before anybody can find us.
-    let (signals, hangups) = (Signals::listen()?, signal(SignalKind::hangup())?);
+    let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
     prepare(&paths)?;
     let lock = Arc::new(DaemonLock::take(&paths.lock())?);
@@ -143,10 +143,16 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let opening = open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock));
     tasks.spawn(roll.enter(opening));
     keep_house(&mut tasks, &mut roll, facts, Arc::clone(&shared));
-    let (running, reloaded) = (config, Arc::clone(&shared));
-    tasks.spawn(Reloading { sources, running, shared: reloaded, door_limits }.run(hangups));
     ready(&banner);
     notifier.tell(News::Ready).await;
+    let reloading = Reloading {
+        sources,
+        running: config,
+        shared: Arc::clone(&shared),
+        door_limits,
+        notifier: Arc::clone(&notifier),
+    };
+    tasks.spawn(reloading.run(hangups));
     tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
     tokio::select! {

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{self, SocketAddr};
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use tokio::net::UnixDatagram;
 
 /// The variables of a process by which it and its service manager know each other; they mean nobody
@@ -28,6 +29,8 @@ pub const VARIABLES: [&str; 6] = [
 pub enum News<'a> {
     /// Clients can come.
     Ready,
+    /// The configuration is being read again; [`News::Ready`] says that it was.
+    Reloading,
     /// Not much longer.
     Stopping,
     /// The watchdog may wait for another while.
@@ -75,6 +78,7 @@ impl Notifier {
         let Some(socket) = &self.socket else { return };
         let message = match news {
             News::Ready => "READY=1".to_owned(),
+            News::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_micros()),
             News::Stopping => "STOPPING=1".to_owned(),
             News::Alive => "WATCHDOG=1".to_owned(),
             News::Status(line) => format!("STATUS={line}"),
@@ -95,6 +99,12 @@ fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     socket.connect_addr(&address)?;
     socket.set_nonblocking(true)?;
     UnixDatagram::from_std(socket)
+}
+
+/// The time by which systemd tells whether a reload began before or after it asked for one.
+fn monotonic_micros() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() * 1_000_000 + now.tv_nsec() / 1_000
 }
 
 fn watchdog<'a>(variable: impl Fn(&str) -> Option<&'a OsString>) -> Option<Duration> {

@@ -56,6 +56,8 @@ const NIX: &[&str] = &[
     "holder",
     "transport/unix",
     "transport/connection/link",
+    "transport/hangup",
+    "transport/notify",
     "cli/attach",
     "cli/serve",
     "cli/start",

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use serde_json::Value;
@@ -108,6 +109,10 @@ impl Home {
     pub(crate) fn in_terminal(&self, mut command: Command) -> Terminal {
         let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(&size, None).unwrap();
+        for end in [&pair.master, &pair.slave] {
+            // Whoever else had the master would keep the terminal from ever being closed.
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+        }
         let slave = || Stdio::from(pair.slave.try_clone().unwrap());
         let child = command.stdin(slave()).stdout(slave()).stderr(slave()).spawn().unwrap();
         Terminal { child, master: File::from(pair.master), shown: Vec::new() }
@@ -175,6 +180,11 @@ impl Terminal {
         }
         while self.read_within(Duration::ZERO) {}
         (String::from_utf8_lossy(&self.shown).into_owned(), status.unwrap().code())
+    }
+
+    /// Closes the terminal, as a person closes a window; the program is left to itself.
+    pub(crate) fn close(&mut self) {
+        self.master = File::open("/dev/null").unwrap();
     }
 
     /// Whether the terminal echoes and waits for whole lines, as it does for a shell.

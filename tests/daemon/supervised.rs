@@ -71,16 +71,20 @@ impl Manager {
 
     /// Waits until the daemon says this, whatever else it says before.
     async fn hears(&self, wanted: &str) {
-        let mut heard = [0; 256];
-        soon(wanted, async {
+        while self.hears_of(wanted).await != wanted {}
+    }
+
+    /// The next that the daemon says which begins like this, whatever else it says before.
+    async fn hears_of(&self, beginning: &str) -> String {
+        soon(beginning, async {
             loop {
-                let length = self.news.recv(&mut heard).await.unwrap();
-                if &heard[..length] == wanted.as_bytes() {
-                    return;
+                let heard = self.hears_next().await;
+                if heard.starts_with(beginning) {
+                    return heard;
                 }
             }
         })
-        .await;
+        .await
     }
 
     /// What the daemon says next.
@@ -105,8 +109,12 @@ fn bound(path: &Path) -> UnixListener {
 }
 
 fn terminate(daemon: &Child) {
+    send(daemon, Signal::SIGTERM);
+}
+
+fn send(daemon: &Child, signal: Signal) {
     let pid = daemon.id().unwrap().cast_signed();
-    kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+    kill(Pid::from_raw(pid), signal).unwrap();
 }
 
 /// Waits for the end of a daemon that must not run, and gives back what it said.
@@ -155,6 +163,23 @@ async fn the_watchdog_hears_from_a_daemon_again_and_again() {
     for _ in 0..3 {
         manager.hears("WATCHDOG=1").await;
     }
+    terminate(&daemon);
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_manager_hears_when_a_reload_begins_and_ends() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    let mut client = Wire::connect(manager.paths.gateway(), Era::Legacy).await;
+    for _ in 0..2 {
+        send(&daemon, Signal::SIGHUP);
+        let begun = manager.hears_of("RELOADING=1").await;
+        assert!(begun.contains("\nMONOTONIC_USEC="), "{begun}");
+        assert_eq!(manager.hears_of("READY=1").await, "READY=1");
+    }
+    client.structured("list_sessions", json!({})).await;
     terminate(&daemon);
     assert!(soon("its end", daemon.wait()).await.unwrap().success());
 }

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -16,6 +15,8 @@ use crate::config::sources::Sources;
 use crate::mcp::server::Shared;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::door::DoorLimits;
+use crate::transport::hangup::{Hangup, Hangups};
+use crate::transport::notify::{News, Notifier};
 
 /// What it takes to give a running daemon another configuration.
 pub(super) struct Reloading {
@@ -24,14 +25,20 @@ pub(super) struct Reloading {
     pub(super) running: Config,
     pub(super) shared: Arc<Shared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
+    pub(super) notifier: Arc<Notifier>,
 }
 
 impl Reloading {
-    /// Reads the configuration whenever the signal comes.
-    pub(super) async fn run(mut self, mut signal: Signal) {
-        while signal.recv().await.is_some() {
+    /// Reads the configuration whenever the signal asks for it; tells the daemon to end when it means
+    /// that the terminal is gone.
+    pub(super) async fn run(mut self, mut hangups: Hangups) {
+        while hangups.next().await == Hangup::Reload {
+            self.notifier.tell(News::Reloading).await;
             self.reload();
+            self.notifier.tell(News::Ready).await;
         }
+        tracing::info!("the terminal is gone");
+        self.shared.stop.cancel();
     }
 
     fn reload(&mut self) {

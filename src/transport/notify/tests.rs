@@ -42,6 +42,21 @@ async fn news_are_told_in_the_words_of_systemd() {
 }
 
 #[tokio::test]
+async fn a_reload_is_told_with_the_time_at_which_it_began() {
+    let (_directory, socket, variables) = manager();
+    let notifier = find(&variables);
+    let mut told = 0;
+    for _ in 0..2 {
+        notifier.tell(News::Reloading).await;
+        let heard = heard(&socket);
+        let time = heard.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("both in one message");
+        let time: u64 = time.parse().expect("whole microseconds");
+        assert!(time > told, "{time} is not after {told}");
+        told = time;
+    }
+}
+
+#[tokio::test]
 async fn a_manager_may_listen_at_a_name_of_the_kernel() {
     let name = format!("termgate-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();

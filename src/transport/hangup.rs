@@ -1,0 +1,160 @@
+//! SIGHUP, which means one of two things: the configuration is to be read again, or the terminal the
+//! process was started in is gone.
+//!
+//! It must not know what is done about either. Who sent the signal would not tell them apart, since a
+//! shell that loses its terminal passes the signal on by hand; whether the terminal goes at that
+//! time does.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use nix::libc;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::session::pty::watch::watch;
+
+/// How far apart the signal and the end of the terminal may come that belong together: the shell
+/// between them may be slow.
+const TOGETHER: Duration = Duration::from_secs(5);
+
+/// What a SIGHUP meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// Somebody sent it.
+    Reload,
+    /// The terminal went away.
+    TerminalGone,
+}
+
+/// Every SIGHUP from the moment of listening on, with what it means.
+#[derive(Debug)]
+pub struct Hangups {
+    signal: Signal,
+    /// The controlling terminal; none where the process is to outlive it.
+    terminal: Option<AsyncFd<OwnedFd>>,
+    signs: Signs,
+}
+
+impl Hangups {
+    /// Begins to listen; must be called inside a runtime.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn listen() -> io::Result<Self> {
+        // Who is started with the signal ignored, as by nohup, is to outlive the terminal.
+        let terminal = if is_ignored() { None } else { controlling_terminal() };
+        let signal = signal(SignalKind::hangup())?;
+        Ok(Self { signal, terminal, signs: Signs::default() })
+    }
+
+    /// Waits for the next one; cancel-safe.
+    pub async fn next(&mut self) -> Hangup {
+        loop {
+            tokio::select! {
+                biased;
+                () = gone(self.terminal.as_ref()) => {
+                    self.terminal = None;
+                    if let Some(hangup) = self.signs.on_terminal_gone(Instant::now()) {
+                        return hangup;
+                    }
+                }
+                Some(()) = self.signal.recv() => return self.signs.on_signal(Instant::now()),
+            }
+        }
+    }
+}
+
+/// What has shown so far, from which follows what a signal means.
+#[derive(Debug, Default)]
+struct Signs {
+    heard: Option<Instant>,
+    gone: Option<Instant>,
+}
+
+impl Signs {
+    fn on_signal(&mut self, now: Instant) -> Hangup {
+        self.heard = Some(now);
+        if is_recent(self.gone, now) { Hangup::TerminalGone } else { Hangup::Reload }
+    }
+
+    /// Without a signal around it, a terminal goes without us: its shell has let go of us.
+    fn on_terminal_gone(&mut self, now: Instant) -> Option<Hangup> {
+        self.gone = Some(now);
+        is_recent(self.heard, now).then_some(Hangup::TerminalGone)
+    }
+}
+
+fn is_recent(then: Option<Instant>, now: Instant) -> bool {
+    then.is_some_and(|then| now.duration_since(then) <= TOGETHER)
+}
+
+/// Completes when the terminal has hung up; never, where there is none.
+async fn gone(terminal: Option<&AsyncFd<OwnedFd>>) {
+    if let Some(terminal) = terminal {
+        while let Ok(mut ready) = terminal.ready(Interest::READABLE).await {
+            if ready.ready().is_read_closed() {
+                return;
+            }
+            // What a person types here is for nobody.
+            ready.clear_ready();
+        }
+    }
+    std::future::pending().await
+}
+
+/// The terminal whose end would be told by the signal.
+fn controlling_terminal() -> Option<AsyncFd<OwnedFd>> {
+    let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let terminal = OpenOptions::new().read(true).custom_flags(flags).open("/dev/tty").ok()?;
+    watch(terminal, Interest::READABLE).ok()
+}
+
+/// Whether the process ignores the signal; the runtime's own handler must not be there yet.
+fn is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (libc::SIGHUP - 1)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_alone_asks_for_the_configuration_to_be_read() {
+        let (mut signs, start) = (Signs::default(), Instant::now());
+        assert_eq!(signs.on_signal(start), Hangup::Reload);
+        assert_eq!(signs.on_signal(after(start, 1)), Hangup::Reload);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_about_the_end_of_the_terminal_tells_of_it_whichever_comes_first() {
+        let (mut signs, start) = (Signs::default(), Instant::now());
+        assert_eq!(signs.on_terminal_gone(start), None);
+        assert_eq!(signs.on_signal(after(start, 4)), Hangup::TerminalGone);
+        let mut signs = Signs::default();
+        assert_eq!(signs.on_signal(start), Hangup::Reload);
+        assert_eq!(signs.on_terminal_gone(after(start, 1)), Some(Hangup::TerminalGone));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_let_go_of_before_the_terminal_went_is_only_asked_to_read() {
+        let (mut signs, start) = (Signs::default(), Instant::now());
+        assert_eq!(signs.on_terminal_gone(start), None);
+        assert_eq!(signs.on_signal(after(start, 3600)), Hangup::Reload);
+        let mut signs = Signs::default();
+        assert_eq!(signs.on_signal(start), Hangup::Reload);
+        assert_eq!(signs.on_terminal_gone(after(start, 3600)), None);
+    }
+}

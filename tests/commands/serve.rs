@@ -1,0 +1,94 @@
+//! A daemon in a terminal, and what becomes of it when the terminal goes.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::Instant;
+
+use crate::commands::harness::{Home, Terminal};
+
+const AGAIN: &str = "the configuration was read again";
+
+/// How long is waited for what must come; only a broken daemon ever lets it pass.
+const SAFETY: Duration = Duration::from_secs(30);
+
+fn operator(home: &Home) -> PathBuf {
+    home.path("run/termgate/operator.sock")
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let late = Instant::now() + SAFETY;
+    while !holds() {
+        assert!(Instant::now() < late, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs these words as the first program of a terminal of their own.
+fn in_own_terminal(home: &Home, words: &[&str]) -> Terminal {
+    let mut command = home.command("setsid");
+    command.arg("--ctty").args(words);
+    home.in_terminal(command)
+}
+
+/// The process that serves there.
+fn serving(home: &Home) -> Pid {
+    let status = home.envelope("ls --daemon");
+    Pid::from_raw(status["data"]["pid"].as_i64().expect("a daemon answers") as i32)
+}
+
+/// Waits until nobody serves any more, and nothing is left of it.
+fn until_ended(home: &Home) {
+    until("the daemon to end", || !operator(home).exists());
+}
+
+#[test]
+fn a_daemon_ends_when_the_terminal_it_runs_in_is_closed() {
+    let home = Home::new();
+    let mut terminal = in_own_terminal(&home, &["termgate", "serve"]);
+    terminal.wait_for("is ready");
+    terminal.close();
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+    until_ended(&home);
+}
+
+#[test]
+fn a_daemon_started_from_a_shell_ends_when_the_terminal_is_closed() {
+    let home = Home::new();
+    let mut terminal = in_own_terminal(&home, &["bash", "--norc", "--noprofile", "-i"]);
+    terminal.type_in("termgate serve\n");
+    terminal.wait_for("is ready");
+    terminal.close();
+    until_ended(&home);
+}
+
+#[test]
+fn a_daemon_in_a_terminal_reads_its_configuration_again_when_it_is_sent_the_signal() {
+    let home = Home::new();
+    let mut terminal = in_own_terminal(&home, &["termgate", "serve"]);
+    terminal.wait_for("is ready");
+    for _ in 0..2 {
+        kill(serving(&home), Signal::SIGHUP).unwrap();
+        terminal.wait_for(AGAIN);
+    }
+    home.printed("stop");
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+}
+
+#[test]
+fn a_daemon_that_was_told_not_to_hang_up_outlives_its_terminal() {
+    let home = Home::new();
+    let log = home.path("log");
+    let line = format!("exec nohup termgate serve 2>{}", log.display());
+    let mut terminal = in_own_terminal(&home, &["sh", "-c", &line]);
+    until("the daemon", || UnixStream::connect(operator(&home)).is_ok());
+    terminal.close();
+    // The kernel sends the signal to the first program of a terminal that is closed.
+    until("the signal", || fs::read_to_string(&log).unwrap().contains(AGAIN));
+    home.printed("stop");
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+}
