@@ -41,9 +41,21 @@ fn serving(home: &Home) -> Pid {
     Pid::from_raw(status["data"]["pid"].as_i64().expect("a daemon answers") as i32)
 }
 
-/// Waits until nobody serves any more, and nothing is left of it.
+/// Waits until nobody serves any more.
 fn until_ended(home: &Home) {
     until("the daemon to end", || !operator(home).exists());
+}
+
+/// What is left of a daemon that has ended, in the order of the names.
+fn left_behind(home: &Home) -> Vec<String> {
+    let mut left = Vec::new();
+    for directory in ["run/termgate", "run/termgate/s"] {
+        for entry in fs::read_dir(home.path(directory)).unwrap() {
+            left.push(entry.unwrap().file_name().into_string().unwrap());
+        }
+    }
+    left.sort();
+    left
 }
 
 #[test]
@@ -91,4 +103,33 @@ fn a_daemon_that_was_told_not_to_hang_up_outlives_its_terminal() {
     until("the signal", || fs::read_to_string(&log).unwrap().contains(AGAIN));
     home.printed("stop");
     assert_eq!(terminal.wait_for_end().1, Some(0));
+}
+
+#[test]
+fn a_daemon_that_was_started_for_a_session_it_may_not_create_waits_for_the_switch_and_ends() {
+    let home = Home::new();
+    let refused = home.run("new -- cat");
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("termgate allow-write on"), "{told}");
+
+    // Whoever follows the advice at once still finds it.
+    let daemon = serving(&home);
+    let words = fs::read_to_string(format!("/proc/{daemon}/cmdline")).unwrap();
+    assert!(words.contains("--linger\x001m"), "{words:?}");
+    home.printed("allow-write on");
+    home.printed("new -- cat");
+    home.printed("stop");
+    until_ended(&home);
+    assert_eq!(left_behind(&home), ["daemon.lock", "s"]);
+}
+
+#[test]
+fn a_daemon_that_refused_a_session_ends_by_itself_once_nobody_needs_it() {
+    let home = Home::new();
+    let mut serve = home.termgate("serve --linger 1s").spawn().unwrap();
+    until("the daemon", || UnixStream::connect(operator(&home)).is_ok());
+    assert_eq!(home.run("new --no-spawn -- cat").status.code(), Some(5));
+    assert!(serve.wait().unwrap().success());
+    assert_eq!(left_behind(&home), ["daemon.lock", "s"]);
 }
