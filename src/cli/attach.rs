@@ -7,7 +7,9 @@
 pub mod canvas;
 pub mod chord;
 pub mod desk;
+pub mod leaving;
 pub mod requests;
+pub mod room_told;
 pub mod scene;
 pub mod scrollback;
 pub mod signals;
@@ -22,7 +24,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::cli::attach::desk::{Desk, Leaving, terminal_failed};
+use crate::cli::attach::desk::{Desk, terminal_failed};
+use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::scene::room_for_session;
 use crate::cli::attach::signals::{Hint, Signals};
 use crate::cli::attach::terminal::{Terminal, TerminalError};

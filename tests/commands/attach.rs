@@ -284,6 +284,21 @@ fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
 }
 
 #[test]
+fn a_window_that_is_dragged_ends_at_its_last_size() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("nobody has the keyboard");
+    seat.types("\x1ct");
+    seat.until_status("you have the keyboard");
+    for cols in (40..=100).rev() {
+        seat.resize(Size { rows: 20, cols });
+    }
+    while size(&home) != (40, 19) {}
+}
+
+#[test]
 fn history_can_be_looked_at_while_the_session_goes_on() {
     let home = Home::new();
     let _daemon = home.daemon();

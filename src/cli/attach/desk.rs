@@ -10,14 +10,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::cli::attach::canvas::Room;
 use crate::cli::attach::chord::{Chords, Order, Typed};
+use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::requests::{Answered, Asked, Requests};
+use crate::cli::attach::room_told::RoomTold;
 use crate::cli::attach::scene::{Window, history, room_for_session};
 use crate::cli::attach::scrollback::{Scrollback, moves};
 use crate::cli::attach::signals::{Hint, Signals};
 use crate::cli::attach::status::{CHORDS, Status};
 use crate::cli::attach::terminal::{Terminal, Turn};
-use crate::cli::attach::view::{Ended, View};
+use crate::cli::attach::view::View;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, SIZE_METHOD, TAKE_OVER_METHOD};
@@ -29,15 +32,6 @@ const ESCAPE_TIME: Duration = Duration::from_millis(15);
 const NEWS_TIME: Duration = Duration::from_secs(5);
 /// How many bytes are read from the person at once.
 const TYPED_MAX: usize = 4096;
-
-/// How a person left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leaving {
-    Detached,
-    /// Somebody detached all who were attached.
-    SentAway,
-    Exited(Ended),
-}
 
 /// A person at a session.
 #[derive(Debug)]
@@ -52,6 +46,7 @@ pub struct Desk<'a> {
     scrollback: Option<Scrollback>,
     news: Option<(String, Instant)>,
     requests: Requests,
+    room_told: RoomTold,
     name: String,
     /// What others call this person, once the daemon said so.
     me: String,
@@ -79,6 +74,7 @@ impl<'a> Desk<'a> {
             scrollback: None,
             news: None,
             requests: Requests::default(),
+            room_told: RoomTold::default(),
             name: String::new(),
             me: String::new(),
             view_only,
@@ -130,7 +126,7 @@ impl<'a> Desk<'a> {
                 },
                 delta = self.attach.next() => match delta? {
                     Some(delta) => self.on_delta(delta)?,
-                    None => return self.ending(),
+                    None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
                 },
                 Some(answered) = self.requests.next() => self.on_answer(answered)?,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
@@ -237,8 +233,7 @@ impl<'a> Desk<'a> {
     }
 
     fn look_back(&mut self) -> Result<(), Failure> {
-        let room = room_for_session(self.terminal.room());
-        self.scrollback = Some(Scrollback::above(self.view.base_row, room.rows));
+        self.scrollback = Some(Scrollback::above(self.view.base_row, self.room().rows));
         self.ask_for_history()
     }
 
@@ -277,14 +272,16 @@ impl<'a> Desk<'a> {
         // What follows a lone Escape may have been left unread meanwhile.
         self.escape_due = self.escape_due.map(|_| Instant::now() + ESCAPE_TIME);
         match answer {
-            Ok(answer) => self.on_success(asked, answer),
+            Ok(answer) => self.on_success(asked, answer)?,
             // The attachment itself ends by this, too.
-            Err(ClientError::Closed) => Ok(()),
-            Err(error) => {
-                self.on_refusal(asked, &error);
-                Ok(())
-            }
+            Err(ClientError::Closed) => return Ok(()),
+            Err(error) => self.on_refusal(asked, &error),
         }
+        if asked == Asked::Room {
+            let news = self.room_told.on_answer(self.room());
+            return self.tell_room(news);
+        }
+        Ok(())
     }
 
     fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
@@ -295,7 +292,7 @@ impl<'a> Desk<'a> {
                     me.clone_into(&mut self.me);
                 }
             }
-            Asked::Manners => {}
+            Asked::Manners | Asked::Room => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
                 let told = answer["structuredContent"].take();
@@ -315,7 +312,7 @@ impl<'a> Desk<'a> {
                 self.read_only |= data["error_code"] == "read_only";
             }
             (Asked::History, _) => self.scrollback = None,
-            (Asked::Keyboard | Asked::Manners | Asked::About, _) => {}
+            (Asked::Keyboard | Asked::Manners | Asked::Room | Asked::About, _) => {}
         }
     }
 
@@ -327,9 +324,9 @@ impl<'a> Desk<'a> {
     fn on_resized(&mut self) -> Result<(), Failure> {
         self.terminal.resize();
         self.dirty = true;
-        let room = room_for_session(self.terminal.room());
-        let params = json!({"attach": self.attach.id(), "cols": room.cols, "rows": room.rows});
-        self.ask(Asked::Manners, SIZE_METHOD, &params)?;
+        let room = self.room();
+        let news = self.room_told.on_room(room);
+        self.tell_room(news)?;
         match &mut self.scrollback {
             Some(back) => {
                 back.resize(room.rows);
@@ -337,6 +334,17 @@ impl<'a> Desk<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// The room for the session here.
+    fn room(&self) -> Room {
+        room_for_session(self.terminal.room())
+    }
+
+    fn tell_room(&mut self, room: Option<Room>) -> Result<(), Failure> {
+        let Some(Room { rows, cols }) = room else { return Ok(()) };
+        let params = json!({"attach": self.attach.id(), "cols": cols, "rows": rows});
+        self.ask(Asked::Room, SIZE_METHOD, &params)
     }
 
     fn stop_for_a_while(&mut self) -> Result<(), Failure> {
@@ -375,15 +383,6 @@ impl<'a> Desk<'a> {
         self.escape_due = None;
         let typed = self.chords.flush();
         self.obey(typed)
-    }
-
-    fn ending(&self) -> Result<Leaving, Failure> {
-        match (self.attach.result()["ended"].as_str(), &self.view.exit) {
-            (Some("exited"), Some(exit)) => Ok(Leaving::Exited(exit.clone())),
-            (Some("detached"), _) => Ok(Leaving::SentAway),
-            // The daemon ends, or has forgotten the session.
-            (_, _) => Err(ClientError::Closed.into()),
-        }
     }
 }
 

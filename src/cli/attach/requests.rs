@@ -22,8 +22,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 pub enum Asked {
     /// To type or take over.
     Keyboard,
-    /// To hand back, or to say how much room there is.
+    /// To hand back.
     Manners,
+    /// To say how much room there is.
+    Room,
     About,
     History,
 }
