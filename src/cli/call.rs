@@ -1,5 +1,6 @@
 //! `call`: calls any tool by name, for what has no command of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ impl Call {
             Some(file) => object(&text_of(file)?)?,
             None => Map::new(),
         };
-        arguments.extend(self.arguments);
+        add(&mut arguments, self.arguments)?;
         let answer = context.daemon().await?.call(&self.tool, Value::Object(arguments)).await?;
         Ok(answer.report_as_told())
     }
@@ -59,9 +60,32 @@ fn object(text: &str) -> Result<Map<String, Value>, Failure> {
         .map_err(|error| Failure::Usage(format!("the arguments are no JSON object: {error}")))
 }
 
+/// Adds arguments to those of a file, which they replace; each is given once.
+fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    if let Some((name, _)) = given.iter().find(|(name, _)| !names.insert(name)) {
+        let advice = format!("write a list as `{name}=[…]`, in JSON");
+        return Err(Failure::Usage(format!("`{name}` is given twice; {advice}")));
+    }
+    arguments.extend(given);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_argument_replaces_that_of_the_file_and_is_given_once() {
+        let pair = |name: &str, value: u64| (name.to_owned(), json!(value));
+        let mut arguments = object(r#"{"a": 1, "b": 2}"#).unwrap();
+        add(&mut arguments, vec![pair("b", 3), pair("c", 4)]).unwrap();
+        assert_eq!(Value::Object(arguments.clone()), json!({"a": 1, "b": 3, "c": 4}));
+        let twice = add(&mut arguments, vec![pair("c", 5), pair("c", 5)]);
+        assert_eq!(twice.unwrap_err().exit().number(), 2);
+    }
 
     #[test]
     fn arguments_from_a_file_are_one_object() {
