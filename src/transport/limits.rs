@@ -37,7 +37,7 @@ pub struct Limits {
     pub short_max: usize,
     /// Long requests in flight; further ones are answered `busy`.
     pub long_max: usize,
-    /// Time for requests to finish after the end of input.
+    /// Time for short requests to finish after the end of input.
     pub winding_up: Duration,
     /// Time for the client to read what is left when the service has ended.
     pub closing: Duration,
@@ -55,7 +55,7 @@ impl Default for Limits {
             inside_message: Duration::from_secs(10),
             short_max: 64,
             long_max: 256,
-            winding_up: Duration::from_secs(60),
+            winding_up: Duration::from_secs(2),
             closing: Duration::from_secs(5),
             parsing: Arc::new(Semaphore::new(4 * 1024)),
         }

@@ -170,16 +170,17 @@ async fn while_no_daemon_can_be_reached_requests_are_answered_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_in_flight_when_the_input_ends_are_answered() {
+async fn when_the_input_ends_short_calls_are_answered_and_waits_are_not_waited_for() {
     for era in Era::BOTH {
         let home = Home::new();
         let mut client = home.client(&["mcp", "--allow-write"], era).await;
         let session = client.wire.start("exec cat").await;
-        let quiet = json!({"session": session, "idle_ms": 300});
-        let waiting = client.wire.send_call("wait_for", quiet).await;
-        let last = ends_well(client).await;
-        let answer = last.iter().find(|message| message["id"] == waiting).expect("an answer");
-        assert_eq!(structured(&answer["result"])["outcome"], "idle");
+        let exit = json!({"session": session, "exit": true, "timeout_ms": 600_000});
+        let waiting = client.wire.send_call("wait_for", exit).await;
+        let short = client.wire.send_call("list_sessions", json!({})).await;
+        let last = soon("the bridge ends", ends_well(client)).await;
+        assert!(last.iter().any(|message| message["id"] == short), "{last:?}");
+        assert!(!last.iter().any(|message| message["id"] == waiting), "{last:?}");
     }
 }
 

@@ -114,7 +114,11 @@ async fn a_lease_goes_to_who_waits_when_its_holder_stays_away() {
         let mut waiter = daemon.client(era).await;
         let asked = ask_and_wait(&mut waiter, &session).await;
         until_so_many_wait(&mut holder, &session, 1).await;
-        drop(holder);
+        // It only ends its input, in the middle of a wait.
+        let exit = json!({"session": session, "exit": true, "timeout_ms": 600_000});
+        holder.send_call("wait_for", exit).await;
+        let Wire { sender, receiver: _still_open } = holder;
+        drop(sender);
         let granted = structured(&waiter.answer(asked).await);
         assert!(granted["epoch"].as_u64() > lost["epoch"].as_u64());
         assert_ne!(granted["lease_id"], lost["lease_id"]);

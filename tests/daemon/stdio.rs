@@ -33,13 +33,12 @@ async fn a_client_works_with_sessions_that_end_with_its_input() {
             "until": {"pattern": "typed"}, "wait_ms": 20_000,
         });
         assert_eq!(client.wire.structured("send_text", typing).await["wait"]["outcome"], "matched");
-        let quiet = json!({"session": session["id"], "idle_ms": 100});
-        let waiting = client.wire.send_call("wait_for", quiet).await;
+        let listing = client.wire.send_call("list_sessions", json!({})).await;
         assert!(lives(pid));
         let (status, last) = client.end().await;
         assert_eq!(status.code(), Some(0));
-        let answer = last.iter().find(|message| message["id"] == waiting).expect("an answer");
-        assert_eq!(structured(&answer["result"])["outcome"], "idle");
+        let answer = last.iter().find(|message| message["id"] == listing).expect("an answer");
+        assert_eq!(structured(&answer["result"])["sessions"][0]["id"], session["id"]);
         dies(pid).await;
         assert!(!home.paths.root().exists(), "it has no sockets");
     }

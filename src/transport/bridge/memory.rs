@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::core::code::Code;
-use crate::mcp::long::OBSERVE_METHOD;
 use crate::transport::bridge::message::{Message, failed};
 use crate::transport::framing::to_line;
 
@@ -34,8 +33,6 @@ pub(super) enum Note {
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     None,
-    /// It stands until it is cancelled.
-    Stands,
     Greet(Box<RawValue>),
     SetLevel(Box<RawValue>),
     Subscribe(String),
@@ -77,7 +74,6 @@ impl Effect {
             Some("logging/setLevel") => params().map(Self::SetLevel),
             Some("resources/subscribe") => uri().map(Self::Subscribe),
             Some("resources/unsubscribe") => uri().map(Self::Unsubscribe),
-            Some(OBSERVE_METHOD | "subscriptions/listen") => Some(Self::Stands),
             Some(_) | None => None,
         };
         effect.unwrap_or(Self::None)
@@ -150,7 +146,7 @@ impl Memory {
 
     fn settle(&mut self, effect: Effect) {
         match effect {
-            Effect::None | Effect::Stands => {}
+            Effect::None => {}
             Effect::Greet(params) => self.greeting = Some(params),
             Effect::SetLevel(params) => self.level = Some(params),
             Effect::Subscribe(uri) if self.subscriptions.len() < SUBSCRIPTIONS_MAX => {
@@ -172,12 +168,6 @@ impl Memory {
     pub(super) fn on_break(&mut self) -> Vec<Bytes> {
         let lost = self.in_flight.drain();
         lost.map(|(id, _)| failed(&id, Code::UpstreamRestarted)).collect()
-    }
-
-    /// As [`Memory::on_break`], for a client that ended its input: what stands has ended with that.
-    pub(super) fn on_break_at_the_end(&mut self) -> Vec<Bytes> {
-        self.in_flight.retain(|_, effect| !matches!(effect, Effect::Stands));
-        self.on_break()
     }
 
     /// What another daemon must hear before it can go on with this client.

@@ -140,11 +140,11 @@ impl InFlight {
         }
     }
 
-    /// A request that stands until it is cancelled, if one is in flight.
-    pub(super) fn standing(&self) -> Option<RequestId> {
+    /// A request that may stay open long, if one is in flight.
+    pub(super) fn any_long(&self) -> Option<RequestId> {
         let table = self.lock();
         let mut entries = table.entries.iter();
-        entries.find(|(_, entry)| entry.span == Span::Standing).map(|(id, _)| id.clone())
+        entries.find(|(_, entry)| entry.span.is_long()).map(|(id, _)| id.clone())
     }
 
     /// The lane of a request in flight at the library.

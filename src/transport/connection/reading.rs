@@ -213,10 +213,10 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// After the end of input: ends what stands, since no cancel can come any more, and waits for
-    /// the rest.
+    /// After the end of input: ends what waits or stands, since no cancel can come any more and
+    /// whoever closes wants to go, and waits for the rest.
     async fn wind_up(&mut self) {
-        while let Some(id) = self.in_flight.standing() {
+        while let Some(id) = self.in_flight.any_long() {
             let params = CancelledNotificationParam::new(Some(id), Some("end of input".to_owned()));
             let cancelled = ClientNotification::from(CancelledNotification::new(params));
             self.note_cancel(&cancelled);

@@ -557,12 +557,26 @@ async fn a_client_that_ends_its_input_still_gets_its_answers() {
 }
 
 #[tokio::test]
-async fn the_end_of_input_is_told_to_those_who_wait() {
+async fn the_end_of_input_ends_what_still_waits() {
     let mut client = Client::greeted().await;
     client.say(call(1, "wait_for", json!({}))).await;
+    client.say(call(2, "hello", json!({}))).await;
+    client.writer.shutdown().await.unwrap();
+    assert_eq!(client.hear().await["id"], 2);
+    client.hears_the_end().await;
+    client.serving.await.unwrap();
+    assert!(client.connection.ended.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_call_that_does_not_end_is_left_two_seconds_after_the_end_of_input() {
+    let mut client = Client::greeted().await;
+    client.say(call(1, "stuck", json!({}))).await;
     client.writer.shutdown().await.unwrap();
     client.connection.ended.cancelled().await;
-    assert!(!client.connection.gone.is_cancelled(), "the client may still read its answer");
+    let ended = Instant::now();
+    client.hears_the_end().await;
+    assert_eq!(ended.elapsed().as_secs(), 2);
 }
 
 #[tokio::test]

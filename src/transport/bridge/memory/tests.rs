@@ -114,12 +114,3 @@ fn every_request_in_flight_is_answered_once_under_its_own_id() {
     assert_eq!(lost, [json!("1"), json!("\u{e9}"), json!(1)]);
     assert_eq!(memory.on_break(), Vec::<Bytes>::new());
 }
-
-#[test]
-fn at_the_end_of_input_what_stands_ends_without_an_answer() {
-    let mut memory = Memory::new();
-    send(&mut memory, &request(json!(1), "subscriptions/listen", json!({})));
-    send(&mut memory, &request(json!(2), "termgate/observe", json!({})));
-    send(&mut memory, &request(json!(3), "tools/call", json!({})));
-    assert_eq!(ids(memory.on_break_at_the_end()), [json!(3)]);
-}
