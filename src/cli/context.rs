@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::cli::start::{Rights, Stay, start};
+use crate::cli::start::{Rights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
 
@@ -117,7 +117,7 @@ impl Context {
             return self.running_daemon().await;
         }
         let paths = runtime_paths()?;
-        match Daemon::try_connect(&paths.operator()).await {
+        match settled(async || Daemon::try_connect(&paths.operator()).await).await {
             Ok(daemon) => Ok(daemon),
             Err(ConnectError::Absent | ConnectError::Refused) => {
                 let reach = async || Daemon::try_connect(&paths.operator()).await.ok();

@@ -14,7 +14,7 @@ use crate::cli::daemon::Daemon;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
-use crate::cli::start::{Rights, Stay, start};
+use crate::cli::start::{Rights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
 use crate::core::ids::SessionId;
 use crate::session::pty::environment::ClientEnvironment;
@@ -94,7 +94,7 @@ impl Mcp {
 
 impl Way {
     async fn dial(&self, dial: Dial) -> Result<Upstream, Failure> {
-        let connected = Upstream::connect(&self.socket).await;
+        let connected = settled(async || Upstream::connect(&self.socket).await).await;
         match (connected, &self.start, dial) {
             (Ok(upstream), _, _) => Ok(upstream),
             (

@@ -17,13 +17,17 @@ use tokio::time::{Instant, sleep};
 use crate::cli::failure::Failure;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
+use crate::transport::client::ConnectError;
+use crate::transport::daemon::TURN_MAX;
 use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
 
-/// How long a daemon may take until it is reached.
-const READY_MAX: Duration = Duration::from_secs(5);
+/// How long a daemon may take until it is reached, after one that is ending has gone.
+const READY_MAX: Duration = TURN_MAX.saturating_add(Duration::from_secs(5));
 /// How long another daemon, to which ours gave way, may take until it is reached.
 const OTHER_READY_MAX: Duration = Duration::from_secs(1);
+/// How long whoever hangs up without a greeting may be one that is just ending.
+const HANGING_UP_MAX: Duration = Duration::from_secs(1);
 /// How often is looked whether it is there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -56,6 +60,22 @@ impl Stay {
         match self {
             Self::Short => "2s",
             Self::Long => "1m",
+        }
+    }
+}
+
+/// Reaches the daemon that is there; when it hangs up because it ends, what comes after it.
+///
+/// # Errors
+/// Why there is none to be reached.
+pub async fn settled<T>(
+    reach: impl AsyncFn() -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
+    let until = Instant::now() + HANGING_UP_MAX;
+    loop {
+        match reach().await {
+            Err(ConnectError::NoGreeting) if Instant::now() < until => sleep(LOOK_INTERVAL).await,
+            reached => return reached,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod limits;
 mod reload;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -40,6 +41,7 @@ use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::reload::Reloading;
+use crate::transport::daemon::turn::take_in_turn;
 use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::hangup::Hangups;
 use crate::transport::limits::parsing_memory;
@@ -59,6 +61,9 @@ use crate::transport::unix::quota::ConnectionQuota;
 const SHUT_DOWN: Duration = Duration::from_secs(8);
 /// How long clients may take to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a daemon that a command started waits for one that is ending; a little more than that
+/// takes at most.
+pub const TURN_MAX: Duration = Duration::from_secs(10);
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -113,7 +118,8 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
     prepare(&paths)?;
-    let lock = Arc::new(DaemonLock::take(&paths.lock())?);
+    let turn_max = if linger.is_some() { TURN_MAX } else { Duration::ZERO };
+    let lock = Arc::new(take_in_turn(&paths, turn_max).await?);
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     prepare_process()?;

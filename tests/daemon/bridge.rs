@@ -10,6 +10,8 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
 use serde_json::{Value, json};
 
+use tokio::net::UnixStream;
+
 use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
 use crate::daemon::program::{Home, Piped, dies, line_of, lives};
 
@@ -400,4 +402,31 @@ async fn a_request_that_is_too_large_is_answered_at_once_under_its_id() {
         assert_eq!(client.wire.structured("wait_for", next).await["outcome"], "timeout");
         ends_well(client).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_daemon_ends_the_next_one_is_waited_for() {
+    let home = Home::new();
+    let mut client = home.client(&["mcp", "--allow-write"], Era::Modern).await;
+    let stubborn = "trap '' HUP TERM; echo armed; while :; do sleep 1; done";
+    let session = client.wire.start(stubborn).await;
+    client.wire.wait_for(json!({"session": session, "pattern": "armed", "since": 0})).await;
+    ends_well(client).await;
+    let daemon = home.daemon().expect("a daemon runs");
+    kill(daemon, Signal::SIGTERM).unwrap();
+    soon("its sockets to be closed", async {
+        while UnixStream::connect(home.paths.gateway()).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(lives(daemon), "its session takes a while to end");
+
+    let (code, _, said) = home.run(&["new", "--allow-write", "--name", "next", "--", "cat"]).await;
+    assert_eq!(code, 0, "{said}");
+    let mut next = home.client(&["mcp"], Era::Legacy).await;
+    let listed = next.wire.structured("list_sessions", json!({})).await;
+    assert_eq!(listed["sessions"][0]["name"], "next");
+    assert_ne!(home.daemon(), Some(daemon));
+    ends_well(next).await;
 }
