@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -223,5 +223,32 @@ async fn a_switch_takes_only_names_that_a_tenant_could_have() {
     let on = json!({"state": "on", "tenant": "uid:4000000000"});
     let switches = operator.structured("set_write", on).await;
     assert_eq!(switches["on"], json!([{"scope": "uid:4000000000"}]));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn less_is_not_switched_off_while_a_wider_switch_leaves_it_on() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = client.start("exec cat").await;
+    let mut operator = daemon.operator().await;
+    let tenant = format!("uid:{}", nix::unistd::getuid());
+    let off = |scope: &str, of: &str| json!({"state": "off", scope: of});
+    for (scope, of) in [("session", &session), ("tenant", &tenant)] {
+        let refused = operator.call("set_write", off(scope, of)).await;
+        assert_eq!(error_code(&refused), "invalid_argument", "{refused}");
+        let said = refused["structuredContent"]["message"].as_str().unwrap();
+        assert!(said.contains("it is on for everything"), "{said}");
+    }
+    operator.structured("set_write", json!({"state": "off"})).await;
+    operator.structured("set_write", json!({"state": "on", "tenant": tenant})).await;
+    assert_eq!(
+        operator.error_code("set_write", off("session", &session)).await,
+        "invalid_argument"
+    );
+    operator.structured("set_write", off("tenant", &tenant)).await;
+    operator.structured("set_write", json!({"state": "on", "session": session})).await;
+    let left = operator.structured("set_write", off("session", &session)).await;
+    assert_eq!(left["on"], json!([]));
     daemon.stop().await;
 }

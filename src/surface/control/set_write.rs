@@ -75,6 +75,9 @@ impl Tool for SetWrite {
         let permit = call.take_permit()?;
         let scope = parameters.scope(&call)?;
         let now = call.daemon.now();
+        if parameters.state == State::Off {
+            check_uncovered(&call, &scope)?;
+        }
         let window = match (parameters.state, parameters.for_ms) {
             (State::Status, _) => None,
             (State::Off, _) => Some(WriteWindow::Closed),
@@ -88,14 +91,7 @@ impl Tool for SetWrite {
         }
         let open = call.daemon.switchboard.open(now);
         let on: Vec<SwitchWire> = open.into_iter().map(|open| SwitchWire::of(open, now)).collect();
-        let mut text = text_of(&on);
-        let narrowed = parameters.session.is_some() || parameters.tenant.is_some();
-        if parameters.state == State::Off && narrowed && on.iter().any(SwitchWire::is_everything) {
-            text.push_str(
-                "\nthat covers what you switched off as well; switch everything off first",
-            );
-        }
-        Ok(Answer { text, result: Switched { on } })
+        Ok(Answer { text: text_of(&on), result: Switched { on } })
     }
 }
 
@@ -117,20 +113,40 @@ impl Parameters {
     }
 }
 
-impl SwitchWire {
-    fn is_everything(&self) -> bool {
-        self.scope == "everything"
-    }
+/// Checks that no wider switch leaves writing on where it is to be switched off.
+fn check_uncovered(call: &Call, scope: &Scope) -> Result<(), SurfaceError> {
+    let (parameter, session) = match scope {
+        Scope::Everything => return Ok(()),
+        Scope::Tenant(_) => ("tenant", None),
+        Scope::Session(id) => ("session", call.daemon.sessions.get(*id)),
+    };
+    let covers = |wider: &Scope| match wider {
+        Scope::Everything => true,
+        Scope::Tenant(wider) => session.as_ref().is_some_and(|it| it.tenant() == wider),
+        Scope::Session(_) => false,
+    };
+    let open = call.daemon.switchboard.open(call.daemon.now());
+    let Some((wider, _)) = open.iter().find(|(wider, _)| covers(wider)) else { return Ok(()) };
+    let problem = format!(
+        "writing stays on there, since it is on for {}; switch that off, and on again for less",
+        name_of(wider)
+    );
+    Err(SurfaceError::argument(parameter, problem))
+}
 
+fn name_of(scope: &Scope) -> String {
+    match scope {
+        Scope::Everything => "everything".to_owned(),
+        Scope::Tenant(tenant) => tenant.to_string(),
+        Scope::Session(session) => session.to_string(),
+    }
+}
+
+impl SwitchWire {
     /// A switch that is on.
     pub fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
-        let scope = match scope {
-            Scope::Everything => "everything".to_owned(),
-            Scope::Tenant(tenant) => tenant.to_string(),
-            Scope::Session(session) => session.to_string(),
-        };
         let closes_in_ms = window.closes_at().map(|at| now.until(at).as_millis() as u64);
-        Self { scope, closes_in_ms }
+        Self { scope: name_of(&scope), closes_in_ms }
     }
 }
 
