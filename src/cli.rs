@@ -37,6 +37,7 @@ pub mod start;
 pub mod status;
 pub mod stop;
 pub mod table;
+pub mod token;
 pub mod top;
 pub mod wait;
 pub mod watch;
@@ -89,6 +90,7 @@ enum Command {
     Watch(watch::Watch),
     Lease(lease::Lease),
     AllowWrite(allow_write::AllowWrite),
+    Token(token::Token),
     Kill(kill::Kill),
     Call(call::Call),
     Config(config::ConfigCommand),
@@ -156,6 +158,7 @@ impl Command {
             Self::Watch(watch) => watch.run(context).await?.into(),
             Self::Lease(lease) => lease.run(context).await?.into(),
             Self::AllowWrite(allow_write) => allow_write.run(context).await?.into(),
+            Self::Token(token) => token.run(context)?.into(),
             Self::Kill(kill) => kill.run(context).await?.into(),
             Self::Call(call) => call.run(context).await?.into(),
             Self::Config(config) => config.run()?.into(),

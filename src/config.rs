@@ -10,6 +10,7 @@ pub mod key;
 pub mod paths;
 pub mod problem;
 pub mod sources;
+pub mod tokens;
 
 use std::path::Path;
 use std::time::Duration;

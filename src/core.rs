@@ -16,4 +16,5 @@ pub mod policy;
 pub mod quota;
 pub mod rate;
 pub mod screen;
+pub mod token;
 pub mod wait;

@@ -2,6 +2,7 @@
 //!
 //! All of them serve the same handler; a door decides who may come in and as whom.
 
+pub mod authentication;
 pub mod bridge;
 pub mod client;
 pub mod connection;
@@ -16,4 +17,5 @@ pub mod roll_call;
 pub mod signals;
 pub mod stdio;
 pub mod supervised;
+pub mod tokens;
 pub mod unix;

@@ -32,5 +32,6 @@ mod daemon {
     mod settings;
     mod stdio;
     mod supervised;
+    mod tokens;
     mod write_switch;
 }

@@ -117,7 +117,9 @@ impl Context {
             return self.running_daemon().await;
         }
         let paths = runtime_paths()?;
-        match settled(async || Daemon::try_connect(&paths.operator()).await).await {
+        let connect = async || Daemon::try_connect(&paths.operator()).await;
+        let hung_up = |error: &ConnectError| matches!(error, ConnectError::NoGreeting);
+        match settled(connect, hung_up).await {
             Ok(daemon) => Ok(daemon),
             Err(ConnectError::Absent | ConnectError::Refused) => {
                 let reach = async || Daemon::try_connect(&paths.operator()).await.ok();

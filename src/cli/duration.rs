@@ -1,11 +1,12 @@
-//! Durations as people write them: `300ms`, `5s`, `10m`, `1h`.
+//! Durations as people write them: `300ms`, `5s`, `10m`, `1h`, `30d`.
 //!
 //! It knows no bounds; those are the daemon's to judge.
 
 use std::time::Duration;
 
 /// The units, and how many milliseconds each has.
-const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads a duration: a whole number and its unit, nothing between.
 ///
@@ -18,7 +19,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let millis = unit.and_then(|(_, millis)| number.parse::<u64>().ok()?.checked_mul(*millis));
     millis
         .map(Duration::from_millis)
-        .ok_or_else(|| "write a duration as 300ms, 5s, 10m or 1h".to_owned())
+        .ok_or_else(|| "write a duration as 300ms, 5s, 10m, 1h or 30d".to_owned())
 }
 
 /// The whole milliseconds of a duration, as the wire has them.
@@ -46,8 +47,14 @@ mod tests {
 
     #[test]
     fn a_duration_is_a_number_and_a_unit() {
-        let expected =
-            [("300ms", 300), ("5s", 5_000), ("10m", 600_000), ("1h", 3_600_000), ("0s", 0)];
+        let expected = [
+            ("300ms", 300),
+            ("5s", 5_000),
+            ("10m", 600_000),
+            ("1h", 3_600_000),
+            ("30d", 2_592_000_000),
+            ("0s", 0),
+        ];
         for (text, millis) in expected {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
@@ -55,7 +62,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_duration() {
-        for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5d", "99999999999999999999s"] {
+        for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5w", "99999999999999999999s"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
         assert!(parse_duration("18446744073709551615h").is_err());

@@ -44,8 +44,10 @@ impl Exit {
     fn of_code(code: Code) -> Self {
         match code {
             Code::InvalidArgument | Code::InvalidConfiguration => Self::Usage,
-            Code::SessionNotFound | Code::ClientNotFound => Self::NotFound,
-            Code::ReadOnly | Code::PolicyDenied => Self::Denied,
+            Code::SessionNotFound | Code::TokenNotFound | Code::ClientNotFound => Self::NotFound,
+            Code::ReadOnly | Code::PolicyDenied | Code::TokenUnknown | Code::TokenExpired => {
+                Self::Denied
+            }
             Code::LeaseRequired
             | Code::LeaseHeld
             | Code::LeaseSuspended
@@ -62,6 +64,9 @@ impl Exit {
             | Code::TooLarge
             | Code::QuotaExceeded
             | Code::RateLimited
+            | Code::TokenFile
+            | Code::TokenExists
+            | Code::StorageError
             | Code::NotSupported
             | Code::ClientConfig
             | Code::Internal => Self::Failed,
@@ -112,7 +117,7 @@ mod tests {
                     "screen_changed",
                 ],
             ),
-            (5, &["read_only", "policy_denied"]),
+            (5, &["read_only", "policy_denied", "token_unknown", "token_expired"]),
             (6, &["timeout"]),
             (7, &["daemon_unreachable", "upstream_unavailable"]),
             (

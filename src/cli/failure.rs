@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::exit::Exit;
 use crate::cli::hint;
 use crate::cli::install::error::InstallError;
+use crate::cli::token::error::TokenFailure;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
 use crate::transport::client::{ClientError, ConnectError};
@@ -46,6 +47,9 @@ pub enum Failure {
     /// A client was not hooked up.
     #[error(transparent)]
     Install(#[from] InstallError),
+    /// Nothing was done about a token, or with one.
+    #[error(transparent)]
+    Token(#[from] TokenFailure),
     /// What was to be printed could not be.
     #[error("cannot print: {0}")]
     Output(#[source] io::Error),
@@ -68,6 +72,7 @@ impl Failure {
             | Self::Request(_)
             | Self::StillRunning(_)
             | Self::Install(_)
+            | Self::Token(_)
             | Self::Output(_)
             | Self::Other(_) => Exit::of_error(self.code()),
         }
@@ -83,6 +88,7 @@ impl Failure {
             Self::Unreachable { .. } | Self::NotStarted { .. } => Code::DaemonUnreachable,
             Self::StillRunning(_) => Code::Timeout,
             Self::Install(problem) => problem.code(),
+            Self::Token(problem) => problem.code(),
             Self::Output(_) | Self::Other(_) => Code::Internal,
         };
         code.as_str()
@@ -101,6 +107,7 @@ impl Failure {
                 hint::of_error(code_of(error), data).or(data["hint"].as_str())
             }
             Self::Install(problem) => problem.hint(),
+            Self::Token(problem) => Some(hint::advice(problem.code())),
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
@@ -124,6 +131,7 @@ impl Failure {
             | Self::Request(_)
             | Self::StillRunning(_)
             | Self::Install(_)
+            | Self::Token(_)
             | Self::Output(_)
             | Self::Other(_) => &Value::Null,
         }

@@ -58,6 +58,12 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::TooLarge
         | Code::QuotaExceeded
         | Code::PolicyDenied
+        | Code::TokenUnknown
+        | Code::TokenExpired
+        | Code::TokenFile
+        | Code::TokenExists
+        | Code::TokenNotFound
+        | Code::StorageError
         | Code::NotSupported
         | Code::UpstreamUnavailable
         | Code::UpstreamRestarted

@@ -15,13 +15,17 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
 use crate::cli::start::{Rights, Stay, settled, start};
+use crate::cli::token::error::TokenFailure;
 use crate::config::paths::RuntimePaths;
+use crate::core::code::Code;
 use crate::core::ids::SessionId;
+use crate::core::token::Secret;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::transport::bridge::{CreationDefaults, Dial, Upstream, bridge};
+use crate::transport::bridge::{CreationDefaults, Dial, JoinError, Undialed, Upstream, bridge};
 use crate::transport::client::ConnectError;
 use crate::transport::connection::link;
 use crate::transport::signals::Signals;
+use crate::transport::tokens::read_secret;
 
 /// Join an MCP client at standard input and output with the daemon
 ///
@@ -42,6 +46,9 @@ pub struct Mcp {
     /// Do not start a daemon
     #[arg(long)]
     no_spawn: bool,
+    /// Be the owner of the token in this file, which `termgate token new` made, on every connection
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
 }
 
 /// Where the daemon is, and what may be done when it is not there.
@@ -50,6 +57,7 @@ struct Way {
     /// The place of the daemon that may be started.
     start: Option<RuntimePaths>,
     rights: Rights,
+    token_file: Option<PathBuf>,
 }
 
 impl Mcp {
@@ -65,7 +73,7 @@ impl Mcp {
         let cwd = env::current_dir().ok();
         let environment = ClientEnvironment::of(env::vars_os());
         let defaults = CreationDefaults::of(cwd.as_deref(), &environment);
-        let dial = async |dial| way.dial(dial).await;
+        let dial = async |dial| way.dial(dial).await.map_err(undialed);
         tokio::select! {
             () = bridge(link::stdio(), upstream, dial, defaults) => {}
             () = signals.told_to_end() => {}
@@ -75,39 +83,65 @@ impl Mcp {
 
     async fn way(&self, context: &Context) -> Result<Way, Failure> {
         let rights = Rights::of_flag(self.allow_write);
+        let token_file = self.token_file.clone();
         if let Some(socket) = context.given_socket() {
-            return Ok(Way { socket: socket.clone(), start: None, rights });
+            return Ok(Way { socket: socket.clone(), start: None, rights, token_file });
         }
         let Place { paths, may_start } = context.place()?;
         let gateway =
             if self.read_only { paths.gateway_read_only() } else { paths.gateway().to_owned() };
         let Some(session) = &self.session else {
             let start = (may_start && !self.no_spawn).then_some(paths);
-            return Ok(Way { socket: gateway, start, rights });
+            return Ok(Way { socket: gateway, start, rights, token_file });
         };
         // A daemon that is started has no session that could be meant.
         let id = find(&gateway, session).await?;
         let socket = if self.read_only { paths.session_read_only(id) } else { paths.session(id) };
-        Ok(Way { socket, start: None, rights })
+        Ok(Way { socket, start: None, rights, token_file })
     }
 }
 
 impl Way {
     async fn dial(&self, dial: Dial) -> Result<Upstream, Failure> {
-        let connected = settled(async || Upstream::connect(&self.socket).await).await;
+        let secret = self.token_file.as_deref().map(secret_in).transpose()?;
+        let connect = async || Upstream::connect(&self.socket, secret.as_ref()).await;
+        let hung_up =
+            |error: &JoinError| matches!(error, JoinError::Connect(ConnectError::NoGreeting));
+        let connected = settled(connect, hung_up).await;
         match (connected, &self.start, dial) {
             (Ok(upstream), _, _) => Ok(upstream),
+            (Err(JoinError::Rejected(said)), _, _) => Err(Failure::of_tool(said)),
             (
-                Err(ConnectError::Absent | ConnectError::Refused),
+                Err(JoinError::Connect(ConnectError::Absent | ConnectError::Refused)),
                 Some(paths),
                 Dial::ConnectOrStart,
             ) => {
-                let reach = async || Upstream::connect(&self.socket).await.ok();
-                start(paths, self.rights, Stay::Short, reach).await
+                let reach = async || match Upstream::connect(&self.socket, secret.as_ref()).await {
+                    Err(JoinError::Rejected(said)) => Some(Err(Failure::of_tool(said))),
+                    connected => connected.ok().map(Ok),
+                };
+                start(paths, self.rights, Stay::Short, reach).await?
             }
-            (Err(source), _, _) => Err(Failure::Unreachable { path: self.socket.clone(), source }),
+            (Err(JoinError::Connect(source)), _, _) => {
+                Err(Failure::Unreachable { path: self.socket.clone(), source })
+            }
         }
     }
+}
+
+/// The secret in the file of a token, as it is now.
+fn secret_in(file: &Path) -> Result<Secret, Failure> {
+    let failed = |source| TokenFailure::File { path: file.to_owned(), source };
+    Ok(read_secret(file).map_err(failed)?)
+}
+
+/// Why a bridge that has lost its daemon reaches none: to be turned away is told in the words of
+/// whoever does so.
+fn undialed(failure: Failure) -> Undialed {
+    let turned_away = matches!(failure, Failure::Token(_) | Failure::Tool { .. });
+    let code = Code::parse(failure.code()).filter(|_| turned_away);
+    let code = code.unwrap_or(Code::UpstreamUnavailable);
+    Undialed { code, reason: failure.to_string() }
 }
 
 /// The id of the session that is meant.

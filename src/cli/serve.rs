@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
 use crate::config::key::Value;
-use crate::config::paths::RuntimePaths;
+use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::transport::daemon::{Banner, Settings, serve};
@@ -92,7 +92,8 @@ impl Serve {
         let config = sources.load()?.config;
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
         let (paths, linger) = (paths(context)?, self.linger);
-        Ok(Settings { config, sources, paths, environment, default_cwd, handed, linger })
+        let state = state_directory(|name| env::var_os(name));
+        Ok(Settings { config, sources, paths, environment, default_cwd, state, handed, linger })
     }
 
     async fn serve_stdio(&self) -> Result<(), Failure> {

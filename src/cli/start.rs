@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep};
 use crate::cli::failure::Failure;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
-use crate::transport::client::ConnectError;
 use crate::transport::daemon::TURN_MAX;
 use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
@@ -68,13 +67,14 @@ impl Stay {
 ///
 /// # Errors
 /// Why there is none to be reached.
-pub async fn settled<T>(
-    reach: impl AsyncFn() -> Result<T, ConnectError>,
-) -> Result<T, ConnectError> {
+pub async fn settled<T, E>(
+    reach: impl AsyncFn() -> Result<T, E>,
+    hung_up: impl Fn(&E) -> bool,
+) -> Result<T, E> {
     let until = Instant::now() + HANGING_UP_MAX;
     loop {
         match reach().await {
-            Err(ConnectError::NoGreeting) if Instant::now() < until => sleep(LOOK_INTERVAL).await,
+            Err(error) if hung_up(&error) && Instant::now() < until => sleep(LOOK_INTERVAL).await,
             reached => return reached,
         }
     }

@@ -37,8 +37,8 @@ pub struct Caller {
     pub connection: ConnectionId,
     pub tenant: TenantId,
     pub kind: Kind,
-    /// What the client calls itself, cleaned for display and at most [`Caller::LABEL_MAX`]
-    /// characters; several callers may share one.
+    /// The name of the token that was shown; else what the client calls itself, cleaned for display
+    /// and at most [`Caller::LABEL_MAX`] characters; several callers may share one.
     pub label: Arc<str>,
 }
 
@@ -53,13 +53,14 @@ impl Caller {
         if label.is_empty() { Arc::from("client") } else { Arc::from(label) }
     }
 
-    /// The name others see and may hand a lease to, such as `claude-code#p12`.
+    /// The name others see and may hand a lease to, such as `claude-code#p12`, or `ci#t3` for the
+    /// owner of a token.
     pub fn name(&self) -> PrincipalName {
         PrincipalName { label: Arc::clone(&self.label), principal: self.principal }
     }
 }
 
-/// A principal as others see it: its label and its number, which is unique in this daemon.
+/// A principal as others see it: its label and its id, which is unique in this daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrincipalName {
     pub label: Arc<str>,
@@ -69,14 +70,29 @@ pub struct PrincipalName {
 impl PrincipalName {
     /// Reads a name as it is displayed.
     pub fn parse(text: &str) -> Option<Self> {
-        let (label, number) = text.rsplit_once("#p")?;
-        let principal = PrincipalId(number.parse().ok()?);
-        Some(Self { label: Arc::from(label), principal })
+        let (label, principal) = text.rsplit_once('#')?;
+        Some(Self { label: Arc::from(label), principal: principal.parse().ok()? })
     }
 }
 
 impl fmt::Display for PrincipalName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.label, self.principal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principals_name_reads_back_with_and_without_a_token() {
+        for text in ["claude-code#p12", "ci#t3"] {
+            let name = PrincipalName::parse(text).unwrap();
+            assert_eq!(name.to_string(), text);
+        }
+        for text in ["ci", "ci#", "ci#3", "ci#x3", "ci#t", "ci#té", "ci#é3"] {
+            assert_eq!(PrincipalName::parse(text), None, "{text}");
+        }
     }
 }

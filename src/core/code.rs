@@ -23,6 +23,10 @@ pub enum Code {
     QuotaExceeded,
     RateLimited,
     PolicyDenied,
+    TokenUnknown,
+    TokenExpired,
+    TokenFile,
+    StorageError,
     UpstreamUnavailable,
     UpstreamRestarted,
     NotSupported,
@@ -32,11 +36,13 @@ pub enum Code {
     InvalidConfiguration,
     ClientConfig,
     ClientNotFound,
+    TokenExists,
+    TokenNotFound,
 }
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 31] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -53,6 +59,10 @@ impl Code {
         Self::QuotaExceeded,
         Self::RateLimited,
         Self::PolicyDenied,
+        Self::TokenUnknown,
+        Self::TokenExpired,
+        Self::TokenFile,
+        Self::StorageError,
         Self::UpstreamUnavailable,
         Self::UpstreamRestarted,
         Self::NotSupported,
@@ -62,6 +72,8 @@ impl Code {
         Self::InvalidConfiguration,
         Self::ClientConfig,
         Self::ClientNotFound,
+        Self::TokenExists,
+        Self::TokenNotFound,
     ];
 
     /// The word for it on the wire.
@@ -83,6 +95,10 @@ impl Code {
             Self::QuotaExceeded => "quota_exceeded",
             Self::RateLimited => "rate_limited",
             Self::PolicyDenied => "policy_denied",
+            Self::TokenUnknown => "token_unknown",
+            Self::TokenExpired => "token_expired",
+            Self::TokenFile => "token_file",
+            Self::StorageError => "storage_error",
             Self::UpstreamUnavailable => "upstream_unavailable",
             Self::UpstreamRestarted => "upstream_restarted",
             Self::NotSupported => "not_supported",
@@ -92,6 +108,8 @@ impl Code {
             Self::InvalidConfiguration => "invalid_configuration",
             Self::ClientConfig => "client_config",
             Self::ClientNotFound => "client_not_found",
+            Self::TokenExists => "token_exists",
+            Self::TokenNotFound => "token_not_found",
         }
     }
 
@@ -114,8 +132,7 @@ impl Code {
                  and exit status stay readable for an hour."
             }
             Self::ReadOnly => {
-                "Writing is switched off here: this daemon, this session or this socket only lets \
-                 you watch."
+                "Writing is switched off: this daemon, session, socket or token only lets you watch."
             }
             Self::LeaseRequired => {
                 "The session is free, but only the holder of its lease may write, and you hold \
@@ -137,12 +154,16 @@ impl Code {
             Self::Busy => "Too much is already waiting here; nothing was done.",
             Self::TooLarge => "The request is larger than this daemon takes at once.",
             Self::QuotaExceeded => {
-                "A limit on sessions, subscriptions, connections or waiting callers is reached."
+                "A limit on sessions, connections, subscriptions, waiting callers or tokens is reached."
             }
             Self::RateLimited => {
                 "Your user calls this daemon more often than it may; nothing was done."
             }
             Self::PolicyDenied => "The caller has no right to this, whatever the switches say.",
+            Self::TokenUnknown => "The token was revoked, or is none of this daemon's user.",
+            Self::TokenExpired => "The time of the token is over.",
+            Self::TokenFile => "The token's file is missing, malformed, public or cannot be made.",
+            Self::StorageError => "The tokens cannot be read, watched or written.",
             Self::UpstreamUnavailable => {
                 "The daemon behind the bridge cannot be reached; nothing was done."
             }
@@ -166,6 +187,8 @@ impl Code {
                 "The file of an MCP client is read-only or cannot be understood; it is left as it is."
             }
             Self::ClientNotFound => "No MCP client that termgate knows is installed here.",
+            Self::TokenExists => "Another token already has this name.",
+            Self::TokenNotFound => "No token has this name.",
         }
     }
 
@@ -202,6 +225,16 @@ impl Code {
                 "Wait for retry_after_ms, and use wait_for or observe instead of asking often."
             }
             Self::PolicyDenied => "Ask an operator to do it.",
+            Self::TokenUnknown | Self::TokenExpired => {
+                "Ask the operator for another token: `termgate token new NAME --out FILE`."
+            }
+            Self::TokenFile => {
+                "Name a file that `termgate token new` made, with mode 0600; to make one, name a file \
+                 that is not there."
+            }
+            Self::StorageError => {
+                "Mend what `termgate token ls` tells; to remove the file it names revokes every token."
+            }
             Self::UpstreamUnavailable => "Try again; if it stays, start the daemon.",
             Self::UpstreamRestarted => {
                 "Look at the sessions and screens there are now before you repeat the call; \
@@ -223,6 +256,10 @@ impl Code {
             Self::ClientNotFound => {
                 "Name the client with --client, or print what to paste with --print."
             }
+            Self::TokenExists => {
+                "Choose another name, or run `termgate token revoke` with this one first."
+            }
+            Self::TokenNotFound => "`termgate token ls` shows the tokens there are.",
         }
     }
 }

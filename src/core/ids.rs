@@ -110,13 +110,49 @@ impl FromStr for TenantId {
     }
 }
 
-/// Who is asking, already authenticated; without a token, one connection is one principal.
+/// Who is asking, already authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PrincipalId(pub u64);
+pub enum PrincipalId {
+    /// Whoever is on the connection of this number and showed no token.
+    Connection(u64),
+    /// Whoever shows the token of this number, on each of its connections; the same over restarts of
+    /// the daemon.
+    Token(u64),
+}
+
+impl PrincipalId {
+    /// The number, unique among the principals of its kind.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Connection(number) | Self::Token(number) => number,
+        }
+    }
+}
 
 impl fmt::Display for PrincipalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p{}", self.0)
+        match self {
+            Self::Connection(number) => write!(f, "p{number}"),
+            Self::Token(number) => write!(f, "t{number}"),
+        }
+    }
+}
+
+/// Says that a text is no principal's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a principal's id is p or t and a number")]
+pub struct NotAPrincipalId;
+
+impl FromStr for PrincipalId {
+    type Err = NotAPrincipalId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |digits: &str| digits.parse().map_err(|_| NotAPrincipalId);
+        match text.split_at_checked(1) {
+            Some(("p", digits)) => number(digits).map(Self::Connection),
+            Some(("t", digits)) => number(digits).map(Self::Token),
+            Some(_) | None => Err(NotAPrincipalId),
+        }
     }
 }
 

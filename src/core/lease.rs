@@ -9,6 +9,7 @@ pub mod limits;
 pub mod request;
 pub mod view;
 
+mod connections;
 mod ended;
 mod holding;
 pub(crate) mod mutant;
@@ -22,7 +23,7 @@ mod waiters;
 mod tests;
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{ConnectionId, Epoch, LeaseId};
+use crate::core::ids::{Epoch, LeaseId};
 use crate::core::lease::ended::EndedLeases;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
@@ -245,26 +246,6 @@ impl LeaseManager {
         let lease = self.held().filter(|held| held.waited_as == Some(waiter))?.id;
         self.end(now, now, EndCause::Undeliverable);
         Some(lease)
-    }
-
-    /// Notes that a connection closed: its waits are over, and its lease goes the way it was
-    /// acquired with.
-    pub fn on_connection_closed(&mut self, now: Moment, connection: ConnectionId) {
-        self.judge(now);
-        for waiter in self.waiters.take_of_connection(connection) {
-            self.refusals.push((waiter.id, LeaseError::WaitGivenUp));
-        }
-        let known = match &mut self.state {
-            State::Held(holding) | State::Lapsed(holding) => Some(holding),
-            State::Free => None,
-        };
-        let suspended = self.suspended.as_mut().map(|suspended| &mut suspended.holding);
-        for holding in [known, suspended].into_iter().flatten() {
-            if holding.holder.connection == connection {
-                holding.on_disconnect(now);
-            }
-        }
-        self.judge(now);
     }
 
     /// Keeps the lease in force from expiring while a call of its holder is in flight. It still

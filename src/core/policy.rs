@@ -9,6 +9,7 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::switches::Switches;
+use crate::core::token::TokenScope;
 
 /// The door through which a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +53,8 @@ pub struct Standing {
     pub caller: Caller,
     pub door: Door,
     pub reach: Reach,
+    /// What the token that was shown allows at most, if one was.
+    pub token: Option<TokenScope>,
     /// The caller runs inside a session of this daemon and gains nothing through it.
     pub managed: bool,
 }
@@ -82,9 +85,22 @@ impl Standing {
         self.door == Door::Operator && self.caller.kind == Kind::Operator && !self.managed
     }
 
-    /// Whether the door and the place the caller lives in could ever let it write.
+    /// Whether the door, the token and the place the caller lives in could ever let it write.
     pub fn could_write(&self) -> bool {
-        !self.managed && !self.door.only_watches()
+        self.check_could_write().is_ok()
+    }
+
+    fn check_could_write(&self) -> Result<(), Denial> {
+        if self.managed {
+            return Err(Denial::InsideSession);
+        }
+        if self.door.only_watches() {
+            return Err(Denial::ObserverDoor);
+        }
+        if self.token == Some(TokenScope::ReadOnly) {
+            return Err(Denial::ReadOnlyToken);
+        }
+        Ok(())
     }
 }
 
@@ -102,6 +118,9 @@ pub enum Denial {
     /// The door can never write.
     #[error("this socket is for watching only")]
     ObserverDoor,
+    /// The token is one for watching.
+    #[error("your token is for watching only")]
+    ReadOnlyToken,
     /// The person attached to watch and not to type.
     #[error("you are attached to watch only")]
     Watching,
@@ -126,12 +145,7 @@ pub fn decide_write(
     session: Option<SessionId>,
     now: Moment,
 ) -> Result<Permit, Denial> {
-    if standing.managed {
-        return Err(Denial::InsideSession);
-    }
-    if standing.door.only_watches() {
-        return Err(Denial::ObserverDoor);
-    }
+    standing.check_could_write()?;
     if !switches.window(&standing.caller.tenant, session).is_open(now) {
         return Err(Denial::SwitchedOff);
     }
@@ -166,7 +180,7 @@ mod tests {
     fn standing(door: Door) -> Standing {
         let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
         let caller = Caller {
-            principal: PrincipalId(1),
+            principal: PrincipalId::Connection(1),
             connection: ConnectionId(1),
             tenant: TenantId::of_uid(1000),
             kind,
@@ -176,7 +190,7 @@ mod tests {
             Door::Session(id) | Door::Observer(id) => Reach::Session(id),
             Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
         };
-        Standing { caller, door, reach, managed: false }
+        Standing { caller, door, reach, token: None, managed: false }
     }
 
     fn all_open() -> Switches {
@@ -199,6 +213,35 @@ mod tests {
             assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
             assert!(!standing(door).could_write());
         }
+    }
+
+    #[test]
+    fn a_token_for_watching_never_writes_whatever_the_switches_say() {
+        let mut watching = standing(Door::Gateway);
+        watching.token = Some(TokenScope::ReadOnly);
+        let denied = decide_write(&watching, &all_open(), Some(session(1)), NOW);
+        assert_eq!(denied.expect_err("watching"), Denial::ReadOnlyToken);
+        assert!(!watching.could_write());
+    }
+
+    #[test]
+    fn a_token_for_writing_writes_where_a_switch_is_on_and_nowhere_else() {
+        let mut writing = standing(Door::Gateway);
+        writing.token = Some(TokenScope::Write);
+        assert!(decide_write(&writing, &all_open(), None, NOW).is_ok());
+        let denied = decide_write(&writing, &Switches::default(), None, NOW);
+        assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
+        let mut watching = standing(Door::ObserverGateway);
+        watching.token = Some(TokenScope::Write);
+        assert!(!watching.could_write());
+    }
+
+    #[test]
+    fn a_token_gives_a_program_inside_a_session_no_right() {
+        let mut inside = standing(Door::Gateway);
+        (inside.managed, inside.token) = (true, Some(TokenScope::Write));
+        let denied = decide_write(&inside, &all_open(), None, NOW);
+        assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::core::input::error::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
+use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::envelope::Envelope;
 use crate::session::create::CreateError;
@@ -109,6 +110,22 @@ impl From<&SurfaceError> for WireError {
     }
 }
 
+impl From<Rejection> for WireError {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Malformed => {
+                Self::new(Code::InvalidArgument, rejection).details(json!({"parameter": "token"}))
+            }
+            Rejection::Unknown => Self::new(Code::TokenUnknown, rejection),
+            Rejection::Expired => Self::new(Code::TokenExpired, rejection),
+            Rejection::OperatorsDoor => Self::new(Code::PolicyDenied, rejection)
+                .hint("Use the socket of the gateway or of a session, or show no token."),
+            Rejection::InsideSession => Self::new(Code::PolicyDenied, rejection),
+            Rejection::Unreadable => Self::new(Code::StorageError, rejection),
+        }
+    }
+}
+
 fn denied(denial: Denial) -> WireError {
     match denial {
         Denial::SwitchedOff => WireError::new(Code::ReadOnly, denial).hint(
@@ -117,6 +134,8 @@ fn denied(denial: Denial) -> WireError {
         ),
         Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
             .hint("Use the session's other socket, or the gateway's, to write."),
+        Denial::ReadOnlyToken => WireError::new(Code::ReadOnly, denial)
+            .hint("Ask the operator for a token that was made without --read-only."),
         Denial::Watching => WireError::new(Code::ReadOnly, denial)
             .hint("Detach and attach again without --view-only."),
         Denial::BoundDoor => WireError::new(Code::PolicyDenied, denial)
@@ -265,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_suspended_holder_is_told_how_to_wait_and_never_how_to_take() {
-        let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId(5) };
+        let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId::Connection(5) };
         let (resumes_in, remaining) = (Duration::from_secs(10), Duration::from_secs(24));
         let told = lease(&LeaseError::Suspended { by, kind: Kind::Human, resumes_in, remaining });
         assert_eq!(told.code, Code::LeaseSuspended);

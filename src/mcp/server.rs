@@ -65,7 +65,7 @@ pub struct Server {
     shared: Arc<Shared>,
     connection: Arc<Connection>,
     standing: Standing,
-    /// What the client calls itself, once it has said so.
+    /// The name of its token, or what the client calls itself, once it has said so.
     label: OnceLock<Arc<str>>,
     /// The revision that was agreed on, with a client that has greeted.
     agreed: OnceLock<ProtocolVersion>,
@@ -78,11 +78,13 @@ impl Server {
     /// The handler of a connection whose caller is known.
     pub fn new(shared: Arc<Shared>, connection: Arc<Connection>, standing: Standing) -> Self {
         let subscriptions = Subscriptions::new(shared.subscriptions.clone());
+        // The owner of a token has its name, whatever the client calls itself.
+        let label = standing.token.map(|_| Arc::clone(&standing.caller.label));
         Self {
             shared,
             connection,
             standing,
-            label: OnceLock::new(),
+            label: label.map_or_else(OnceLock::new, OnceLock::from),
             agreed: OnceLock::new(),
             subscriptions,
             touched: Touched::default(),

@@ -103,7 +103,7 @@ impl Status {
             leases: LeasesStatus::of(&sessions, counters, &calls),
             observers: sessions.iter().map(|session| session.live().observers()).sum(),
             connections: ConnectionsStatus {
-                open: daemon.principals.count(),
+                open: daemon.principals.connections(),
                 total: daemon.principals.total(),
             },
             deltas_sent: shared.observed.deltas.get(),
@@ -172,6 +172,12 @@ fn is_denial(code: Code) -> bool {
         | Code::TooLarge
         | Code::QuotaExceeded
         | Code::RateLimited
+        | Code::TokenUnknown
+        | Code::TokenExpired
+        | Code::TokenFile
+        | Code::TokenExists
+        | Code::TokenNotFound
+        | Code::StorageError
         | Code::NotSupported
         | Code::UpstreamUnavailable
         | Code::UpstreamRestarted

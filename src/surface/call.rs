@@ -36,38 +36,53 @@ pub struct Daemon {
 /// Those who are connected, each with its tenant.
 #[derive(Debug, Default)]
 pub struct Principals {
-    here: Mutex<HashMap<PrincipalId, TenantId>>,
+    here: Mutex<HashMap<PrincipalId, Here>>,
     entered: Counter,
 }
 
+/// How somebody is connected.
+#[derive(Debug)]
+struct Here {
+    tenant: TenantId,
+    connections: usize,
+}
+
 impl Principals {
-    /// Notes that somebody is connected.
+    /// Notes that somebody is connected, on one more connection.
     pub fn enter(&self, caller: &Caller) {
         self.entered.add(1);
-        self.lock().insert(caller.principal, caller.tenant.clone());
+        let mut here = self.lock();
+        let fresh = || Here { tenant: caller.tenant.clone(), connections: 0 };
+        here.entry(caller.principal).or_insert_with(fresh).connections += 1;
     }
 
-    /// Notes that somebody is gone.
+    /// Notes that a connection of somebody's has closed.
     pub fn leave(&self, principal: PrincipalId) {
-        self.lock().remove(&principal);
+        let mut here = self.lock();
+        if let Some(found) = here.get_mut(&principal) {
+            found.connections -= 1;
+            if found.connections == 0 {
+                here.remove(&principal);
+            }
+        }
     }
 
     /// Whether this principal of this tenant is connected.
     pub fn is_here(&self, principal: PrincipalId, tenant: &TenantId) -> bool {
-        self.lock().get(&principal) == Some(tenant)
+        self.lock().get(&principal).is_some_and(|here| here.tenant == *tenant)
     }
 
-    /// How many are connected.
-    pub fn count(&self) -> usize {
-        self.lock().len()
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.lock().values().map(|here| here.connections).sum()
     }
 
-    /// How many ever were.
+    /// How many connections there ever were.
     pub fn total(&self) -> u64 {
         self.entered.get()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, TenantId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, Here>> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

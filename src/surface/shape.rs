@@ -2,6 +2,7 @@
 //!
 //! Core types are not serializable; the words and units that clients see are fixed here.
 
+pub mod date;
 pub mod delta;
 pub mod lease;
 pub mod line;
@@ -156,7 +157,10 @@ mod tests {
 
     fn holding(label: &str, kind: Kind, number: u64) -> HoldingView {
         HoldingView {
-            by: PrincipalName { label: Arc::from(label), principal: PrincipalId(number) },
+            by: PrincipalName {
+                label: Arc::from(label),
+                principal: PrincipalId::Connection(number),
+            },
             kind,
             epoch: Epoch(number),
             reason: Some(Box::from("deploying")),

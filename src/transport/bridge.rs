@@ -5,6 +5,7 @@
 //! one hears what the client said once, and no request that a daemon has read is sent again.
 
 mod creation;
+mod dial;
 mod memory;
 mod message;
 mod upstream;
@@ -20,12 +21,13 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::core::code::Code;
 pub use crate::transport::bridge::creation::CreationDefaults;
+pub use crate::transport::bridge::dial::{Dial, Undialed};
+use crate::transport::bridge::dial::{RETRY_MIN, insist};
 use crate::transport::bridge::memory::{For, Memory, Note};
 use crate::transport::bridge::message::{Message, failed};
-pub use crate::transport::bridge::upstream::Upstream;
 use crate::transport::bridge::upstream::patient;
+pub use crate::transport::bridge::upstream::{JoinError, Upstream};
 use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::framing::{self, Refusal};
@@ -36,8 +38,7 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 const TOKENS_MAX: usize = 200_000;
 /// How long requests wait for a daemon that has gone; later ones are tried once each.
 const AWAY_MAX: Duration = Duration::from_secs(10);
-/// How soon and how late is looked for another daemon while nobody asks for anything.
-const RETRY_MIN: Duration = Duration::from_millis(50);
+/// How late is looked for another daemon while nobody asks for anything; at first it is soon.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long a daemon may take for its last answers once the client has ended its input; a little
 /// more than it gives them itself.
@@ -49,27 +50,17 @@ const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// Lines that may wait for the client; beyond that nothing more is read from the daemon.
 const LINES_WAITING_MAX: usize = 8;
 
-/// How much may be done to reach a daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dial {
-    /// Look whether one is there.
-    Connect,
-    /// Somebody waits for it: start one, where that is allowed.
-    ConnectOrStart,
-}
-
 /// Joins a client with `upstream`, and with what `dial` reaches when that one has gone, until the
 /// client has ended its input and got its answers, or has gone.
-pub async fn bridge<R, W, G, E>(
+pub async fn bridge<R, W, G>(
     client: Link<R, W, G>,
     upstream: Upstream,
-    dial: impl AsyncFn(Dial) -> Result<Upstream, E>,
+    dial: impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     defaults: CreationDefaults,
 ) where
     R: AsyncRead + Unpin,
     W: AsyncWrite,
     G: Future<Output = ()>,
-    E: std::fmt::Display,
 {
     let (out, waiting) = mpsc::channel(LINES_WAITING_MAX);
     let side = Client {
@@ -133,10 +124,10 @@ struct Ending {
 }
 
 impl<R: AsyncRead + Unpin> Client<R> {
-    async fn stay_joined<E: std::fmt::Display>(
+    async fn stay_joined(
         mut self,
         mut upstream: Upstream,
-        dial: impl AsyncFn(Dial) -> Result<Upstream, E>,
+        dial: impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     ) {
         loop {
             match self.join(upstream).await {
@@ -227,18 +218,19 @@ impl<R: AsyncRead + Unpin> Client<R> {
 
     /// Waits for a daemon, and meanwhile answers the client in its place; none, when the client has
     /// ended its input.
-    async fn find_another<E: std::fmt::Display>(
+    async fn find_another(
         &mut self,
-        dial: &impl AsyncFn(Dial) -> Result<Upstream, E>,
+        dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     ) -> Option<Upstream> {
         let give_up_at = Instant::now() + AWAY_MAX;
         let mut delay = RETRY_MIN;
         loop {
             if let Some(Outgoing { note: Note::Request(id, _), .. }) = &self.unsent {
                 match insist(dial, give_up_at).await {
-                    Some(upstream) => return Some(upstream),
-                    None => {
-                        let answer = failed(id, Code::UpstreamUnavailable);
+                    Ok(upstream) => return Some(upstream),
+                    Err(Undialed { code, reason }) => {
+                        tracing::warn!(reason, "no daemon can be reached");
+                        let answer = failed(id, code);
                         self.unsent = None;
                         self.tell([answer]).await;
                     }
@@ -343,23 +335,6 @@ async fn send_lines<R: AsyncRead + Unpin>(
                 let _ = passing.out.send(Refusal::TooLarge(id).to_line()).await;
             }
             Input::End => return Side::Client,
-        }
-    }
-}
-
-/// Tries to reach a daemon until the time is over, and once at least.
-async fn insist<E: std::fmt::Display>(
-    dial: &impl AsyncFn(Dial) -> Result<Upstream, E>,
-    give_up_at: Instant,
-) -> Option<Upstream> {
-    loop {
-        match dial(Dial::ConnectOrStart).await {
-            Ok(upstream) => return Some(upstream),
-            Err(error) if Instant::now() >= give_up_at => {
-                tracing::warn!(%error, "no daemon can be reached");
-                return None;
-            }
-            Err(_) => sleep(RETRY_MIN).await,
         }
     }
 }

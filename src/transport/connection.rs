@@ -22,6 +22,7 @@ use crate::transport::connection::in_flight::InFlight;
 use crate::transport::connection::library::Library;
 use crate::transport::connection::link::Link;
 use crate::transport::connection::reading::Reading;
+use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 
 /// Serves one client until it has gone or ended its input and got its answers.
@@ -30,7 +31,7 @@ use crate::transport::limits::Limits;
 /// are cancelled, its outbox is closed.
 pub async fn serve<H, R, W, G>(
     handler: H,
-    link: Link<R, W, G>,
+    link: Link<Lines<R>, W, G>,
     connection: Arc<Connection>,
     limits: &Limits,
 ) where
@@ -40,7 +41,7 @@ pub async fn serve<H, R, W, G>(
     G: Future<Output = ()> + Send,
 {
     let over = Over(connection.clone());
-    let Link { reader, writer, hangup } = link;
+    let Link { reader: lines, writer, hangup } = link;
     let handler = Arc::new(handler);
     let in_flight = InFlight::new(connection.outbox.clone(), limits);
     let (library, wire) = Library::new(&*handler, connection.clone(), in_flight.clone());
@@ -53,7 +54,7 @@ pub async fn serve<H, R, W, G>(
     };
     let reading = async {
         let ends = (in_flight, library);
-        let reading = Reading::new(&*handler, reader, connection.clone(), ends, limits);
+        let reading = Reading::new(&*handler, lines, connection.clone(), ends, limits);
         connection.gone.run_until_cancelled(reading.run()).await;
     };
     let writing = async {

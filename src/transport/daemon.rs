@@ -9,7 +9,7 @@ mod turn;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -39,6 +39,7 @@ use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
+use crate::transport::authentication::Authority;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::turn::take_in_turn;
@@ -50,6 +51,7 @@ use crate::transport::presence::Presence;
 use crate::transport::roll_call::RollCall;
 use crate::transport::signals::Signals;
 use crate::transport::supervised::{keep_alive, tell_status};
+use crate::transport::tokens::TokenStore;
 use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
@@ -76,6 +78,8 @@ pub struct Settings {
     pub environment: BTreeMap<OsString, OsString>,
     /// Where sessions start when nobody says.
     pub default_cwd: PathBuf,
+    /// The state directory, where tokens are kept; none where the user has no place for it.
+    pub state: Option<PathBuf>,
     /// The sockets of ours that a service manager listens at.
     pub handed: Handed,
     /// End when nobody has needed the daemon for this long; without it, only when told to.
@@ -112,7 +116,7 @@ pub enum DaemonError {
 /// # Errors
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, sources, paths, environment, default_cwd, mut handed, linger } =
+    let Settings { config, sources, paths, environment, default_cwd, state, mut handed, linger } =
         settings;
     // Heard from before anybody can find us.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
@@ -126,7 +130,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let Assembly { registry, daemon, doors, listening, door_limits } =
-        Assembly::new(&config, environment, default_cwd)?;
+        Assembly::new(&config, environment, default_cwd, state.as_deref())?;
     let shared = Arc::clone(&doors.shared);
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
@@ -229,6 +233,7 @@ impl Assembly {
         config: &Config,
         environment: BTreeMap<OsString, OsString>,
         default_cwd: PathBuf,
+        state: Option<&Path>,
     ) -> io::Result<Self> {
         let clock = Clock::boot()?;
         let started = clock.now();
@@ -236,6 +241,8 @@ impl Assembly {
         let limits = session_limits(config);
         let settings =
             SessionSettings { limits, own_tenant: own_tenant.clone(), environment, default_cwd };
+        let tokens = state.map(TokenStore::in_state);
+        let authority = Authority::new(tokens, own_tenant.clone(), clock.clone());
         let (registry, listening) = Registry::new(settings, clock);
         let mut switches = Switches::default();
         if config.allow_write {
@@ -260,6 +267,7 @@ impl Assembly {
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
         let doors = Doors {
             shared,
+            authority,
             limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
             presence: Presence::default(),

@@ -1,10 +1,12 @@
 //! Doors: a listening socket, and the standing it gives to whoever comes in through it.
 //!
-//! Here connections get their principal; what it may do is decided elsewhere.
+//! Here connections get their principal, unless they show a token; what it may do is decided
+//! elsewhere.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +18,11 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
 use crate::mcp::server::{Server, Shared};
-use crate::transport::connection::{link, serve};
+use crate::surface::call::Touched;
+use crate::transport::authentication::Authority;
+use crate::transport::connection::link::{self, Link};
+use crate::transport::connection::serve;
+use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 use crate::transport::presence::Presence;
 use crate::transport::unix::listener::Listener;
@@ -35,6 +41,8 @@ pub struct DoorLimits {
 #[derive(Clone, Debug)]
 pub struct Doors {
     pub shared: Arc<Shared>,
+    /// Knows the tokens.
+    pub authority: Authority,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
     /// Who is inside.
@@ -84,34 +92,70 @@ impl Doors {
         };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let standing = standing(peer, door, managed, number);
-        let connection = Arc::new(Connection::new(ConnectionId(number), limits.unsent));
-        self.shared.gateway.daemon().principals.enter(&standing.caller);
-        let server = Server::new(Arc::clone(&self.shared), Arc::clone(&connection), standing);
-        let touched = server.touched();
         let present = self.presence.enter();
-        let (hanging_up, shared) = (self.hanging_up.clone(), Arc::clone(&self.shared));
+        let doors = self.clone();
         self.tasks.spawn(async move {
-            let serving = serve(server, link, connection, &limits);
+            let serving = doors.serve(link.in_lines(&limits), standing, &limits);
             // A daemon that ends hangs up on whoever is still there.
-            hanging_up.run_until_cancelled(serving).await;
-            let daemon = shared.gateway.daemon();
-            daemon.principals.leave(PrincipalId(number));
-            let sessions = &daemon.sessions;
-            let touched = std::mem::take(
-                &mut *touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
-            );
-            for session in touched.into_iter().filter_map(|id| sessions.get(id)) {
-                session.connection_closed(ConnectionId(number));
-            }
+            doors.hanging_up.run_until_cancelled(serving).await;
             drop((ticket, present));
         });
+    }
+
+    /// Serves a client as whoever it turns out to be, for as long as it may stay.
+    async fn serve<R, W, G>(
+        &self,
+        mut link: Link<Lines<R>, W, G>,
+        standing: Standing,
+        limits: &Limits,
+    ) where
+        R: AsyncRead + Send + Unpin,
+        W: AsyncWrite + Send + Unpin,
+        G: Future<Output = ()> + Send,
+    {
+        let introduced = self.authority.introduce(&mut link, standing, limits).await;
+        let Some((standing, pass)) = introduced else { return };
+        let connection = Arc::new(Connection::new(standing.caller.connection, limits.unsent));
+        let (shared, caller) = (Arc::clone(&self.shared), standing.caller.clone());
+        shared.gateway.daemon().principals.enter(&caller);
+        let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);
+        let _visit = Visit { touched: server.touched(), shared, caller };
+        let ended = async {
+            match pass {
+                Some(pass) => pass.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = serve(server, link, connection, limits) => {}
+            () = ended => {}
+        }
+    }
+}
+
+/// Tells those concerned that a connection has ended, in whatever way.
+struct Visit {
+    shared: Arc<Shared>,
+    caller: Caller,
+    touched: Touched,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let daemon = self.shared.gateway.daemon();
+        daemon.principals.leave(self.caller.principal);
+        let touched =
+            std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
+        for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {
+            session.connection_closed(self.caller.connection);
+        }
     }
 }
 
 fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
     let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
     let caller = Caller {
-        principal: PrincipalId(number),
+        principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
         tenant: TenantId::of_uid(peer.uid),
         kind,
@@ -123,5 +167,5 @@ fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
         Door::Session(session) | Door::Observer(session) => Reach::Session(session),
         Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,
     };
-    Standing { caller, door, reach, managed }
+    Standing { caller, door, reach, token: None, managed }
 }

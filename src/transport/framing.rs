@@ -33,6 +33,9 @@ pub enum Refusal {
     /// A method of the protocol came with parameters it does not have.
     #[error("invalid params for {method}")]
     BadParams { id: RequestId, method: String },
+    /// A method came later than it may, or where it is not taken at all.
+    #[error("{method} is taken as the first line at a socket and nowhere else")]
+    NotFirst { id: RequestId, method: String },
     /// Another request with the same id is in flight.
     #[error("request id {0} is in flight already")]
     IdInUse(RequestId),
@@ -43,9 +46,11 @@ impl Refusal {
     fn details(&self) -> Option<Value> {
         let code = match self {
             Self::TooLarge(_) | Self::TooComplex(_) => Code::TooLarge,
-            Self::NotJson | Self::NotAMessage(_) | Self::BadParams { .. } | Self::IdInUse(_) => {
-                return None;
-            }
+            Self::NotJson
+            | Self::NotAMessage(_)
+            | Self::BadParams { .. }
+            | Self::NotFirst { .. }
+            | Self::IdInUse(_) => return None,
         };
         let (word, message, hint) = (code.as_str(), code.meaning(), code.advice());
         Some(json!({"error_code": word, "message": message, "hint": hint}))
@@ -58,7 +63,7 @@ impl Refusal {
             Self::TooLarge(id) | Self::TooComplex(id) | Self::NotAMessage(id) => {
                 (ErrorCode::INVALID_REQUEST, id.as_ref())
             }
-            Self::IdInUse(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
+            Self::IdInUse(id) | Self::NotFirst { id, .. } => (ErrorCode::INVALID_REQUEST, Some(id)),
             Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
         };
         error_line(id, &ErrorData::new(code, self.to_string(), self.details()))

@@ -79,20 +79,25 @@ mod tests {
 
     fn daemon() -> Arc<Daemon> {
         let config = Config::built_in();
-        let assembly = Assembly::new(&config, BTreeMap::new(), "/".into()).unwrap();
+        let assembly = Assembly::new(&config, BTreeMap::new(), "/".into(), None).unwrap();
         Arc::clone(assembly.doors.shared.gateway.daemon())
     }
 
     fn switch(daemon: &Daemon, window: WriteWindow) {
         let caller = Caller {
-            principal: PrincipalId(1),
+            principal: PrincipalId::Connection(1),
             connection: ConnectionId(1),
             tenant: TenantId::of_uid(1000),
             kind: Kind::Operator,
             label: Arc::from("operator"),
         };
-        let standing =
-            Standing { caller, door: Door::Operator, reach: Reach::Tenant, managed: false };
+        let standing = Standing {
+            caller,
+            door: Door::Operator,
+            reach: Reach::Tenant,
+            token: None,
+            managed: false,
+        };
         let permit = decide_operate(&standing).unwrap();
         daemon.switchboard.set(&permit, &daemon.sessions, Scope::Everything, window);
     }

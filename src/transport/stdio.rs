@@ -43,7 +43,8 @@ pub async fn serve_stdio(
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
     prepare_process()?;
-    let Assembly { registry, doors, listening, .. } = Assembly::new(config, environment, cwd)?;
+    let Assembly { registry, doors, listening, .. } =
+        Assembly::new(config, environment, cwd, None)?;
     let Listening { facts, announcements } = listening;
     // There are no doors that creating a session would have to wait for.
     drop(announcements);
@@ -58,7 +59,7 @@ pub async fn serve_stdio(
     let connection = Arc::new(Connection::new(ConnectionId(ONLY), limits.unsent));
     let server = Server::new(shared, Arc::clone(&connection), standing);
     tokio::select! {
-        () = serve(server, link::stdio(), connection, &limits) => {}
+        () = serve(server, link::stdio().in_lines(&limits), connection, &limits) => {}
         () = signals.told_to_end() => {}
         _ = hangup.recv() => {}
     }
@@ -71,11 +72,11 @@ pub async fn serve_stdio(
 fn standing() -> Standing {
     let kind = Kind::Agent;
     let caller = Caller {
-        principal: PrincipalId(ONLY),
+        principal: PrincipalId::Connection(ONLY),
         connection: ConnectionId(ONLY),
         tenant: TenantId::of_uid(own_uid()),
         kind,
         label: Arc::from(kind.as_str()),
     };
-    Standing { caller, door: Door::Gateway, reach: Reach::Tenant, managed: false }
+    Standing { caller, door: Door::Gateway, reach: Reach::Tenant, token: None, managed: false }
 }

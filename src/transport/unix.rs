@@ -5,11 +5,13 @@
 
 #[cfg(test)]
 mod alone;
+pub mod changes;
 pub mod directory;
 pub mod handed;
 pub mod limits;
 pub mod listener;
 pub mod lock;
 pub mod peer;
+pub mod private;
 pub mod quota;
 mod reserve;

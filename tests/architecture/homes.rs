@@ -13,7 +13,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 30] = [
+const HOMES: [(&str, &[&str]); 33] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -23,6 +23,8 @@ const HOMES: [(&str, &[&str]); 30] = [
     ("clap_mangen", &["cli/man"]),
     ("dashmap", &["session/registry"]),
     ("futures_util", &["transport/connection"]),
+    // The only randomness that is a secret.
+    ("getrandom", &["transport/tokens"]),
     ("jsonc_parser", &["cli/install/format"]),
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
@@ -31,9 +33,11 @@ const HOMES: [(&str, &[&str]); 30] = [
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
     ("schemars", &["surface"]),
-    ("serde", &["surface", "mcp", "transport", "cli"]),
+    ("serde", &["config/tokens", "surface", "mcp", "transport", "cli"]),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
+    ("sha2", &["core/token"]),
+    ("subtle", &["core/token"]),
     ("terminal_size", &["cli/attach/terminal", "cli/top/screen"]),
     ("thiserror", &[""]),
     ("tokio", SHELL),

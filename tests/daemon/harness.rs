@@ -79,6 +79,7 @@ impl TestDaemon {
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),
+            state: Some(directory.path().join("state")),
             handed: Handed::default(),
             linger: None,
         };

@@ -29,8 +29,14 @@ impl Input {
     ) -> Result<Acquired, WriteError> {
         self.judge(now);
         match self.recall(now, caller, key.as_ref()) {
-            Recall::InFlight(Flight::Wait(waiter)) => return Ok(Acquired::Waiting(waiter)),
-            Recall::Done(Outcome::Granted(grant)) => return Ok(Acquired::Granted(grant)),
+            Recall::InFlight(Flight::Wait(waiter)) => {
+                self.lease.on_waits_again(waiter, caller);
+                return Ok(Acquired::Waiting(waiter));
+            }
+            Recall::Done(Outcome::Granted(grant)) => {
+                self.lease.on_asked_again(caller);
+                return Ok(Acquired::Granted(grant));
+            }
             Recall::New => {}
             Recall::InFlight(Flight::Write(_))
             | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
@@ -65,7 +71,10 @@ impl Input {
     ) -> Result<Grant, WriteError> {
         self.judge(now);
         match self.recall(now, caller, key.as_ref()) {
-            Recall::Done(Outcome::Granted(grant)) => return Ok(grant),
+            Recall::Done(Outcome::Granted(grant)) => {
+                self.lease.on_asked_again(caller);
+                return Ok(grant);
+            }
             Recall::New => {}
             Recall::InFlight(_)
             | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
@@ -130,8 +139,8 @@ impl Input {
         self.follow(now);
     }
 
-    /// Notes that a connection closed: its waits are over, and its lease goes the way it was
-    /// acquired with.
+    /// Notes that a connection closed: its waits are over, and with the last one of its holder that
+    /// used it a lease goes the way it was acquired with.
     pub fn on_connection_closed(&mut self, now: Moment, connection: ConnectionId) {
         self.judge(now);
         self.lease.on_connection_closed(now, connection);

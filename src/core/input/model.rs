@@ -99,6 +99,11 @@ enum Step {
     },
     /// The shell publishes a frame.
     Show,
+    /// Speaks on its other connection from now on.
+    Hop {
+        who: usize,
+    },
+    /// Closes the connection it speaks on; a new one takes its place.
     Disconnect {
         who: usize,
     },
@@ -160,6 +165,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => person().prop_map(|who| Step::HandBack { who }),
         1 => person().prop_map(|who| Step::Detach { who }),
         4 => Just(Step::Show),
+        6 => who().prop_map(|who| Step::Hop { who }),
         2 => (0..PRINCIPALS).prop_map(|who| Step::Disconnect { who }),
         1 => (0..12u64).prop_map(|wait| Step::Cancel { wait }),
         1 => (0..12u64).prop_map(|wait| Step::Undeliverable { wait }),
@@ -188,7 +194,9 @@ struct Pair {
     reference: Reference,
     /// Seconds that have passed since anybody looked.
     unseen: u64,
-    connections: [u64; PRINCIPALS],
+    /// The other connection of each principal.
+    elsewhere: [u64; PRINCIPALS],
+    connections: u64,
     fresh: u128,
     writes: u64,
     stories: BTreeMap<u64, Story>,
@@ -221,13 +229,19 @@ impl Pair {
             ..LeaseLimits::default()
         };
         let input = Input::new(LeaseManager::new(FLOOR, limits), WriteWindow::Open);
-        let reference =
-            Reference { now: BEGIN, open_until: u64::MAX, epoch: FLOOR.0, ..Reference::default() };
+        let reference = Reference {
+            now: BEGIN,
+            open_until: u64::MAX,
+            epoch: FLOOR.0,
+            on: [0, 1, 2, 3, 4, 5],
+            ..Reference::default()
+        };
         Self {
             input,
             reference,
             unseen: 0,
-            connections: [0, 1, 2, 3, 4, 5],
+            elsewhere: [6, 7, 8, 9, 10, 11],
+            connections: 12,
             fresh: 0,
             writes: 10,
             stories: BTreeMap::new(),
@@ -248,8 +262,8 @@ impl Pair {
 
     fn caller(&self, who: usize) -> Caller {
         Caller {
-            principal: PrincipalId(who as u64),
-            connection: ConnectionId(self.connections[who]),
+            principal: PrincipalId::Connection(who as u64),
+            connection: ConnectionId(self.reference.on[who]),
             tenant: TenantId::of_uid(TENANT[who] as u32),
             kind: if who < AGENTS { Kind::Agent } else { Kind::Human },
             label: Arc::from("model"),
@@ -295,7 +309,7 @@ impl Pair {
                 prop_assert_eq!(had, self.reference.let_person_go(who));
             }
             Step::Detach { who } => {
-                self.input.on_person_left(self.now(), PrincipalId(who as u64));
+                self.input.on_person_left(self.now(), PrincipalId::Connection(who as u64));
                 self.reference.let_person_go(who);
             }
             Step::Show => {
@@ -303,6 +317,10 @@ impl Pair {
                 self.watermark += 1;
                 self.input.mark_resumed(Watermark(self.watermark));
                 self.reference.show(self.watermark);
+            }
+            Step::Hop { who } => {
+                self.input.on_time(self.now());
+                std::mem::swap(&mut self.reference.on[who], &mut self.elsewhere[who]);
             }
             Step::Disconnect { who } => self.disconnect(who),
             Step::Cancel { wait } => self.cancel(wait)?,
@@ -369,6 +387,7 @@ impl Pair {
         }
         reference.waits += 1;
         reference.line.push(Waiting {
+            on: reference.on[who],
             number: reference.waits,
             who,
             id: fresh,
@@ -597,18 +616,19 @@ impl Pair {
     }
 
     fn disconnect(&mut self, who: usize) {
-        let (now, connection) = (self.now(), ConnectionId(self.connections[who]));
-        self.input.on_connection_closed(now, connection);
-        self.connections[who] += PRINCIPALS as u64;
+        let (now, closed) = (self.now(), self.reference.on[who]);
+        self.input.on_connection_closed(now, ConnectionId(closed));
+        self.connections += 1;
         let reference = &mut self.reference;
-        let gone = reference.line.iter().filter(|w| w.who == who).map(|w| w.number);
+        reference.on[who] = self.connections;
+        let gone = reference.line.iter().filter(|w| w.on == closed).map(|w| w.number);
         reference.turned_away.extend(gone);
-        reference.line.retain(|waiting| waiting.who != who);
+        reference.line.retain(|waiting| waiting.on != closed);
         let second = reference.now;
         let aside = reference.aside.as_mut().map(|aside| &mut aside.hold);
         let known = [reference.hold.as_mut(), reference.lapsed.as_mut(), aside];
         for hold in known.into_iter().flatten() {
-            if hold.who == who && hold.gone.is_none() {
+            if hold.used_on.remove(&closed) && hold.used_on.is_empty() {
                 hold.gone = Some(second);
             }
         }
@@ -712,14 +732,14 @@ impl Pair {
         let (lease, reference) = (self.input.lease(), &mut self.reference);
         let hold = reference.hold.as_ref();
         prop_assert_eq!(lease.epoch(), hold.map(|hold| Epoch(hold.epoch)));
-        let holder = lease.holder().map(|holder| holder.principal.0);
+        let holder = lease.holder().map(|holder| holder.principal.number());
         prop_assert_eq!(holder, hold.map(|hold| hold.who as u64));
         let now = at(reference.now);
         let left = lease.expires_at(now).map(|at| now.until(at));
         prop_assert_eq!(left, reference.left().map(Duration::from_secs));
         prop_assert!(left.is_none_or(|left| left <= Duration::from_secs(TTL_MAX)));
         let view = lease.view();
-        let aside = view.suspended.map(|suspended| suspended.by.principal.0);
+        let aside = view.suspended.map(|suspended| suspended.by.principal.number());
         let expected = reference.aside.as_ref().map(|aside| aside.hold.who as u64);
         prop_assert_eq!(aside, expected);
         let human = view.holding.is_some_and(|holding| holding.kind == Kind::Human);
@@ -924,6 +944,11 @@ fn a_write_without_a_look_after_a_person_typed_is_noticed() {
 #[test]
 fn typing_while_somebody_took_over_is_noticed() {
     assert!(is_noticed(Mutant::TakeOverIgnored));
+}
+
+#[test]
+fn a_lease_that_ends_with_one_of_its_holders_connections_is_noticed() {
+    assert!(is_noticed(Mutant::LastUsedCounts));
 }
 
 #[test]

@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn who(number: usize) -> PrincipalId {
-        PrincipalId(number as u64)
+        PrincipalId::Connection(number as u64)
     }
 
     fn with_one_done(principal: usize) -> Memory {

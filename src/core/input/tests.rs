@@ -28,7 +28,7 @@ fn id(number: u128) -> LeaseId {
 
 fn caller(number: u64) -> Caller {
     Caller {
-        principal: PrincipalId(number),
+        principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
         tenant: TenantId::of_uid(1_000),
         kind: Kind::Agent,

@@ -2,22 +2,28 @@
 //!
 //! It knows nothing of other callers; the manager grants it and judges it at the moment of a check.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{Epoch, LeaseId, Watermark};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, OnDisconnect, WaiterId};
 use crate::core::lease::terms::Span;
 use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
 
-/// Whether the connection that a lease hangs on lives.
+/// How many connections of its holder a lease hangs on; the one that used it last is always among
+/// them.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Whether a connection that a lease hangs on lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Here,
-    /// It closed, and the lease ends at `until` if it is to end at all.
+    /// The last one closed, and the lease ends at `until` if it is to end at all.
     Gone {
         until: Option<Moment>,
     },
@@ -56,7 +62,10 @@ pub(super) enum Resumed {
 #[derive(Clone, Debug)]
 pub(super) struct Holding {
     pub id: LeaseId,
+    /// Who has it, on the connection that used it last.
     pub holder: Caller,
+    /// Other connections of the holder that used it and live.
+    pub others: BTreeSet<ConnectionId>,
     pub epoch: Epoch,
     pub ttl: Duration,
     pub granted_at: Moment,
@@ -85,17 +94,36 @@ impl Holding {
         self.expires_at = now + self.ttl;
     }
 
-    /// Follows the holder to the connection it is on now, if the old one closed.
+    /// Follows the holder to the connection it is on now, and hangs on the others as before.
     pub(super) fn follow(&mut self, caller: &Caller) {
-        let same = self.holder.principal == caller.principal;
-        if same && self.presence != Presence::Here {
-            self.holder = caller.clone();
-            self.presence = Presence::Here;
+        let is_here = self.presence == Presence::Here;
+        let moves = self.holder.connection != caller.connection || !is_here;
+        if self.holder.principal != caller.principal || !moves {
+            return;
+        }
+        if is_here {
+            self.others.insert(self.holder.connection);
+        }
+        self.others.remove(&caller.connection);
+        if self.others.len() == CONNECTIONS_MAX {
+            self.others.pop_first();
+        }
+        self.holder = caller.clone();
+        self.presence = Presence::Here;
+    }
+
+    /// Notes that a connection closed; with the last one that used it, its holder is gone.
+    pub(super) fn on_connection_closed(&mut self, now: Moment, connection: ConnectionId) {
+        if self.others.remove(&connection) || self.holder.connection != connection {
+            return;
+        }
+        match self.others.pop_last() {
+            Some(other) if !mutant::is(Mutant::LastUsedCounts) => self.holder.connection = other,
+            Some(_) | None => self.on_disconnect(now),
         }
     }
 
-    /// Notes that the connection closed.
-    pub(super) fn on_disconnect(&mut self, now: Moment) {
+    fn on_disconnect(&mut self, now: Moment) {
         let until = match self.on_disconnect {
             OnDisconnect::Release => Some(now),
             OnDisconnect::Grace(grace) => Some(now + grace),

@@ -30,6 +30,8 @@ pub(crate) enum Mutant {
     SuspendedTimeRuns,
     /// Whoever has a lease back may write without a look at the screen.
     ResumesBlindly,
+    /// A lease hangs on one connection of its holder alone.
+    LastUsedCounts,
     /// Anybody may type while a person has taken the keyboard over.
     TakeOverIgnored,
 }

@@ -168,19 +168,18 @@ impl LeaseManager {
         holding.resumed = Some(Resumed::Unseen);
         self.events.push(holding.event(LeaseChange::Resumed));
         let grant = holding.grant(at, false);
-        for waiter in self.waiters.take_of_principal(holding.holder.principal) {
-            self.grants.push((waiter.id, grant.clone()));
-        }
+        self.grant_to_twins(&mut holding, &grant);
         self.state = State::Held(holding);
         true
     }
 
-    /// Lets the holder of a suspended lease that asks for it again keep it, though the connection it
-    /// hung on is gone.
+    /// Lets the holder of a suspended lease that asks for it again keep it, though the connections it
+    /// hung on are gone.
     pub(super) fn return_to_suspended(&mut self, caller: &Caller) {
-        if let Some(Suspended { holding, .. }) = &mut self.suspended
-            && holding.presence != Presence::Here
-        {
+        let Some(Suspended { holding, .. }) = &mut self.suspended else { return };
+        if holding.presence == Presence::Here {
+            holding.follow(caller);
+        } else {
             holding.holder = caller.clone();
             holding.presence = Presence::Here;
         }

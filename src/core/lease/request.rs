@@ -14,7 +14,7 @@ use crate::core::moment::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub u64);
 
-/// What becomes of a lease when the connection of its holder closes.
+/// What becomes of a lease when the last connection of its holder that used it closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDisconnect {
     /// It ends at once.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::Kind;
-use crate::core::ids::{PrincipalId, TenantId};
+use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::lease::ended::EndedLeases;
 use crate::core::lease::request::OnDisconnect;
 
@@ -28,7 +28,7 @@ fn id(number: u128) -> LeaseId {
 /// A principal of the first tenant, on a connection of its own.
 fn caller(number: u64) -> Caller {
     Caller {
-        principal: PrincipalId(number),
+        principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
         tenant: TenantId::of_uid(1_000),
         kind: Kind::Agent,
@@ -92,7 +92,7 @@ fn in_grace() -> LeaseManager {
 }
 
 fn holder(lease: &LeaseManager) -> Option<u64> {
-    lease.holder().map(|holder| holder.principal.0)
+    lease.holder().map(|holder| holder.principal.number())
 }
 
 fn may_write(lease: &LeaseManager, second: u64, who: &Caller, shown: Option<u128>) -> bool {
@@ -315,6 +315,79 @@ fn a_principal_that_is_back_on_another_connection_keeps_its_lease() {
     lease.on_connection_closed(at(7), ConnectionId(9));
     lease.on_time(at(12));
     assert_eq!(holder(&lease), None);
+}
+
+/// The owner of a token, on a connection.
+fn owner(connection: u64) -> Caller {
+    let principal = PrincipalId::Token(1);
+    Caller { principal, connection: ConnectionId(connection), ..caller(0) }
+}
+
+fn owns(lease: &LeaseManager) -> bool {
+    lease.holder().is_some_and(|holder| holder.principal == PrincipalId::Token(1))
+}
+
+#[test]
+fn connections_of_one_principal_share_its_lease_in_one_epoch() {
+    let mut lease = lease();
+    let first = granted(lease.acquire(at(0), &owner(1), asking(1)));
+    let by_name = granted(lease.acquire(at(1), &owner(2), asking(2)));
+    let by_key = lease.renew(at(2), &owner(3), RenewRequest { presented: Some(id(1)), ttl: None });
+    for grant in [by_name, by_key.unwrap()] {
+        assert_eq!((grant.lease, grant.epoch), (first.lease, first.epoch));
+    }
+    let stranger = lease.acquire(at(3), &caller(4), showing(3, 1));
+    assert!(matches!(stranger, Err(LeaseError::Held { .. })), "{stranger:?}");
+}
+
+#[test]
+fn the_grace_begins_with_the_last_connection_that_used_the_lease() {
+    for order in [[1, 2, 3], [3, 2, 1], [2, 3, 1]] {
+        let mut lease = lease();
+        for connection in 1..=3 {
+            granted(lease.acquire(at(0), &owner(connection), asking(connection.into())));
+        }
+        // It never used the lease, so that nothing hangs on it.
+        lease.on_connection_closed(at(0), ConnectionId(9));
+        lease.on_connection_closed(at(1), ConnectionId(order[0]));
+        lease.on_connection_closed(at(2), ConnectionId(order[1]));
+        lease.on_time(at(20));
+        assert!(owns(&lease), "{order:?}");
+        lease.on_connection_closed(at(20), ConnectionId(order[2]));
+        assert_eq!(lease.deadline(), Some(at(25)), "{order:?}");
+        granted(lease.acquire(at(24), &owner(10), asking(10)));
+        lease.on_time(at(26));
+        assert!(owns(&lease), "it came back in time: {order:?}");
+    }
+}
+
+#[test]
+fn a_lease_hangs_on_a_bounded_number_of_connections() {
+    let mut lease = lease();
+    for connection in 1..=100 {
+        granted(lease.acquire(at(0), &owner(connection), asking(connection.into())));
+    }
+    for connection in 85..=100 {
+        assert!(owns(&lease));
+        assert_eq!(lease.deadline(), Some(at(30)));
+        lease.on_connection_closed(at(1), ConnectionId(connection));
+    }
+    assert_eq!(lease.deadline(), Some(at(6)));
+}
+
+#[test]
+fn what_was_waited_for_on_two_connections_hangs_on_both() {
+    let mut lease = in_grace();
+    for connection in [2, 3] {
+        let request = AcquireRequest { wait_until: Some(at(20)), ..asking(connection.into()) };
+        lease.acquire(at(0), &owner(connection), request).unwrap();
+    }
+    lease.release(at(1), &caller(1), ReleaseRequest::default()).unwrap();
+    assert_eq!(lease.take_grants().len(), 2);
+    lease.on_connection_closed(at(2), ConnectionId(2));
+    assert_eq!(lease.deadline(), Some(at(31)));
+    lease.on_connection_closed(at(3), ConnectionId(3));
+    assert_eq!(lease.deadline(), Some(at(8)));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! They ask nobody's permission; that was decided before. Each step leaves its events behind.
 
+use std::collections::BTreeSet;
+
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
 use crate::core::lease::error::{EndCause, LeaseError};
@@ -53,6 +55,7 @@ impl LeaseManager {
         self.epoch = self.epoch.next();
         holding.epoch = self.epoch;
         holding.holder = caller.clone();
+        holding.others.clear();
         holding.presence = Presence::Here;
         holding.waited_as = None;
         holding.renew(now);
@@ -86,6 +89,7 @@ impl LeaseManager {
         let holding = Holding {
             id: fresh,
             holder,
+            others: BTreeSet::new(),
             epoch: self.epoch,
             ttl,
             granted_at: now,
@@ -111,12 +115,18 @@ impl LeaseManager {
         let revived = change == LeaseChange::Revived;
         let grant = holding.grant(now, revived);
         self.events.push(holding.event(change));
-        // A principal that waited more than once has what it waited for each time.
-        for waiter in self.waiters.take_of_principal(holding.holder.principal) {
-            self.grants.push((waiter.id, grant.clone()));
-        }
+        self.grant_to_twins(&mut holding, &grant);
         self.state = State::Held(holding);
         grant
+    }
+
+    /// A principal that waited more than once has what it waited for each time, also on another
+    /// connection.
+    pub(super) fn grant_to_twins(&mut self, holding: &mut Holding, grant: &Grant) {
+        for waiter in self.waiters.take_of_principal(holding.holder.principal) {
+            holding.follow(&waiter.caller);
+            self.grants.push((waiter.id, grant.clone()));
+        }
     }
 
     /// Ends the lease in force, since `at`, and lets the next caller have it: first whoever was

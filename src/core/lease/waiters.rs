@@ -58,6 +58,13 @@ impl Waiters {
         Ok(id)
     }
 
+    /// Notes that a waiter asks on this connection now.
+    pub(super) fn follow(&mut self, id: WaiterId, caller: &Caller) {
+        if let Some(waiter) = self.queue.iter_mut().find(|waiter| waiter.id == id) {
+            waiter.caller = caller.clone();
+        }
+    }
+
     /// Takes the one who came first.
     pub(super) fn take_next(&mut self) -> Option<Waiter> {
         self.queue.pop_front()

@@ -138,7 +138,7 @@ fn fresh() -> LeaseId {
 
 fn agent(number: u64) -> Caller {
     Caller {
-        principal: PrincipalId(number),
+        principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
         tenant: TenantId::of_uid(1000),
         kind: Kind::Agent,
@@ -149,8 +149,13 @@ fn agent(number: u64) -> Caller {
 fn permit() -> Permit {
     let mut switches = Switches::default();
     switches.set(Scope::Everything, WriteWindow::Open);
-    let standing =
-        Standing { caller: agent(0), door: Door::Gateway, reach: Reach::Tenant, managed: false };
+    let standing = Standing {
+        caller: agent(0),
+        door: Door::Gateway,
+        reach: Reach::Tenant,
+        token: None,
+        managed: false,
+    };
     decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
 }
 

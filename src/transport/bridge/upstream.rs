@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::RequestId;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::core::code::Code;
+use crate::core::token::Secret;
+use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::bridge::message::Message;
 use crate::transport::client::ConnectError;
-use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 
 /// How long a daemon may take to greet.
@@ -29,8 +33,19 @@ const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// Whoever is at the other end of a bridge may be silent for as long as they like.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The id of the greeting, which is over before the first message of a client.
-const GREETING: &str = "termgate-mcp";
+/// The id of the bridge's own requests, which are over, one by one, before the first message of a
+/// client.
+const OWN: &str = "termgate-mcp";
+
+/// Says why a bridge has no daemon at its other end.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// There is one, and it does not take the token; with what it says instead.
+    #[error("the daemon does not take the token")]
+    Rejected(Value),
+}
 
 /// A connection to a daemon that has greeted.
 #[derive(Debug)]
@@ -40,29 +55,71 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Connects to the daemon whose socket is at `path`, and waits until it has greeted.
+    /// Connects to the daemon whose socket is at `path`, as the owner of a token if there is one, and
+    /// waits until it has greeted.
     ///
     /// # Errors
     ///
-    /// Why there is no daemon to talk to.
-    pub async fn connect(path: &Path) -> Result<Self, ConnectError> {
-        let (reader, mut writer) = UnixStream::connect(path).await?.into_split();
-        let mut lines = Lines::new(reader, &patient(ANSWER_MAX));
-        let greeting = async {
-            writer.write_all(greeting().as_bytes()).await.ok()?;
-            loop {
-                let Input::Line(line) = lines.next().await else { return None };
-                let message = Message::read(line.bytes());
-                if message.is_some_and(|message| message.answered() == Some(&greeting_id())) {
-                    return Some(());
-                }
+    /// Why there is no daemon to talk to, or that it does not take the token.
+    pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
+        let (reader, writer) =
+            UnixStream::connect(path).await.map_err(ConnectError::from)?.into_split();
+        let mut upstream = Self { lines: Lines::new(reader, &patient(ANSWER_MAX)), writer };
+        let meeting = async {
+            if let Some(secret) = secret {
+                upstream.authenticate(secret).await?;
             }
+            upstream.ask("server/discover", &greeting()).await?;
+            Ok(())
         };
-        match timeout(GREETING_MAX, greeting).await {
-            Ok(Some(())) => Ok(Self { lines, writer }),
-            Ok(None) | Err(_) => Err(ConnectError::NoGreeting),
+        match timeout(GREETING_MAX, meeting).await {
+            Ok(met) => met.map(|()| upstream),
+            Err(_) => Err(ConnectError::NoGreeting.into()),
         }
     }
+
+    async fn authenticate(&mut self, secret: &Secret) -> Result<(), JoinError> {
+        let params = json!({"token": secret.reveal()});
+        let answer = self.ask(AUTHENTICATE_METHOD, &params).await?;
+        let answer: Answer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
+        match answer.error {
+            None => Ok(()),
+            Some(Refused { data: Some(data) }) if data["error_code"].is_string() => {
+                Err(JoinError::Rejected(data))
+            }
+            // A daemon from before there were tokens.
+            Some(Refused { .. }) => Err(JoinError::Rejected(json!({
+                "error_code": Code::NotSupported.as_str(),
+                "message": "this daemon takes no token",
+                "hint": "Stop it with `termgate stop`, so that one of this version can be started.",
+            }))),
+        }
+    }
+
+    /// Makes a request of the bridge's own, and waits for the line that answers it.
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<Line, ConnectError> {
+        let request = json!({"jsonrpc": "2.0", "id": OWN, "method": method, "params": params});
+        let sent = self.writer.write_all(format!("{request}\n").as_bytes()).await;
+        sent.map_err(|_| ConnectError::NoGreeting)?;
+        let own = RequestId::String(OWN.into());
+        while let Input::Line(line) = self.lines.next().await {
+            if Message::read(line.bytes()).is_some_and(|it| it.answered() == Some(&own)) {
+                return Ok(line);
+            }
+        }
+        Err(ConnectError::NoGreeting)
+    }
+}
+
+/// What of an answer tells whether a token was taken.
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
+    error: Option<Refused>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refused {
+    data: Option<Value>,
 }
 
 /// Limits of length only, for a bridge holds nobody up but the two it joins.
@@ -76,12 +133,8 @@ pub(super) fn patient(line_max: usize) -> Limits {
     }
 }
 
-fn greeting_id() -> RequestId {
-    RequestId::String(GREETING.into())
-}
-
-/// The one request that any client may make in any era before its own greeting.
-fn greeting() -> String {
+/// The parameters of the one request that any client may make in any era before its own greeting.
+fn greeting() -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -90,8 +143,5 @@ fn greeting() -> String {
             "version": env!("CARGO_PKG_VERSION"),
         },
     });
-    let params = json!({"_meta": meta});
-    let request =
-        json!({"jsonrpc": "2.0", "id": GREETING, "method": "server/discover", "params": params});
-    format!("{request}\n")
+    json!({"_meta": meta})
 }

@@ -8,9 +8,12 @@ use std::io;
 use std::os::fd::AsFd;
 
 use tokio::io::unix::AsyncFd;
-use tokio::io::{Interest, Stdin, Stdout};
+use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::transport::framing::lines::Lines;
+use crate::transport::limits::Limits;
 
 /// What a connection is served over.
 pub struct Link<R, W, G> {
@@ -20,6 +23,14 @@ pub struct Link<R, W, G> {
     pub writer: W,
     /// Completes when the client will not read any more, also while nothing is read from it.
     pub hangup: G,
+}
+
+impl<R: AsyncRead + Unpin, W, G> Link<R, W, G> {
+    /// Reads lines within these limits from what the client sends.
+    pub fn in_lines(self, limits: &Limits) -> Link<Lines<R>, W, G> {
+        let Self { reader, writer, hangup } = self;
+        Link { reader: Lines::new(reader, limits), writer, hangup }
+    }
 }
 
 impl<R, W, G> fmt::Debug for Link<R, W, G> {

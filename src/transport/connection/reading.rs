@@ -28,6 +28,7 @@ use crate::mcp::long::{Span, busy_call, busy_request};
 use crate::mcp::outbox::Closed;
 use crate::mcp::outbox::room::Room;
 use crate::mcp::turn::TurnSlot;
+use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::incoming::{self, Incoming};
 use crate::transport::connection::library::Library;
@@ -55,7 +56,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
     /// The reading side of a connection on which nothing was read yet.
     pub(super) fn new(
         handler: &'a H,
-        reader: R,
+        lines: Lines<R>,
         connection: Arc<Connection>,
         (in_flight, library): (InFlight, Library),
         limits: &Limits,
@@ -63,7 +64,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         Self {
             handler,
             connection,
-            lines: Lines::new(reader, limits),
+            lines,
             in_flight,
             calls: FuturesUnordered::new(),
             library,
@@ -116,6 +117,9 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
             Incoming::Call { id, params } => self.begin(id, params),
             Incoming::Other(message) => match *message {
                 JsonRpcMessage::Request(request) => self.hand_on(request.id, request.request),
+                // It may hold a token, and the library logs what it is handed.
+                JsonRpcMessage::Notification(notification)
+                    if is_authentication(&notification.notification) => {}
                 JsonRpcMessage::Notification(notification) => {
                     self.note_cancel(&notification.notification);
                     self.library.hand_on_other(JsonRpcMessage::Notification(notification));
@@ -162,11 +166,14 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
 
     /// Hands any other request on to the library.
     fn hand_on(&mut self, id: RequestId, mut request: ClientRequest) {
-        if let ClientRequest::CustomRequest(custom) = &request
-            && is_of_the_protocol(&custom.method)
-        {
+        if let ClientRequest::CustomRequest(custom) = &request {
             let method = custom.method.clone();
-            return self.refuse(&Refusal::BadParams { id, method });
+            if method == AUTHENTICATE_METHOD {
+                return self.refuse(&Refusal::NotFirst { id, method });
+            }
+            if is_of_the_protocol(&method) {
+                return self.refuse(&Refusal::BadParams { id, method });
+            }
         }
         let lane = self.connection.outbox.lane();
         match self.in_flight.admit(&id, Span::of(&request), Runner::Library(lane.clone())) {
@@ -234,6 +241,10 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
 
 fn panicked() -> ErrorData {
     ErrorData::internal_error("the request failed inside the daemon", None)
+}
+
+fn is_authentication(notification: &ClientNotification) -> bool {
+    matches!(notification, ClientNotification::CustomNotification(it) if it.method == AUTHENTICATE_METHOD)
 }
 
 /// Whether a method is one the library knows, so that it cannot be anybody's extension.

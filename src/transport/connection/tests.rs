@@ -128,7 +128,8 @@ impl Client {
         let probe = Probe::of(&connection);
         let (served, handler) = (connection.clone(), probe.clone());
         let serving = tokio::spawn(async move {
-            serve(handler, link::plain(reader, writer), served, &limits).await;
+            let link = link::plain(reader, writer).in_lines(&limits);
+            serve(handler, link, served, &limits).await;
         });
         let (reader, writer) = tokio::io::split(near);
         let lines = BufReader::new(reader).lines();
@@ -408,7 +409,9 @@ async fn the_command_lines_client_calls_and_observes() {
     let probe = Probe::of(&connection);
     let handler = probe.clone();
     let serving = tokio::spawn(async move {
-        serve(handler, link::plain(reader, writer), connection, &Limits::default()).await;
+        let limits = Limits::default();
+        let link = link::plain(reader, writer).in_lines(&limits);
+        serve(handler, link, connection, &limits).await;
     });
     let (reader, writer) = tokio::io::split(near);
     let client = crate::transport::client::Client::over(reader, writer).await.unwrap();
@@ -600,7 +603,7 @@ async fn a_socket_that_hangs_up_is_noticed_while_nothing_is_read_from_it() {
     let probe = Probe::of(&connection);
     let (served, handler) = (connection.clone(), probe.clone());
     let limits = Limits { short_max: 1, ..Limits::default() };
-    let link = link::unix(far).unwrap();
+    let link = link::unix(far).unwrap().in_lines(&limits);
     let serving = tokio::spawn(async move { serve(handler, link, served, &limits).await });
     let (reader, mut writer) = near.into_split();
     let mut lines = BufReader::new(reader).lines();
@@ -619,7 +622,7 @@ async fn a_socket_closed_in_one_direction_has_not_hung_up() {
     let (near, far) = UnixStream::pair().unwrap();
     let connection = Arc::new(Connection::new(ConnectionId(9), UnsentLimits::default()));
     let served = connection.clone();
-    let link = link::unix(far).unwrap();
+    let link = link::unix(far).unwrap().in_lines(&Limits::default());
     let serving = tokio::spawn(async move {
         serve(Probe::of(&served), link, served, &Limits::default()).await;
     });

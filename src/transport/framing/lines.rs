@@ -68,6 +68,7 @@ pub struct Lines<R> {
     inside_message: Duration,
     line_max: usize,
     reset: bool,
+    returned: Option<Input>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -85,6 +86,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             inside_message: limits.inside_message,
             line_max: limits.line_max,
             reset: false,
+            returned: None,
         }
     }
 
@@ -98,8 +100,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.greeting_by = None;
     }
 
+    /// Gives back what came last, to be the next again.
+    pub fn put_back(&mut self, input: Input) {
+        self.returned = Some(input);
+    }
+
     /// Waits for the next line. Cancel-safe.
     pub async fn next(&mut self) -> Input {
+        if let Some(input) = self.returned.take() {
+            return input;
+        }
         loop {
             if let Some(input) = self.take() {
                 return input;

@@ -3,7 +3,7 @@
 //! It has no deadlines and no cleverness: it walks every second there was and asks each rule in
 //! turn. It must not learn from the code that it judges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Agents come first, people after them.
 pub(super) const AGENTS: usize = 4;
@@ -62,6 +62,8 @@ pub(super) struct Hold {
     pub since: u64,
     pub used: u64,
     pub after: After,
+    /// The holder's connections that used it and live.
+    pub used_on: BTreeSet<u64>,
     pub gone: Option<u64>,
     pub once: bool,
     pub offer: Option<(usize, u128, u64, u64)>,
@@ -83,6 +85,7 @@ pub(super) struct Aside {
 pub(super) struct Waiting {
     pub number: u64,
     pub who: usize,
+    pub on: u64,
     pub id: u128,
     pub ttl: u64,
     pub after: After,
@@ -104,6 +107,8 @@ pub(super) struct Bytes {
 /// All that is known of one session.
 #[derive(Debug, Default)]
 pub(super) struct Reference {
+    /// The connection that each principal speaks on.
+    pub on: [u64; PRINCIPALS],
     pub now: u64,
     pub open_until: u64,
     pub epoch: u64,
@@ -222,7 +227,7 @@ impl Reference {
 
     pub(super) fn serve(&mut self, next: Waiting) {
         let once = false;
-        self.start(next.who, next.id, next.ttl, next.after, once);
+        self.start((next.who, next.on), next.id, next.ttl, next.after, once);
         if let Some(hold) = &mut self.hold {
             hold.waited = Some(next.number);
         }
@@ -237,11 +242,19 @@ impl Reference {
         self.aside = None;
     }
 
-    pub(super) fn start(&mut self, who: usize, id: u128, ttl: u64, after: After, once: bool) {
+    /// Begins a holding of a principal on one of its connections.
+    pub(super) fn start(
+        &mut self,
+        (who, on): (usize, u64),
+        id: u128,
+        ttl: u64,
+        after: After,
+        once: bool,
+    ) {
         self.epoch += 1;
         self.lapsed = None;
         let (since, used, epoch) = (self.now, self.now, self.epoch);
-        let (gone, offer, waited) = (None, None, None);
+        let (used_on, gone, offer, waited) = (BTreeSet::from([on]), None, None, None);
         let (keyboard, look) = (None, Look::Nothing);
         self.ids.insert(who, id);
         self.hold = Some(Hold {
@@ -252,6 +265,7 @@ impl Reference {
             since,
             used,
             after,
+            used_on,
             gone,
             once,
             offer,
@@ -263,8 +277,13 @@ impl Reference {
     }
 
     fn serve_twins(&mut self, who: usize) {
-        let twins = self.line.iter().filter(|w| w.who == who).map(|w| (w.number, self.epoch));
-        self.served.extend(twins);
+        let twins = self.line.iter().filter(|w| w.who == who);
+        for twin in twins {
+            self.served.push((twin.number, self.epoch));
+            if let Some(hold) = &mut self.hold {
+                hold.used_on.insert(twin.on);
+            }
+        }
         self.line.retain(|waiting| waiting.who != who);
     }
 
@@ -278,7 +297,7 @@ impl Reference {
         takes_back: bool,
     ) -> bool {
         let verdict = self.verdict(who, shows, take, takes_back);
-        let now = self.now;
+        let (now, on) = (self.now, self.on[who]);
         match verdict {
             Verdict::No => return false,
             Verdict::Yes => {
@@ -288,11 +307,13 @@ impl Reference {
                 }
                 if hold.who == who {
                     hold.gone = None;
+                    hold.used_on.insert(on);
                 }
             }
             Verdict::Revive => {
                 let mut hold = self.lapsed.take().expect("lapsed");
                 (hold.used, hold.since, hold.gone) = (now, now, None);
+                hold.used_on.insert(on);
                 self.hold = Some(hold);
                 self.serve_twins(who);
             }
@@ -302,6 +323,7 @@ impl Reference {
                 self.epoch += 1;
                 (hold.who, hold.epoch, hold.used, hold.gone) = (who, self.epoch, now, None);
                 (hold.waited, hold.offer) = (None, None);
+                hold.used_on = BTreeSet::from([on]);
                 if !was_held {
                     hold.since = now;
                 }
@@ -315,12 +337,12 @@ impl Reference {
                     (Take::Once, None) => After::Never,
                     _ => After::Seconds(GRACE),
                 };
-                self.start(who, id, TTL_DEFAULT, after, false);
+                self.start((who, on), id, TTL_DEFAULT, after, false);
             }
             Verdict::Fresh => {
                 let once = take == Take::Once;
                 let after = if once { After::Never } else { After::Seconds(GRACE) };
-                self.start(who, fresh, TTL_DEFAULT, after, once);
+                self.start((who, on), fresh, TTL_DEFAULT, after, once);
             }
         }
         true
@@ -458,9 +480,10 @@ impl Reference {
     pub(super) fn come_back(&mut self, who: usize, shows: Option<u128>) {
         if self.has_aside(who, shows)
             && let Some(Aside { hold, .. }) = &mut self.aside
-            && hold.gone.is_some()
+            && (hold.gone.is_some() || hold.who == who)
         {
             (hold.who, hold.gone) = (who, None);
+            hold.used_on.insert(self.on[who]);
             self.ids.insert(who, hold.id);
         }
     }
@@ -497,14 +520,14 @@ impl Reference {
                 return false;
             }
             Some((same, _)) if same == who => {}
-            Some(_) => self.start(who, id, PERSON_IDLE, After::Nothing, false),
+            Some(_) => self.start((who, self.on[who]), id, PERSON_IDLE, After::Nothing, false),
             None => {
                 let left = self.left();
                 if let Some(mut hold) = self.hold.take().filter(|hold| !hold.once) {
                     hold.offer = None;
                     self.aside = Some(Aside { hold, since: now, left: left.expect("held") });
                 }
-                self.start(who, id, PERSON_IDLE, After::Nothing, false);
+                self.start((who, self.on[who]), id, PERSON_IDLE, After::Nothing, false);
             }
         }
         let hold = self.hold.as_mut().expect("taken");

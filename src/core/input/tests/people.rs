@@ -26,18 +26,18 @@ fn refused(input: &mut Input, now: Moment, expected: Option<Watermark>) -> Write
 
 fn lease_events(input: &mut Input) -> Vec<(u64, LeaseChange)> {
     let of_lease = |event| match event {
-        InputEvent::Lease(event) => Some((event.holder.principal.0, event.change)),
+        InputEvent::Lease(event) => Some((event.holder.principal.number(), event.change)),
         InputEvent::Discarded(_) => None,
     };
     input.take_events().into_iter().filter_map(of_lease).collect()
 }
 
 fn holder(input: &Input) -> Option<u64> {
-    input.lease().holder().map(|holder| holder.principal.0)
+    input.lease().holder().map(|holder| holder.principal.number())
 }
 
 fn suspended(input: &Input) -> Option<u64> {
-    input.lease().view().suspended.map(|suspended| suspended.by.principal.0)
+    input.lease().view().suspended.map(|suspended| suspended.by.principal.number())
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_the_holder_had_queued_is_discarded_and_reported_when_a_person_types() {
     };
     assert!(input.take_events().contains(&InputEvent::Discarded(discarded)));
     let warning = Warning { discarded: 3, cause: DiscardCause::PersonTyped };
-    assert_eq!(input.take_warning(PrincipalId(1)), Some(warning));
+    assert_eq!(input.take_warning(PrincipalId::Connection(1)), Some(warning));
 }
 
 #[test]
@@ -259,9 +259,9 @@ fn a_person_who_leaves_hands_back_at_once() {
     input.on_connection_closed(at(1), ConnectionId(5));
     assert_eq!(holder(&input), Some(1));
     input.take_over(at(2), &person(6), id(60)).unwrap();
-    input.on_person_left(at(3), PrincipalId(5));
+    input.on_person_left(at(3), PrincipalId::Connection(5));
     assert_eq!(holder(&input), Some(6), "somebody else left");
-    input.on_person_left(at(3), PrincipalId(6));
+    input.on_person_left(at(3), PrincipalId::Connection(6));
     assert_eq!(holder(&input), Some(1));
 }
 

@@ -27,19 +27,19 @@ impl Desk {
 
     fn holder(&self) -> Option<u64> {
         let frame = self.session.frame();
-        frame.lease.value.holding.as_ref().map(|holding| holding.by.principal.0)
+        frame.lease.value.holding.as_ref().map(|holding| holding.by.principal.number())
     }
 
     fn suspended(&self) -> Option<u64> {
         let frame = self.session.frame();
-        frame.lease.value.suspended.as_ref().map(|holding| holding.by.principal.0)
+        frame.lease.value.suspended.as_ref().map(|holding| holding.by.principal.number())
     }
 
     async fn until_holder(&self, who: u64) -> Arc<Frame> {
         let mut frames = self.session.frames();
         let holds = |frame: &Arc<Frame>| {
             let holding = frame.lease.value.holding.as_ref();
-            holding.is_some_and(|holding| holding.by.principal == PrincipalId(who))
+            holding.is_some_and(|holding| holding.by.principal == PrincipalId::Connection(who))
         };
         Arc::clone(&frames.wait_for(holds).await.expect("the session lives"))
     }
@@ -119,7 +119,7 @@ async fn handing_back_and_leaving_let_the_agent_go_on_at_once() {
     desk.session.connection_closed(ConnectionId(5));
     desk.until_holder(1).await;
     desk.take_over(6).await.expect("a person may");
-    desk.session.detached(PrincipalId(6));
+    desk.session.detached(PrincipalId::Connection(6));
     desk.until_holder(1).await;
     assert_eq!(desk.clock.now(), start);
 }
@@ -137,7 +137,7 @@ async fn what_was_typed_before_leaving_still_goes_out() {
             std::task::Poll::Ready(typing_on.as_mut().poll(context).is_ready())
         });
         assert!(!early.await);
-        desk.session.detached(PrincipalId(5));
+        desk.session.detached(PrincipalId::Connection(5));
         typing_on.await
     };
     let (first, second) = tokio::join!(first, second);

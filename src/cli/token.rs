@@ -1,0 +1,174 @@
+//! `token`: lasting identities for agents, each a secret in a file of its own.
+//!
+//! It asks no daemon: the tokens lie in a file, and every daemon of the user looks there. A secret is
+//! never printed.
+
+pub mod error;
+
+use std::env;
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::duration::parse_duration;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::table::render;
+use crate::cli::token::error::TokenFailure;
+use crate::config::paths::state_directory;
+use crate::core::caller::PrincipalName;
+use crate::core::token::{NotATokenName, Token as Kept, TokenName, TokenScope, UnixTime};
+use crate::surface::shape::date::rfc3339;
+use crate::transport::tokens::{NewToken, TokenStore};
+
+/// Give agents a lasting identity
+///
+/// Whoever shows a token is the same principal on all its connections, also after a restart of the
+/// daemon; with a reconnect in time it keeps its leases. Show it with `termgate mcp --token-file
+/// FILE`.
+#[derive(Debug, Args)]
+pub struct Token {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    New(New),
+    Ls(Ls),
+    Revoke(Revoke),
+}
+
+/// Make a token and put its secret into a new file
+///
+/// The secret is written nowhere else and never printed; the file has mode 0600, and a copy that
+/// others can read is refused.
+#[derive(Debug, Args)]
+struct New {
+    /// What the owner is called in lists and leases: letters, digits and . _ -
+    #[arg(value_parser = parse_name)]
+    name: TokenName,
+    /// The file to make; one that is there is left as it is
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Let the owner only watch, whatever the daemon allows
+    #[arg(long)]
+    read_only: bool,
+    /// Worth nothing after so long; without it, until it is revoked
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    expires: Option<Duration>,
+}
+
+/// Show the tokens there are, without their secrets
+#[derive(Debug, Args)]
+struct Ls {}
+
+/// Make a token worth nothing, and close the connections of its owner
+#[derive(Debug, Args)]
+struct Revoke {
+    /// Its name, as `termgate token ls` shows it
+    #[arg(value_parser = parse_name)]
+    name: TokenName,
+}
+
+impl Token {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why nothing was made, shown or revoked.
+    pub fn run(self, context: &Context) -> Result<Report, Failure> {
+        let state = state_directory(|name| env::var_os(name)).ok_or(TokenFailure::NoPlace)?;
+        let store = TokenStore::in_state(&state);
+        let now = now(context);
+        match self.action {
+            Action::New(new) => new.run(&store, now),
+            Action::Ls(Ls {}) => list(&store, now),
+            Action::Revoke(Revoke { name }) => revoke(&store, &name, now),
+        }
+    }
+}
+
+impl New {
+    fn run(self, store: &TokenStore, now: UnixTime) -> Result<Report, Failure> {
+        let Self { name, out, read_only, expires } = self;
+        let out = std::path::absolute(out).context("--out")?;
+        let scope = if read_only { TokenScope::ReadOnly } else { TokenScope::Write };
+        let expires = expires.map(|lasts| UnixTime(now.0.saturating_add(lasts.as_secs())));
+        let new = NewToken { name, scope, expires };
+        let token = store.make(now, new, &out).map_err(TokenFailure::from)?;
+        let mut data = member(&token, now);
+        data["file"] = json!(out);
+        let note = format!(
+            "the token of {} is in {}; use it with: termgate mcp --token-file FILE",
+            principal(&token),
+            out.display()
+        );
+        Ok(report(data, String::new(), vec![note]))
+    }
+}
+
+fn list(store: &TokenStore, now: UnixTime) -> Result<Report, Failure> {
+    let tokens = store.read().map_err(TokenFailure::from)?;
+    let members: Vec<Value> = tokens.all().iter().map(|token| member(token, now)).collect();
+    let rows: Vec<_> = tokens.all().iter().map(|token| row(token, now)).collect();
+    let data = json!({"tokens": members});
+    if rows.is_empty() {
+        return Ok(report(data, String::new(), vec!["there are no tokens".to_owned()]));
+    }
+    let head = ["NAME", "PRINCIPAL", "SCOPE", "CREATED", "EXPIRES"];
+    Ok(report(data, render(head, &rows), Vec::new()))
+}
+
+fn revoke(store: &TokenStore, name: &TokenName, now: UnixTime) -> Result<Report, Failure> {
+    let token = store.revoke(name).map_err(TokenFailure::from)?;
+    let note = format!("the token of {} is revoked", principal(&token));
+    Ok(report(member(&token, now), String::new(), vec![note]))
+}
+
+fn member(token: &Kept, now: UnixTime) -> Value {
+    let mut member = json!({
+        "name": token.name.to_string(),
+        "principal": principal(token),
+        "scope": token.scope.as_str(),
+        "created_at": rfc3339(token.created.0),
+        "expired": token.has_expired(now),
+    });
+    if let Some(at) = token.expires {
+        member["expires_at"] = json!(rfc3339(at.0));
+    }
+    member
+}
+
+fn row(token: &Kept, now: UnixTime) -> [String; 5] {
+    let expires = match token.expires {
+        None => "never".to_owned(),
+        Some(at) if at <= now => format!("{} (expired)", rfc3339(at.0)),
+        Some(at) => rfc3339(at.0),
+    };
+    let scope = token.scope.as_str().to_owned();
+    [token.name.to_string(), principal(token), scope, rfc3339(token.created.0), expires]
+}
+
+/// Its owner as others see it.
+fn principal(token: &Kept) -> String {
+    let label = token.name.label().clone();
+    PrincipalName { label, principal: token.principal() }.to_string()
+}
+
+fn parse_name(text: &str) -> Result<TokenName, NotATokenName> {
+    text.parse()
+}
+
+fn now(context: &Context) -> UnixTime {
+    let since = context.output.clock().wall_time().duration_since(UNIX_EPOCH);
+    UnixTime(since.unwrap_or_default().as_secs())
+}
+
+fn report(data: Value, text: String, notes: Vec<String>) -> Report {
+    Report { data, text, notes, exit: Exit::Done, mcp_version: None }
+}

@@ -1,0 +1,325 @@
+//! Tokens: what somebody shows to be the same principal on every connection.
+//!
+//! It knows no file, no random and no clock. A secret is compared by its hash alone, and nothing that
+//! holds one can be printed by accident.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::core::caller::Caller;
+use crate::core::ids::PrincipalId;
+
+/// How many tokens there may be at once.
+pub const TOKENS_MAX: usize = 256;
+
+/// Bytes of a secret, and of its hash.
+const BYTES: usize = 32;
+
+/// A moment of the wall clock, in whole seconds since 1970; the life of a token goes on while no
+/// daemon runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnixTime(pub u64);
+
+impl UnixTime {
+    /// The time that is left until `later`; none once it has come.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_secs(later.0.saturating_sub(self.0))
+    }
+}
+
+/// What is shown: 256 random bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; BYTES]);
+
+impl Secret {
+    /// What the text of a secret begins with, so that whoever finds one knows what it is.
+    const PREFIX: &'static str = "tgt_";
+    /// The length of its text, in bytes.
+    pub const TEXT_LEN: usize = Self::PREFIX.len() + 2 * BYTES;
+
+    /// Takes bits that are random and were never used before.
+    pub fn from_random(bits: [u8; BYTES]) -> Self {
+        Self(bits)
+    }
+
+    /// Its text, which belongs into a file of its owner's and nowhere else.
+    pub fn reveal(&self) -> String {
+        format!("{}{}", Self::PREFIX, hex(&self.0))
+    }
+
+    /// What is kept of it.
+    pub fn hash(&self) -> TokenHash {
+        TokenHash(Sha256::digest(self.0).into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// Says that a text is no secret, and nothing of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the text of a token")]
+pub struct NotASecret;
+
+impl FromStr for Secret {
+    type Err = NotASecret;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.strip_prefix(Self::PREFIX).and_then(unhex).map(Self).ok_or(NotASecret)
+    }
+}
+
+/// The SHA-256 of a secret.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenHash([u8; BYTES]);
+
+/// In a time that does not depend on the bytes.
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for TokenHash {}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+/// Says that a text is no hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a hash has 64 hexadecimal digits")]
+pub struct NotAHash;
+
+impl FromStr for TokenHash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        unhex(text).map(Self).ok_or(NotAHash)
+    }
+}
+
+/// What operators call a token, and others its owner: 1 to 40 of `A-Z a-z 0-9 . _ -`, the first one
+/// a letter or a digit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenName(Arc<str>);
+
+impl TokenName {
+    /// The name as the label of its owner.
+    pub fn label(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+impl fmt::Display for TokenName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Says how a name may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a token's name has 1 to 40 of A-Z a-z 0-9 . _ - and begins with a letter or a digit")]
+pub struct NotATokenName;
+
+impl FromStr for TokenName {
+    type Err = NotATokenName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+        let fits = text.len() <= Caller::LABEL_MAX && begins && text.bytes().all(fine);
+        if fits { Ok(Self(Arc::from(text))) } else { Err(NotATokenName) }
+    }
+}
+
+/// What the owner of a token may do at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenScope {
+    /// Write where the switches allow it.
+    Write,
+    /// Watch, whatever the switches say.
+    ReadOnly,
+}
+
+impl TokenScope {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Write, Self::ReadOnly];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::ReadOnly => "read_only",
+        }
+    }
+
+    /// The scope that is written like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+/// What a token is made with.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub name: TokenName,
+    pub hash: TokenHash,
+    pub scope: TokenScope,
+    /// From then on it is worth nothing.
+    pub expires: Option<UnixTime>,
+}
+
+/// A token as it is kept: enough to know its secret by, and not the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub name: TokenName,
+    /// Never given to another one.
+    pub number: u64,
+    pub hash: TokenHash,
+    pub scope: TokenScope,
+    pub created: UnixTime,
+    pub expires: Option<UnixTime>,
+}
+
+impl Token {
+    /// Who shows it, on whichever connection.
+    pub fn principal(&self) -> PrincipalId {
+        PrincipalId::Token(self.number)
+    }
+
+    /// Whether its time is over.
+    pub fn has_expired(&self, now: UnixTime) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
+}
+
+/// Why somebody who shows a token is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// What was shown is no token at all.
+    #[error("token: not the text of a token")]
+    Malformed,
+    /// It was revoked, or is none of this user's.
+    #[error("this token is not known")]
+    Unknown,
+    #[error("this token has expired")]
+    Expired,
+    /// The door has nothing that a token could give a right to.
+    #[error("the operators' socket takes no token")]
+    OperatorsDoor,
+    /// Whoever shows it is a program inside a managed session.
+    #[error("programs inside a session have no rights through its daemon, with a token neither")]
+    InsideSession,
+    /// The daemon cannot read the tokens, or not watch over them.
+    #[error("the daemon cannot read its tokens")]
+    Unreadable,
+}
+
+/// Why there is no such token now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdded {
+    #[error("there is a token `{0}` already")]
+    NameTaken(TokenName),
+    #[error("there are {TOKENS_MAX} tokens, and no more may be")]
+    TooMany,
+}
+
+/// The tokens of one user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    last_number: u64,
+    tokens: Vec<Token>,
+}
+
+impl Tokens {
+    /// Tokens that were kept; no number above `last_number` was ever given.
+    pub fn kept(last_number: u64, tokens: Vec<Token>) -> Self {
+        let last_number = tokens.iter().map(|token| token.number).fold(last_number, u64::max);
+        Self { last_number, tokens }
+    }
+
+    /// The newest number that was given.
+    pub fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// All of them, the oldest first.
+    pub fn all(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// Adds a token under a new number.
+    ///
+    /// # Errors
+    /// That its name is taken, or that there are too many.
+    pub fn add(&mut self, now: UnixTime, wanted: Wanted) -> Result<&Token, NotAdded> {
+        let Wanted { name, hash, scope, expires } = wanted;
+        if self.tokens.iter().any(|token| token.name == name) {
+            return Err(NotAdded::NameTaken(name));
+        }
+        if self.tokens.len() >= TOKENS_MAX {
+            return Err(NotAdded::TooMany);
+        }
+        self.last_number += 1;
+        let number = self.last_number;
+        self.tokens.push(Token { name, number, hash, scope, created: now, expires });
+        Ok(self.tokens.last().expect("one was just added"))
+    }
+
+    /// Takes a token out, and gives back what it was.
+    pub fn remove(&mut self, name: &TokenName) -> Option<Token> {
+        let index = self.tokens.iter().position(|token| token.name == *name)?;
+        Some(self.tokens.remove(index))
+    }
+
+    /// The token with this hash; every one is compared, so that the time tells nothing.
+    ///
+    /// # Errors
+    /// That there is none, or that it has expired.
+    pub fn find(&self, now: UnixTime, hash: &TokenHash) -> Result<&Token, Rejection> {
+        let mut found = None;
+        for token in &self.tokens {
+            if token.hash == *hash {
+                found = Some(token);
+            }
+        }
+        match found {
+            None => Err(Rejection::Unknown),
+            Some(token) if token.has_expired(now) => Err(Rejection::Expired),
+            Some(token) => Ok(token),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<[u8; BYTES]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> =
+        pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
+    bytes.filter(|_| rest.is_empty())?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,405 @@
+//! Who shows a token: the first line of a connection may be one, and then says who is there.
+//!
+//! It knows neither tools nor sessions. What was shown is compared and forgotten; it is in no log and
+//! no answer. A token counts as long as it stands in the file: whoever came in with it goes with it.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::core::ids::TenantId;
+use crate::core::policy::{Door, Standing};
+use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
+use crate::mcp::error::WireError;
+use crate::session::clock::Clock;
+use crate::transport::connection::link::Link;
+use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::{answer_line, check, error_line};
+use crate::transport::limits::Limits;
+use crate::transport::tokens::TokenStore;
+use crate::transport::unix::changes::Changes;
+
+/// The request that shows a token.
+pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
+
+/// The JSON-RPC code of a token that is not taken; ours, from the free range.
+const REJECTED: ErrorCode = ErrorCode(-32011);
+
+/// How often is looked whether a token has expired, since the wall clock may be set meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// What the daemon knows of tokens; clones know the same.
+#[derive(Clone, Debug)]
+pub struct Authority(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// None where the user has no place for state, and so no tokens.
+    store: Option<TokenStore>,
+    own: TenantId,
+    clock: Clock,
+    /// Told of changes of the file since the first token was shown.
+    news: Mutex<Option<News>>,
+}
+
+#[derive(Debug)]
+struct News {
+    changes: watch::Receiver<()>,
+    _watching: AbortOnDropHandle<()>,
+}
+
+/// The right to stay of somebody who showed a token.
+#[derive(Debug)]
+pub struct Pass {
+    authority: Authority,
+    token: Token,
+    changes: watch::Receiver<()>,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'a, str>,
+    id: RequestId,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params<'a> {
+    #[serde(borrow)]
+    token: Cow<'a, str>,
+    #[serde(rename = "_meta")]
+    _meta: Option<serde::de::IgnoredAny>,
+}
+
+/// What somebody is told whose token was taken.
+#[derive(Debug, Serialize)]
+struct Welcome {
+    /// Who it is for others, on every connection.
+    principal: String,
+    scope: &'static str,
+}
+
+impl Authority {
+    /// What is known of the tokens in `store`, which are those of the tenant `own`.
+    pub fn new(store: Option<TokenStore>, own: TenantId, clock: Clock) -> Self {
+        Self(Arc::new(Inner { store, own, clock, news: Mutex::new(None) }))
+    }
+
+    /// Finds out who comes in with this standing: the owner of a token, if the first line shows one,
+    /// which is answered here; none, if that token is not taken. Any other line is left to be read.
+    pub async fn introduce<R, W, G>(
+        &self,
+        link: &mut Link<Lines<R>, W, G>,
+        standing: Standing,
+        limits: &Limits,
+    ) -> Option<(Standing, Option<Pass>)>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let input = link.reader.next().await;
+        let Input::Line(line) = &input else {
+            link.reader.put_back(input);
+            return Some((standing, None));
+        };
+        let Some((id, shown)) = shown(line.bytes(), limits) else {
+            link.reader.put_back(input);
+            return Some((standing, None));
+        };
+        let admitted = shown.and_then(|secret| self.admit(&standing, &secret));
+        let (line, introduced) = match admitted {
+            Ok(pass) => {
+                link.reader.greeted();
+                let standing = pass.standing(standing);
+                (welcome(&id, &pass, &standing), Some((standing, Some(pass))))
+            }
+            Err(rejection) => {
+                let connection = standing.caller.connection.0;
+                tracing::info!(connection, %rejection, "a token was not taken");
+                (refusal(&id, rejection), None)
+            }
+        };
+        let written = timeout(limits.closing, link.writer.write_all(&line)).await;
+        introduced.filter(|_| matches!(written, Ok(Ok(()))))
+    }
+
+    fn admit(&self, standing: &Standing, secret: &Secret) -> Result<Pass, Rejection> {
+        if standing.managed {
+            return Err(Rejection::InsideSession);
+        }
+        if standing.door == Door::Operator {
+            return Err(Rejection::OperatorsDoor);
+        }
+        let hash = secret.hash();
+        // Looked at once before, since nothing need be watched for somebody with no token of ours.
+        self.find(&hash)?;
+        let changes = self.changes()?;
+        let token = self.find(&hash)?;
+        Ok(Pass { authority: self.clone(), token, changes })
+    }
+
+    /// The token of this hash, as the file has it now.
+    fn find(&self, hash: &TokenHash) -> Result<Token, Rejection> {
+        let store = self.0.store.as_ref().ok_or(Rejection::Unknown)?;
+        let tokens = store.read().map_err(|error| {
+            tracing::error!(%error, "the tokens cannot be read");
+            Rejection::Unreadable
+        })?;
+        tokens.find(self.now(), hash).cloned()
+    }
+
+    /// The news of the file, from now on.
+    fn changes(&self) -> Result<watch::Receiver<()>, Rejection> {
+        let store = self.0.store.as_ref().ok_or(Rejection::Unknown)?;
+        let mut news = self.0.news.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(news) = news.as_ref().filter(|news| news.changes.has_changed().is_ok()) {
+            let mut changes = news.changes.clone();
+            changes.mark_unchanged();
+            return Ok(changes);
+        }
+        let fresh = News::of(store).map_err(|error| {
+            tracing::error!(%error, "the tokens cannot be watched");
+            Rejection::Unreadable
+        })?;
+        let changes = fresh.changes.clone();
+        *news = Some(fresh);
+        Ok(changes)
+    }
+
+    fn now(&self) -> UnixTime {
+        let since = self.0.clock.wall_time().duration_since(UNIX_EPOCH);
+        UnixTime(since.unwrap_or_default().as_secs())
+    }
+}
+
+impl News {
+    /// Tells of changes until the directory of the tokens is gone.
+    fn of(store: &TokenStore) -> io::Result<Self> {
+        let file = Changes::of(store.path())?;
+        let (told, changes) = watch::channel(());
+        let watching =
+            tokio::spawn(
+                async move { while file.next().await.is_ok() && told.send(()).is_ok() {} },
+            );
+        Ok(Self { changes, _watching: AbortOnDropHandle::new(watching) })
+    }
+}
+
+impl Pass {
+    /// The standing of the owner of the token, where anybody else would have this one.
+    fn standing(&self, mut standing: Standing) -> Standing {
+        let caller = &mut standing.caller;
+        caller.principal = self.token.principal();
+        caller.tenant = self.authority.0.own.clone();
+        caller.label = Arc::clone(self.token.name.label());
+        standing.token = Some(self.token.scope);
+        standing
+    }
+
+    /// Completes when the token has expired or is no longer what it was.
+    pub async fn ended(mut self) {
+        loop {
+            let Self { authority, token, changes } = &mut self;
+            let clock = &authority.0.clock;
+            let expiry = async {
+                match token.expires.map(|at| authority.now().until(at).min(LOOK_INTERVAL)) {
+                    Some(left) => clock.sleep_until(clock.now() + left).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let told = tokio::select! {
+                told = changes.changed() => told,
+                () = expiry => Ok(()),
+            };
+            // Without news of the file there may be a new one.
+            let renewed = match told {
+                Ok(()) => Ok(changes.clone()),
+                Err(_) => authority.changes(),
+            };
+            match (renewed, authority.find(&token.hash)) {
+                (Ok(renewed), Ok(found)) if found == *token => *changes = renewed,
+                (_, _) => return,
+            }
+        }
+    }
+}
+
+/// What a line shows, if it is the request to look at a token.
+fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Rejection>)> {
+    // An array would be read as the members in order.
+    let is_object = line.trim_ascii_start().first() == Some(&b'{');
+    check(line, limits.tokens_max).ok().filter(|()| is_object)?;
+    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    if head.jsonrpc != "2.0" || head.method != AUTHENTICATE_METHOD {
+        return None;
+    }
+    let params =
+        head.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+    let secret = params.and_then(|params| params.token.parse().ok());
+    Some((head.id, secret.ok_or(Rejection::Malformed)))
+}
+
+fn welcome(id: &RequestId, pass: &Pass, standing: &Standing) -> Bytes {
+    let principal = standing.caller.name().to_string();
+    tracing::info!(connection = standing.caller.connection.0, principal, "a token was taken");
+    answer_line(id, Ok(&Welcome { principal, scope: pass.token.scope.as_str() }))
+}
+
+fn refusal(id: &RequestId, rejection: Rejection) -> Bytes {
+    let error = WireError::from(rejection);
+    let data = Some(error.structured());
+    error_line(Some(id), &ErrorData::new(REJECTED, error.message, data))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::core::caller::{Caller, Kind};
+    use crate::core::ids::{ConnectionId, PrincipalId};
+    use crate::core::policy::Reach;
+    use crate::core::token::TokenScope;
+    use crate::transport::tokens::{NewToken, read_secret};
+
+    /// A paused clock begins 1,000 s after the epoch.
+    const BEGIN: u64 = 1_000;
+
+    struct Tokens {
+        home: TempDir,
+        store: TokenStore,
+        authority: Authority,
+    }
+
+    impl Tokens {
+        fn new() -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let store = TokenStore::in_state(home.path());
+            let own = TenantId::of_uid(1000);
+            let authority = Authority::new(Some(store.clone()), own, Clock::paused());
+            Self { home, store, authority }
+        }
+
+        fn make(&self, name: &str, expires: Option<u64>) -> Secret {
+            let scope = TokenScope::Write;
+            let expires = expires.map(UnixTime);
+            let new = NewToken { name: name.parse().unwrap(), scope, expires };
+            let out: PathBuf = self.home.path().join(name);
+            self.store.make(UnixTime(BEGIN), new, &out).unwrap();
+            read_secret(&out).unwrap()
+        }
+
+        fn admit(&self, secret: &Secret) -> Result<Pass, Rejection> {
+            self.authority.admit(&standing(), secret)
+        }
+    }
+
+    fn standing() -> Standing {
+        let caller = Caller {
+            principal: PrincipalId::Connection(7),
+            connection: ConnectionId(7),
+            tenant: TenantId::of_uid(0),
+            kind: Kind::Agent,
+            label: Arc::from("agent"),
+        };
+        let (door, reach) = (Door::Gateway, Reach::Tenant);
+        Standing { caller, door, reach, token: None, managed: false }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_shows_a_token_is_its_owner_in_the_tenant_whose_token_it_is() {
+        let tokens = Tokens::new();
+        let pass = tokens.admit(&tokens.make("ci", None)).unwrap();
+        let Standing { caller, token, .. } = pass.standing(standing());
+        assert_eq!(caller.name().to_string(), "ci#t1");
+        assert_eq!((caller.connection, caller.kind), (ConnectionId(7), Kind::Agent));
+        assert_eq!(caller.tenant, TenantId::of_uid(1000));
+        assert_eq!(token, Some(TokenScope::Write));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stay_ends_when_the_token_expires() {
+        let tokens = Tokens::new();
+        let long = 3 * LOOK_INTERVAL.as_secs() + 5;
+        let secret = tokens.make("ci", Some(BEGIN + long));
+        let pass = tokens.admit(&secret).unwrap();
+        let begin = Instant::now();
+        pass.ended().await;
+        assert_eq!(begin.elapsed().as_secs(), long);
+        assert_eq!(tokens.admit(&secret).unwrap_err(), Rejection::Expired);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stay_ends_when_the_token_is_no_longer_what_it_was_and_not_when_others_change() {
+        let tokens = Tokens::new();
+        let pass = tokens.admit(&tokens.make("ci", None)).unwrap();
+        let mut ended = std::pin::pin!(pass.ended());
+        tokens.make("other", None);
+        assert!(timeout(Duration::from_secs(60), ended.as_mut()).await.is_err());
+        let text = fs::read_to_string(tokens.store.path()).unwrap();
+        let narrowed = text.replacen("\"write\"", "\"read_only\"", 1);
+        fs::write(tokens.store.path(), narrowed).unwrap();
+        ended.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_inside_a_session_and_the_operators_door_are_told_nothing_of_a_token() {
+        let tokens = Tokens::new();
+        let good = tokens.make("ci", None);
+        let never = Secret::from_random([0; 32]);
+        for secret in [&good, &never] {
+            let inside = Standing { managed: true, ..standing() };
+            let told = tokens.authority.admit(&inside, secret).unwrap_err();
+            assert_eq!(told, Rejection::InsideSession);
+            let operator = Standing { door: Door::Operator, ..standing() };
+            let told = tokens.authority.admit(&operator, secret).unwrap_err();
+            assert_eq!(told, Rejection::OperatorsDoor);
+        }
+    }
+
+    #[test]
+    fn only_the_request_itself_is_taken_for_one() {
+        let secret = Secret::from_random([7; 32]);
+        let text = secret.reveal();
+        let limits = Limits::default();
+        let found = |line: &str| shown(line.as_bytes(), &limits).map(|(_, shown)| shown);
+        let line = |head: &str, params: &str| format!("{{{head},\"params\":{params}}}");
+        let head = r#""jsonrpc":"2.0","id":1,"method":"termgate/authenticate""#;
+        let good = format!("{{\"token\":\"{text}\"}}");
+        assert_eq!(found(&line(head, &good)), Some(Ok(secret.clone())));
+        let with_meta = format!("{{\"token\":\"{text}\",\"_meta\":{{\"a\":1}}}}");
+        assert_eq!(found(&line(head, &with_meta)), Some(Ok(secret)));
+        let more = format!("{{\"token\":\"{text}\",\"more\":1}}");
+        for params in ["{}", "[]", "null", more.as_str()] {
+            assert_eq!(found(&line(head, params)), Some(Err(Rejection::Malformed)), "{params}");
+        }
+        let others = [
+            head.replace("2.0", "1.0"),
+            head.replace("termgate/authenticate", "ping"),
+            head.replace(r#""id":1,"#, ""),
+        ];
+        for head in others {
+            assert_eq!(found(&line(&head, &good)), None, "{head}");
+        }
+        assert_eq!(found(&format!(r#"["2.0",1,"termgate/authenticate",{good}]"#)), None);
+    }
+}

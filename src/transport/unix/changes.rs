@@ -1,0 +1,127 @@
+//! News that a file was put in its place, changed or taken away, as the kernel tells it.
+//!
+//! It knows nothing of what is in the file. The directory is watched, since a file that is replaced
+//! is another one each time; nothing is asked again and again.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::session::pty::watch::watch;
+
+/// What happens to a file in the directory.
+const OF_FILE: AddWatchFlags = AddWatchFlags::IN_MOVED_TO
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_CLOSE_WRITE)
+    .union(AddWatchFlags::IN_ATTRIB);
+
+/// What happens to the directory, after which nothing in it is told any more.
+const OF_DIRECTORY: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF
+    .union(AddWatchFlags::IN_MOVE_SELF)
+    .union(AddWatchFlags::IN_UNMOUNT)
+    .union(AddWatchFlags::IN_IGNORED);
+
+/// The changes of one file.
+#[derive(Debug)]
+pub struct Changes {
+    inotify: Inotify,
+    ready: AsyncFd<OwnedFd>,
+    name: OsString,
+}
+
+impl Changes {
+    /// The changes of the file at `path` from now on, whether or not there is one; its directory must
+    /// be there. Call it within a runtime.
+    ///
+    /// # Errors
+    /// What the kernel said, such as that there is no directory or that too much is watched.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let missing = || io::Error::from(io::ErrorKind::InvalidInput);
+        let (directory, name) = path.parent().zip(path.file_name()).ok_or_else(missing)?;
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        let flags = OF_FILE | AddWatchFlags::IN_DELETE_SELF | AddWatchFlags::IN_MOVE_SELF;
+        inotify.add_watch(directory, flags | AddWatchFlags::IN_ONLYDIR)?;
+        let ready = watch(inotify.as_fd().try_clone_to_owned()?, Interest::READABLE)?;
+        Ok(Self { inotify, ready, name: name.to_owned() })
+    }
+
+    /// Waits for the next change, or several at once.
+    ///
+    /// # Errors
+    /// That nothing is told any more: the directory is gone, or what the kernel said.
+    pub async fn next(&self) -> io::Result<()> {
+        loop {
+            let mut guard = self.ready.readable().await?;
+            match self.inotify.read_events() {
+                Ok(events) if events.iter().any(|it| it.mask.intersects(OF_DIRECTORY)) => {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                Ok(events) if events.iter().any(|event| self.concerns(event)) => return Ok(()),
+                Ok(_) => {}
+                Err(Errno::EAGAIN) => guard.clear_ready(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn concerns(&self, event: &InotifyEvent) -> bool {
+        // When too much happened at once, nobody knows what was lost.
+        event.name.as_ref() == Some(&self.name) || event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn told(changes: &Changes) -> io::Result<()> {
+        timeout(Duration::from_secs(30), changes.next()).await.expect("a change is told")
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_made_replaced_changed_or_removed_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("file"), directory.path().join("other"));
+        let changes = Changes::of(&path).unwrap();
+        fs::write(&path, "one").unwrap();
+        told(&changes).await.unwrap();
+        fs::write(&other, "two").unwrap();
+        fs::rename(&other, &path).unwrap();
+        told(&changes).await.unwrap();
+        fs::remove_file(&path).unwrap();
+        told(&changes).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_files_beside_it_are_not_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let changes = Changes::of(&directory.path().join("file")).unwrap();
+        fs::write(directory.path().join("other"), "one").unwrap();
+        let next = std::pin::pin!(changes.next());
+        // What happened is readable at once, so that whatever is told is told now.
+        assert!(timeout(Duration::ZERO, next).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_directory_is_the_end_of_the_news() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("below");
+        fs::create_dir(&below).unwrap();
+        let changes = Changes::of(&below.join("file")).unwrap();
+        fs::remove_dir(&below).unwrap();
+        assert!(told(&changes).await.is_err());
+        assert!(Changes::of(&below.join("file")).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Files that are for our user alone: made so, and refused when they are not.
+//!
+//! It knows nothing of what is in them. What counts is the file that was opened, so that nothing can
+//! be put in its place between the look and the reading.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use nix::libc;
+use nix::unistd::Uid;
+
+/// Says why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is not a file")]
+    NotAFile,
+    #[error("it belongs to uid {owner}, and we are uid {us}")]
+    Owner { owner: u32, us: u32 },
+    #[error("others may read or change it, its mode is {mode:04o}; run: chmod 600")]
+    Mode { mode: u32 },
+    #[error("it has more than {bytes_max} bytes")]
+    TooLarge { bytes_max: u64 },
+}
+
+/// Reads a text of at most so many bytes; a link is followed.
+///
+/// # Errors
+/// That it cannot be read, or could be read or changed by others than our user.
+pub fn read(path: &Path, bytes_max: u64) -> Result<String, PrivateError> {
+    // Without waiting, since whatever else stands there may keep us waiting for ever.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    judge(&file.metadata()?)?;
+    let mut text = String::new();
+    file.take(bytes_max + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        return Err(PrivateError::TooLarge { bytes_max });
+    }
+    Ok(text)
+}
+
+/// Makes a file that was not there and is whole when this returns.
+///
+/// # Errors
+/// That something stands there already, or what the system said; nothing is left behind then.
+pub fn create(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // The reason is told; what is left behind matters less.
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+/// Puts a file in the place of another in one step, or where there was none.
+///
+/// Only one process at a time may do so.
+///
+/// # Errors
+/// What the system said; what was there before is there still.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    create(&fresh, text)?;
+    fs::rename(&fresh, path)?;
+    match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn judge(metadata: &Metadata) -> Result<(), PrivateError> {
+    let (owner, us) = (metadata.uid(), Uid::effective().as_raw());
+    let mode = metadata.permissions().mode() & 0o7777;
+    if !metadata.is_file() {
+        return Err(PrivateError::NotAFile);
+    }
+    if owner != us {
+        return Err(PrivateError::Owner { owner, us });
+    }
+    if mode & 0o077 != 0 {
+        return Err(PrivateError::Mode { mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_for_us_alone_and_reads_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        create(&path, "text").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(read(&path, 4).unwrap(), "text");
+        assert!(matches!(read(&path, 3), Err(PrivateError::TooLarge { bytes_max: 3 })));
+        replace(&path, "other").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(read(&path, 5).unwrap(), "other");
+    }
+
+    #[test]
+    fn what_is_there_is_not_written_over_and_no_link_is_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("file"), directory.path().join("link"));
+        create(&path, "text").unwrap();
+        symlink(directory.path().join("elsewhere"), &link).unwrap();
+        for there in [&path, &link] {
+            let error = create(there, "more").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(read(&path, 9).unwrap(), "text");
+    }
+
+    #[test]
+    fn what_others_could_read_or_change_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        create(&path, "text").unwrap();
+        for mode in [0o640, 0o604, 0o620, 0o601, 0o644, 0o666] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let error = read(&path, 9).unwrap_err();
+            assert!(matches!(error, PrivateError::Mode { mode: found } if found == mode));
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+        assert!(read(&path, 9).is_ok());
+    }
+
+    #[test]
+    fn only_a_file_is_read_and_nothing_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        for there in [directory.path(), &pipe] {
+            assert!(matches!(read(there, 9), Err(PrivateError::NotAFile)));
+        }
+        assert!(matches!(read(&directory.path().join("none"), 9), Err(PrivateError::Io(_))));
+    }
+}
