@@ -3,7 +3,7 @@
 //! It knows nothing of what the bytes mean. It only finds where they may be cut without splitting a
 //! key or a character, and where a paste is open that must be closed if it is cut short.
 
-use crate::core::input::unit::Piece;
+use crate::core::input::unit::{Piece, Unit};
 
 const ESCAPE: u8 = 0x1b;
 const DELETE: u8 = 0x7f;
@@ -14,9 +14,10 @@ const DELETE: u8 = 0x7f;
 /// held back until the rest comes.
 #[derive(Clone, Debug, Default)]
 pub struct TypedBytes {
+    /// The person's terminal is in the middle of a paste.
     in_paste: bool,
-    /// The paste was cut short at the terminal, and its rest is to be a paste again.
-    reopens: bool,
+    /// A paste is open at the program's terminal.
+    is_open: bool,
     held: Vec<u8>,
 }
 
@@ -27,25 +28,33 @@ impl TypedBytes {
     /// Notes that what was typed so far ended at the terminal: what comes next begins anew there, and
     /// the rest of a paste does so as a paste, since its lines must not be taken for commands.
     pub fn begin_again(&mut self) {
-        self.reopens = self.in_paste;
+        self.is_open = false;
         if !self.in_paste {
             self.held.clear();
         }
     }
 
-    /// Whether nothing of what was typed so far says how to take what comes next.
-    pub fn is_blank(&self) -> bool {
-        !self.in_paste && self.held.is_empty()
+    /// Notes that the pieces given out last are on their way to the terminal. Where they are not, a
+    /// paste that began or ended among them begins or ends with the next ones.
+    pub fn on_queued(&mut self) {
+        self.is_open = self.in_paste;
     }
 
-    /// The pieces of the next bytes.
+    /// Whether nothing of what was typed so far says how to take what comes next.
+    pub fn is_blank(&self) -> bool {
+        !self.in_paste && !self.is_open && self.held.is_empty()
+    }
+
+    /// The pieces of the next bytes; they count once [`TypedBytes::on_queued`] is told of them.
     pub fn pieces(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let all = [std::mem::take(&mut self.held).as_slice(), bytes].concat();
         let mut rest = all.as_slice();
-        let mut pieces = Vec::new();
-        if std::mem::take(&mut self.reopens) {
-            pieces.push(Piece::PasteStart);
-        }
+        let mut unit = Unit::default();
+        let missing = match (self.is_open, self.in_paste) {
+            (false, true) => Some(Piece::PasteStart),
+            (true, false) => Some(Piece::PasteEnd),
+            (true, true) | (false, false) => None,
+        };
         while !rest.is_empty() {
             let next = if self.in_paste { pasted(rest) } else { typed(rest) };
             let Some((piece, length)) = next else {
@@ -57,10 +66,14 @@ impl TypedBytes {
                 Piece::PasteEnd => self.in_paste = false,
                 Piece::Text(_) | Piece::Key(_) => {}
             }
-            pieces.push(piece);
+            unit.pieces.push(piece);
             rest = &rest[length..];
         }
-        pieces
+        // An interrupt alone gets past what is stuck, and closes a paste by that.
+        if !unit.is_interrupt() {
+            unit.pieces.splice(..0, missing);
+        }
+        unit.pieces
     }
 }
 
@@ -172,7 +185,11 @@ mod tests {
     /// of a paste.
     fn taken_apart(calls: &[&[u8]]) -> Vec<String> {
         let mut typed = TypedBytes::default();
-        let pieces = calls.iter().flat_map(|bytes| typed.pieces(bytes));
+        let pieces = calls.iter().flat_map(|bytes| {
+            let pieces = typed.pieces(bytes);
+            typed.on_queued();
+            pieces
+        });
         let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
         pieces
             .map(|piece| match piece {
@@ -243,12 +260,25 @@ mod tests {
     fn the_rest_of_a_paste_that_was_cut_short_is_a_paste_again() {
         let mut typed = TypedBytes::default();
         typed.pieces(b"\x1b[200~one\r");
+        typed.on_queued();
         typed.begin_again();
         let rest = typed.pieces(b"two\r\x1b[201~");
+        typed.on_queued();
         assert_eq!(rest, [Piece::PasteStart, Piece::Text(b"two\r".to_vec()), Piece::PasteEnd]);
         assert!(typed.is_blank());
         typed.begin_again();
         assert_eq!(typed.pieces(b"\r"), [Piece::Key(b"\r".to_vec())]);
+    }
+
+    #[test]
+    fn an_interrupt_stays_alone_where_the_end_of_a_paste_was_refused() {
+        let mut typed = TypedBytes::default();
+        typed.pieces(b"\x1b[200~one\r");
+        typed.on_queued();
+        typed.pieces(b"two\r\x1b[201~");
+        assert_eq!(typed.clone().pieces(b"\x03"), [Piece::Key(b"\x03".to_vec())]);
+        let next = typed.pieces(b"x");
+        assert_eq!(next, [Piece::PasteEnd, Piece::Text(b"x".to_vec())]);
     }
 
     #[test]
@@ -257,6 +287,7 @@ mod tests {
         for split in 0..bytes.len() {
             let mut typed = TypedBytes::default();
             let mut pieces = typed.pieces(&bytes[..split]);
+            typed.on_queued();
             pieces.extend(typed.pieces(&bytes[split..]));
             let mut all: Vec<u8> = pieces.iter().flat_map(|p| p.bytes().to_vec()).collect();
             all.extend(typed.held);

@@ -100,8 +100,8 @@ impl<P: Pty> Actor<P> {
         self.writes += 1;
         let write = WriteId(self.writes);
         let granted = self.input.type_in(now, caller, Typing { unit, write, fresh });
-        if granted.is_err() {
-            keys.begin_again();
+        if granted.is_ok() {
+            keys.on_queued();
         }
         if !keys.is_blank() {
             self.typed.insert(caller.principal, (caller.connection, keys));

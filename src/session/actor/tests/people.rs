@@ -220,6 +220,34 @@ async fn the_rest_of_a_paste_that_another_person_cut_short_is_no_line_of_keys() 
     );
 }
 
+/// A paste of which one part was too much, and what the program is given of it all.
+async fn refused_in_between(parts: [&[u8]; 3]) -> String {
+    let desk = Desk::open();
+    desk.type_in(5, parts[0]).await.expect("typed");
+    let much = [b"x".repeat(Input::QUEUE_BYTES_MAX).as_slice(), parts[1]].concat();
+    let much = if parts[0].is_empty() { [parts[1], much.as_slice()].concat() } else { much };
+    let refused = desk.type_in(5, &much).await.expect_err("too much");
+    assert!(
+        matches!(refused, SessionError::Write(WriteError::TooMuchQueued { .. })),
+        "{refused:?}"
+    );
+    desk.type_in(5, parts[2]).await.expect("typed");
+    desk.terminal.written().escape_ascii().to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paste_goes_on_as_one_when_a_part_of_it_was_refused() {
+    for (parts, expected) in [
+        ([&b"\x1b[200~one\r"[..], b"-", b"two\r\x1b[201~"], &b"\x1b[200~one\rtwo\r\x1b[201~"[..]),
+        // Its end, or its beginning, was among what was refused.
+        ([b"\x1b[200~one\r", b"\x1b[201~", b"two\r"], b"\x1b[200~one\r\x1b[201~two\r"),
+        ([b"", b"\x1b[200~", b"two\r\x1b[201~"], b"\x1b[200~two\r\x1b[201~"),
+    ] {
+        let given = refused_in_between(parts).await;
+        assert_eq!(given, expected.escape_ascii().to_string(), "{parts:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_person_types_comes_before_a_line_full_of_agents_commands() {
     let desk = Desk::open();
