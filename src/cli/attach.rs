@@ -8,6 +8,7 @@ pub mod canvas;
 pub mod chord;
 pub mod desk;
 pub mod leaving;
+pub mod pointer;
 pub mod requests;
 pub mod room_told;
 pub mod scene;

@@ -50,8 +50,15 @@ pub struct Input {
     pub attach: RequestId,
     /// Base64 of the bytes.
     pub data: String,
+    /// Whether the session takes the size of the person's view.
+    #[serde(default = "takes_size")]
+    pub resize: bool,
     #[serde(rename = "_meta")]
     pub meta: Option<serde_json::Value>,
+}
+
+fn takes_size() -> bool {
+    true
 }
 
 /// The parameters of [`SIZE_METHOD`].

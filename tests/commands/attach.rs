@@ -18,6 +18,7 @@ use termgate::core::frame::{Frame, ScreenMode, Size};
 use termgate::core::keys::modes::{InputModes, MouseReporting};
 use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use tokio::time::Instant;
 
 use crate::commands::harness::{Home, PROGRAM};
 
@@ -195,9 +196,26 @@ fn told(home: &Home) -> Value {
     answer["data"]["sessions"][0].take()
 }
 
+/// Waits until something is so that nobody tells of.
+fn until(what: &str, wanted: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !wanted() {
+        assert!(started.elapsed() < SAFETY, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
 /// Waits until the lease is held by somebody of this kind, or by nobody for an empty one.
 fn until_holder(home: &Home, kind: &str) {
-    while told(home)["lease"]["kind"].as_str().unwrap_or_default() != kind {}
+    let holder = || told(home)["lease"]["kind"].as_str().unwrap_or_default() == kind;
+    until(&format!("a holder of kind `{kind}`"), holder);
+}
+
+/// Waits until the session shows a text.
+fn until_screen(home: &Home, text: &str) {
+    let wait = home.termgate("wait build --since 0 --timeout 30s --pattern").arg(text).output();
+    let waited = wait.unwrap();
+    assert!(waited.status.success(), "{}\n{waited:?}", home.printed("read build"));
 }
 
 fn size(home: &Home) -> (u64, u64) {
@@ -274,7 +292,7 @@ fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
     seat.types("\x1ct");
     seat.until_status("you have the keyboard");
     seat.resize(Size { rows: 20, cols: 60 });
-    while size(&home) != (60, 19) {}
+    until("the session to follow", || size(&home) == (60, 19));
     seat.types("\x1ch");
     seat.until_status("nobody has the keyboard");
     seat.resize(Size { rows: 10, cols: 30 });
@@ -360,9 +378,7 @@ fn a_stopped_program_gives_the_terminal_back_and_takes_it_again() {
     let mut seat = Seat::attach(&home, "build");
     seat.until_text("hello");
     kill(seat.pid(), Signal::SIGTSTP).unwrap();
-    while !seat.is_stopped() {
-        std::thread::yield_now();
-    }
+    until("the program to stop", || seat.is_stopped());
     assert!(seat.is_as_before());
     seat.until("the screen before", |shown| shown.frame.mode.value == ScreenMode::Normal);
     kill(seat.pid(), Signal::SIGCONT).unwrap();
@@ -430,9 +446,9 @@ fn a_person_can_leave_a_daemon_that_answers_nothing() {
     // As many requests as may wait, and one key that is not read at first.
     for _ in 0..=16 {
         seat.types("x");
-        while seat.has_unread() && !seat.shown().contains("does not answer") {
-            std::thread::yield_now();
-        }
+        until("the key to be read", || {
+            !seat.has_unread() || seat.shown().contains("does not answer")
+        });
     }
     seat.until_status("the daemon does not answer");
     seat.types("\x1cd");
@@ -455,6 +471,29 @@ fn moving_the_pointer_takes_the_keyboard_from_nobody_and_a_click_does() {
     assert_eq!(told(&home)["lease"]["kind"], "operator");
     seat.types("\x1b[<0;5;5M");
     until_holder(&home, "human");
+}
+
+#[test]
+fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "stty raw -echo; printf '\\033[?1000h\\033[?1006h\\033[28;90Hx'; exec cat -v");
+    let mut seat = Seat::attach(&home, "build");
+    seat.resize(Size { rows: 12, cols: 40 });
+    seat.until("the pointer to be reported in the smaller window", |shown| {
+        shown.screen.modes().mouse == MouseReporting::Clicks
+            && shown.frame.lines.len() == 12
+            && shown.frame.lines[10].value.text.ends_with('x')
+            && shown.status().contains("nobody has the keyboard")
+    });
+    // The cursor is behind column 90 of row 28, and the lower right corner of the window shows it.
+    seat.types("\x1b[<0;9;12M\x1b[<0;9;12m\x1b[<0;5;5M\x1b[<0;5;5m");
+    until_holder(&home, "human");
+    until_screen(&home, "^[[<0;56;22M^[[<0;56;22m");
+    assert_eq!(size(&home), (120, 40), "what is pointed at stays where it is");
+    seat.types("y");
+    until("the session to take the size", || size(&home) == (40, 11));
+    assert!(!home.printed("read build").contains("12M"));
 }
 
 #[test]

@@ -169,6 +169,15 @@ async fn the_session_takes_the_size_of_whoever_typed_last() {
     assert_eq!(size_of(&mut agent, &session).await, (150, 20));
     tall.types("b").await.unwrap();
     assert_eq!(size_of(&mut agent, &session).await, (70, 60));
+    // Who points at something does so in the size in which it was seen.
+    let click = json!({
+        "attach": wide.attach,
+        "data": STANDARD.encode("\x1b[<0;1;1M"),
+        "resize": false,
+    });
+    wide.wire.request("termgate/attach/input", click).await.unwrap();
+    assert_eq!(size_of(&mut agent, &session).await, (70, 60));
+    tall.types("c").await.unwrap();
     // Who does not have the keyboard changes nothing, and who has it does.
     let room = |person: &Person| json!({"attach": person.attach, "cols": 90, "rows": 33});
     wide.wire.request("termgate/attach/size", room(&wide)).await.unwrap();

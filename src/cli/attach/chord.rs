@@ -6,6 +6,7 @@
 pub mod key;
 
 use crate::cli::attach::chord::key::{Happening, Key};
+use crate::cli::attach::pointer::Report;
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,10 @@ pub enum Typed {
     /// For the program.
     Bytes(Vec<u8>),
     /// For the program too, but nobody means to type by it: a key that comes up again, a modifier
-    /// alone, a pointer that only moves.
+    /// alone.
     Aside(Vec<u8>),
+    /// The pointer, at a place of the person's terminal.
+    Pointer(Report),
     /// For termgate.
     Order(Order),
 }
@@ -106,7 +109,8 @@ impl Chords {
             Happening::Repeat(key) if self.is_ours(key) => {}
             Happening::Release(key) if self.is_ours(key) => self.disown(key),
             Happening::Release(_) | Happening::Aside => self.pass_aside(token),
-            Happening::Repeat(_) | Happening::Pointer => self.pass(token),
+            Happening::Repeat(_) => self.pass(token),
+            Happening::Pointer(report) => self.out.push(Typed::Pointer(report)),
         }
     }
 
@@ -144,7 +148,7 @@ impl Chords {
     fn pass(&mut self, token: &[u8]) {
         match self.out.last_mut() {
             Some(Typed::Bytes(bytes)) => bytes.extend_from_slice(token),
-            Some(Typed::Aside(_) | Typed::Order(_)) | None => {
+            Some(Typed::Aside(_) | Typed::Pointer(_) | Typed::Order(_)) | None => {
                 self.out.push(Typed::Bytes(token.to_vec()));
             }
         }
@@ -154,7 +158,9 @@ impl Chords {
         match self.out.last_mut() {
             // It comes together with what was meant to be typed.
             Some(Typed::Bytes(bytes) | Typed::Aside(bytes)) => bytes.extend_from_slice(token),
-            Some(Typed::Order(_)) | None => self.out.push(Typed::Aside(token.to_vec())),
+            Some(Typed::Pointer(_) | Typed::Order(_)) | None => {
+                self.out.push(Typed::Aside(token.to_vec()))
+            }
         }
     }
 }
@@ -209,6 +215,10 @@ mod tests {
 
     fn aside(bytes: &[u8]) -> Typed {
         Typed::Aside(bytes.to_vec())
+    }
+
+    fn pointer(token: &[u8]) -> Typed {
+        Typed::Pointer(Report::of(token).expect("a report"))
     }
 
     /// What the pieces mean, with neighbours joined.
@@ -306,25 +316,31 @@ mod tests {
     #[test]
     fn what_is_not_meant_to_be_typed_is_told_apart() {
         for apart in [
-            // A key that comes up, Control going down, and pointers that only move.
+            // A key that comes up, and Control going down.
             &b"\x1b[97;1:3u"[..],
             b"\x1b[57442;5u",
             b"\x1b[57442;5:3u",
-            b"\x1b[<35;10;20M",
-            b"\x1b[<39;10;20M",
-            b"\x1b[MC!!",
         ] {
             check(apart, &[aside(apart)]);
         }
+        let moves = |token| Report::of(token).expect("a report").hovers();
+        for apart in [&b"\x1b[<35;10;20M"[..], b"\x1b[<39;10;20M", b"\x1b[MC!!"] {
+            check(apart, &[pointer(apart)]);
+            assert!(moves(apart), "{apart:?}");
+        }
         for meant in [&b"\x1b[<0;10;20M"[..], b"\x1b[<32;1;1M", b"\x1b[<67;1;1M", b"\x1b[M !!"] {
-            check(meant, &[bytes(meant)]);
+            check(meant, &[pointer(meant)]);
+            assert!(!moves(meant), "{meant:?}");
         }
     }
 
     #[test]
     fn a_chord_waits_for_its_key_whatever_the_pointer_and_modifiers_do() {
         let click = b"\x1b[<0;1;1M";
-        check(&[&b"\x1c"[..], click, b"d"].concat(), &[bytes(click), Typed::Order(Order::Detach)]);
+        check(
+            &[&b"\x1c"[..], click, b"d"].concat(),
+            &[pointer(click), Typed::Order(Order::Detach)],
+        );
         let shift = b"\x1b[57441;2u";
         check(
             &[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(),
@@ -335,7 +351,7 @@ mod tests {
     #[test]
     fn a_report_of_the_pointer_holds_no_key() {
         for report in [&b"\x1b[Mddd"[..], b"\x1b[M \xc3\xa9t", b"\x1b[M \xc3\xa9\xc3\xa9"] {
-            check(&[b"\x1c", report].concat(), &[bytes(report)]);
+            check(&[b"\x1c", report].concat(), &[pointer(report)]);
         }
     }
 
@@ -354,7 +370,7 @@ mod tests {
             "h\u{e9}llo\u{1f600}".as_bytes(),
             b"\x1b",
             b"\x1b\x1b[A",
-            b"\x1b[A\x1bOB\x1b[1;5C\x1b[<0;10;20M",
+            b"\x1b[A\x1bOB\x1b[1;5C",
             b"\x1bd\x1b[\x1b[B",
             b"\x1b[92u\\",
         ] {

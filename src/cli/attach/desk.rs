@@ -3,27 +3,29 @@
 //!
 //! What is to be seen and what keys mean is decided elsewhere; here it is only brought about.
 
+mod answers;
+mod typing;
+
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::canvas::Room;
-use crate::cli::attach::chord::{Chords, Order, Typed};
+use crate::cli::attach::chord::Chords;
 use crate::cli::attach::leaving::Leaving;
-use crate::cli::attach::requests::{Answered, Asked, Requests};
+use crate::cli::attach::pointer::Pointer;
+use crate::cli::attach::requests::{Asked, Requests};
 use crate::cli::attach::room_told::RoomTold;
 use crate::cli::attach::scene::{Window, history, room_for_session};
-use crate::cli::attach::scrollback::{Scrollback, moves};
+use crate::cli::attach::scrollback::Scrollback;
 use crate::cli::attach::signals::{Hint, Signals};
-use crate::cli::attach::status::{CHORDS, Status};
+use crate::cli::attach::status::Status;
 use crate::cli::attach::terminal::{Terminal, Turn};
 use crate::cli::attach::view::View;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
-use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, SIZE_METHOD, TAKE_OVER_METHOD};
+use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, Observation};
 
 /// How long a lone Escape waits for what could make it the beginning of a sequence.
@@ -42,6 +44,7 @@ pub struct Desk<'a> {
     view: View,
     window: Window,
     chords: Chords,
+    pointer: Pointer,
     escape_due: Option<Instant>,
     scrollback: Option<Scrollback>,
     news: Option<(String, Instant)>,
@@ -70,6 +73,7 @@ impl<'a> Desk<'a> {
             view: View::default(),
             window: Window::default(),
             chords: Chords::default(),
+            pointer: Pointer::default(),
             escape_due: None,
             scrollback: None,
             news: None,
@@ -178,147 +182,6 @@ impl<'a> Desk<'a> {
             self.ask(Asked::About, "tools/call", &about)?;
         }
         Ok(())
-    }
-
-    fn on_typed(&mut self, bytes: &[u8]) -> Result<Option<Leaving>, Failure> {
-        let typed = self.chords.feed(bytes);
-        let waits = self.chords.is_waiting();
-        self.escape_due = waits.then(|| Instant::now() + ESCAPE_TIME);
-        self.dirty = true;
-        self.obey(typed)
-    }
-
-    fn obey(&mut self, typed: Vec<Typed>) -> Result<Option<Leaving>, Failure> {
-        for typed in typed {
-            match typed {
-                Typed::Bytes(bytes) if self.scrollback.is_some() => self.look(&bytes)?,
-                Typed::Bytes(bytes) => self.send(&bytes)?,
-                // Moving the pointer across the window does not take the keyboard from an agent.
-                Typed::Aside(bytes) if self.is_typing() => self.send(&bytes)?,
-                Typed::Aside(_) => {}
-                Typed::Order(Order::Detach) => return Ok(Some(Leaving::Detached)),
-                Typed::Order(Order::TakeOver) => {
-                    self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?;
-                }
-                Typed::Order(Order::HandBack) => {
-                    self.ask(Asked::Manners, HAND_BACK_METHOD, &self.named())?;
-                }
-                Typed::Order(Order::Scrollback) => self.look_back()?,
-                Typed::Order(Order::Help) => self.tell(CHORDS),
-                Typed::Order(Order::Unknown) => self.tell(&format!("unknown key; {CHORDS}")),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether this person has the keyboard, or will have once what it typed is answered.
-    fn is_typing(&self) -> bool {
-        let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
-        self.scrollback.is_none() && (mine || self.requests.is_typing())
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.requests.is_stuck() {
-            self.tell("the daemon does not answer and what you type is lost; C-\\ d leaves");
-            return Ok(());
-        }
-        let data = STANDARD.encode(bytes);
-        let params = json!({"attach": self.attach.id(), "data": data});
-        self.ask(Asked::Keyboard, INPUT_METHOD, &params)
-    }
-
-    /// The parameters of a request that says nothing but for whom it is.
-    fn named(&self) -> Value {
-        json!({"attach": self.attach.id()})
-    }
-
-    fn look_back(&mut self) -> Result<(), Failure> {
-        self.scrollback = Some(Scrollback::above(self.view.base_row, self.room().rows));
-        self.ask_for_history()
-    }
-
-    fn look(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        for step in moves(bytes) {
-            let stays = self.scrollback.as_mut().is_some_and(|back| back.go(step));
-            if !stays {
-                self.scrollback = None;
-                return Ok(());
-            }
-        }
-        self.ask_for_history()
-    }
-
-    fn ask_for_history(&mut self) -> Result<(), Failure> {
-        let Some((start_row, count)) = self.scrollback.as_mut().and_then(Scrollback::wanted) else {
-            return Ok(());
-        };
-        let arguments = json!({
-            "session": self.view.session,
-            "start_row": start_row,
-            "count": count,
-            "format": "cells",
-        });
-        let call = json!({"name": "read_history", "arguments": arguments});
-        self.ask(Asked::History, "tools/call", &call)
-    }
-
-    fn ask(&mut self, asked: Asked, method: &str, params: &Value) -> Result<(), Failure> {
-        Ok(self.requests.send(self.daemon.client(), asked, method, params)?)
-    }
-
-    fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
-        let Answered { asked, answer } = answered;
-        self.dirty = true;
-        // What follows a lone Escape may have been left unread meanwhile.
-        self.escape_due = self.escape_due.map(|_| Instant::now() + ESCAPE_TIME);
-        match answer {
-            Ok(answer) => self.on_success(asked, answer)?,
-            // The attachment itself ends by this, too.
-            Err(ClientError::Closed) => return Ok(()),
-            Err(error) => self.on_refusal(asked, &error),
-        }
-        if asked == Asked::Room {
-            let news = self.room_told.on_answer(self.room());
-            return self.tell_room(news);
-        }
-        Ok(())
-    }
-
-    fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
-        match asked {
-            Asked::Keyboard => {
-                self.read_only = false;
-                if let Some(me) = answer["you"].as_str() {
-                    me.clone_into(&mut self.me);
-                }
-            }
-            Asked::Manners | Asked::Room => {}
-            Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
-            Asked::History => {
-                let told = answer["structuredContent"].take();
-                let goes_on = self.scrollback.as_mut().is_some_and(|back| back.take(told));
-                if goes_on {
-                    return self.ask_for_history();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
-        self.tell(&error.to_string());
-        match (asked, error) {
-            (Asked::Keyboard, ClientError::Refused { data: Some(data), .. }) => {
-                self.read_only |= data["error_code"] == "read_only";
-            }
-            (Asked::History, _) => self.scrollback = None,
-            (Asked::Keyboard | Asked::Manners | Asked::Room | Asked::About, _) => {}
-        }
-    }
-
-    fn on_about(&mut self, session: &Value) {
-        session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
-        self.read_only = session["write_allowed"] == false;
     }
 
     fn on_resized(&mut self) -> Result<(), Failure> {

@@ -26,6 +26,8 @@ fn has_status(room: Room) -> bool {
 pub struct Window {
     top: u16,
     left: u16,
+    /// How much of the session the last picture showed.
+    shown: Room,
 }
 
 impl Window {
@@ -43,9 +45,25 @@ impl Window {
         let rows = inner.rows.min(view.rows.saturating_sub(self.top));
         let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
         let lines = (0..rows).map(|index| cut(&line(index), self.left, inner.cols)).collect();
+        let cols = inner.cols.min(view.cols.saturating_sub(self.left));
+        self.shown = Room { rows, cols };
         let pointer = self.pointer(view, inner);
         let picture = Picture { lines, pointer, modes: view.modes, ..Picture::default() };
         finished(picture, view, room, status)
+    }
+
+    /// The cell of the session, by row and column, that the last picture showed at a place of the
+    /// terminal; none beside the session.
+    pub fn cell_at(&self, (row, col): (u16, u16)) -> Option<(u16, u16)> {
+        let inside = row < self.shown.rows && col < self.shown.cols;
+        inside.then(|| self.nearest_cell((row, col)))
+    }
+
+    /// The cell of the session that the last picture showed nearest to a place of the terminal.
+    pub fn nearest_cell(&self, (row, col): (u16, u16)) -> (u16, u16) {
+        let row = row.min(self.shown.rows.saturating_sub(1));
+        let col = col.min(self.shown.cols.saturating_sub(1));
+        (self.top + row, self.left + col)
     }
 
     fn pointer(&self, view: &View, inner: Room) -> Option<Pointer> {

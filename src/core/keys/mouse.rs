@@ -74,30 +74,67 @@ const WHEEL_DOWN: u32 = 65;
 /// that cannot name the place.
 pub fn encode_mouse(event: MouseEvent, modes: &InputModes) -> Result<Vec<Piece>, MouseError> {
     check_reported(event.action, modes.mouse)?;
-    let max = place_max(modes.mouse_encoding);
-    if event.row > max || event.col > max {
-        return Err(MouseError::OutOfRange { row: event.row, col: event.col, max });
-    }
-    let write = |report| encode_report(report, event, modes.mouse_encoding);
-    let press = Report { code: button_code(event.button), ends: false };
-    let release = Report { code: button_code(event.button), ends: true };
+    let encoding = modes.mouse_encoding;
+    let out_of_range =
+        || MouseError::OutOfRange { row: event.row, col: event.col, max: place_max(encoding) };
+    let write = |code: u32, ends: bool| {
+        // Only SGR can say which button was let go.
+        let code = if ends && encoding != MouseEncoding::Sgr { NO_BUTTON } else { code };
+        let code = code + modifier_bits(event.modifiers);
+        let report = MouseReport { code, row: event.row, col: event.col, ends };
+        report.bytes(encoding).ok_or_else(out_of_range)
+    };
+    let button = button_code(event.button);
     let bytes = match event.action {
-        MouseAction::Click => [write(press), write(release)].concat(),
-        MouseAction::Press => write(press),
-        MouseAction::Release => write(release),
-        MouseAction::Move => write(Report { code: NO_BUTTON + MOTION, ends: false }),
-        MouseAction::Drag => write(Report { code: press.code + MOTION, ends: false }),
-        MouseAction::ScrollUp => write(Report { code: WHEEL_UP, ends: false }),
-        MouseAction::ScrollDown => write(Report { code: WHEEL_DOWN, ends: false }),
+        MouseAction::Click => [write(button, false)?, write(button, true)?].concat(),
+        MouseAction::Press => write(button, false)?,
+        MouseAction::Release => write(button, true)?,
+        MouseAction::Move => write(NO_BUTTON + MOTION, false)?,
+        MouseAction::Drag => write(button + MOTION, false)?,
+        MouseAction::ScrollUp => write(WHEEL_UP, false)?,
+        MouseAction::ScrollDown => write(WHEEL_DOWN, false)?,
     };
     Ok(vec![Piece::Key(bytes)])
 }
 
-/// One report of an event: which button or movement, and whether it is let go.
-#[derive(Clone, Copy)]
-struct Report {
-    code: u32,
-    ends: bool,
+/// One report as it is written: what happened, as a number, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MouseReport {
+    /// The button, the wheel or the movement with the modifiers, as the encoding numbers them.
+    pub code: u32,
+    /// The row on the screen, from 0.
+    pub row: u16,
+    /// The column, from 0.
+    pub col: u16,
+    /// A button was let go; the encodings but SGR say so in the code.
+    pub ends: bool,
+}
+
+impl MouseReport {
+    /// The bytes in this encoding; none where it cannot write the place.
+    pub fn bytes(self, encoding: MouseEncoding) -> Option<Vec<u8>> {
+        let Self { code, row, col, ends } = self;
+        if row.max(col) > place_max(encoding) {
+            return None;
+        }
+        let parts = [code, u32::from(col) + 1, u32::from(row) + 1];
+        Some(match encoding {
+            MouseEncoding::Sgr => {
+                let last = if ends { 'm' } else { 'M' };
+                format!("\x1b[<{};{};{}{last}", parts[0], parts[1], parts[2]).into_bytes()
+            }
+            MouseEncoding::Bytes => {
+                let mut bytes = b"\x1b[M".to_vec();
+                bytes.extend(parts.map(|value| (value + 32) as u8));
+                bytes
+            }
+            MouseEncoding::Utf8 => {
+                let characters = parts.map(|value| char::from_u32(value + 32));
+                let text: String = characters.into_iter().flatten().collect();
+                [b"\x1b[M", text.as_bytes()].concat()
+            }
+        })
+    }
 }
 
 fn check_reported(action: MouseAction, reporting: MouseReporting) -> Result<(), MouseError> {
@@ -139,28 +176,8 @@ fn button_code(button: MouseButton) -> u32 {
     }
 }
 
-fn encode_report(report: Report, event: MouseEvent, encoding: MouseEncoding) -> Vec<u8> {
-    let held = event.modifiers;
-    let modifiers = 4 * u32::from(held.shift) + 8 * u32::from(held.alt) + 16 * u32::from(held.ctrl);
-    let (col, row) = (u32::from(event.col) + 1, u32::from(event.row) + 1);
-    // Only SGR can say which button was let go.
-    let code = modifiers + if report.ends { NO_BUTTON } else { report.code };
-    match encoding {
-        MouseEncoding::Sgr => {
-            let last = if report.ends { 'm' } else { 'M' };
-            format!("\x1b[<{};{col};{row}{last}", report.code + modifiers).into_bytes()
-        }
-        MouseEncoding::Bytes => {
-            let mut bytes = b"\x1b[M".to_vec();
-            bytes.extend([code, col, row].map(|value| (value + 32) as u8));
-            bytes
-        }
-        MouseEncoding::Utf8 => {
-            let characters = [code, col, row].map(|value| char::from_u32(value + 32));
-            let text: String = characters.into_iter().flatten().collect();
-            [b"\x1b[M", text.as_bytes()].concat()
-        }
-    }
+fn modifier_bits(held: Modifiers) -> u32 {
+    4 * u32::from(held.shift) + 8 * u32::from(held.alt) + 16 * u32::from(held.ctrl)
 }
 
 #[cfg(test)]

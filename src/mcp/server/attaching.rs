@@ -137,7 +137,7 @@ impl Server {
         }
         let (attached, accepted) = self.person(&input.attach, &context).await?;
         let permit = self.permit_for(&attached, &standing)?;
-        let typed = Typed { bytes, view: Some(attached.room()) };
+        let typed = Typed { bytes, view: input.resize.then(|| attached.room()) };
         let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
         let written = in_turn(typing, accepted).await?;
         let outcome = written.outcome;

@@ -1,9 +1,10 @@
-//! One key, or one report of the pointer, as the encodings of terminals tell it.
+//! One key, as the encodings of terminals tell it.
 //!
 //! It knows the legacy bytes, kitty's `CSI code:shifted:base ; modifiers:event ; text u` and xterm's
 //! `CSI 27 ; modifiers ; code ~`, and nothing of which keys were typed before.
 
 use crate::cli::attach::chord::Order;
+use crate::cli::attach::pointer::Report;
 
 /// The byte of `C-\` in the legacy encoding.
 const PREFIX: u8 = 0x1c;
@@ -17,20 +18,14 @@ const LOCKS: u32 = 64 | 128;
 const REPEAT: u32 = 2;
 const RELEASE: u32 = 3;
 
-/// Bits of a report of the pointer.
-const NO_BUTTON: u32 = 3;
-const MOVED: u32 = 32;
-const WHEEL: u32 = 64;
-
 /// What a token tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
     Press(Key),
     Repeat(Key),
     Release(Key),
-    /// A button or the wheel.
-    Pointer,
-    /// A modifier alone, or a pointer that moved without a button.
+    Pointer(Report),
+    /// A modifier alone.
     Aside,
 }
 
@@ -50,21 +45,13 @@ impl Happening {
         match token {
             [PREFIX] => Self::Press(Key::plain(b'\\').with_modifiers(CONTROL)),
             [byte] => Self::Press(Key::plain(*byte)),
-            [0x1b, b'[', b'M', buttons, ..] => {
-                Self::of_pointer(u32::from(*buttons).wrapping_sub(32))
-            }
-            [0x1b, b'[', b'<', body @ .., b'M' | b'm'] => {
-                Self::of_pointer(Fields::of(body).number(0, 0).unwrap_or_default())
+            // One that names no place tells nobody anything.
+            [0x1b, b'[', b'M', ..] | [0x1b, b'[', b'<', .., b'M' | b'm'] => {
+                Report::of(token).map_or(Self::Aside, Self::Pointer)
             }
             [0x1b, b'[', body @ .., last] => Self::of_sequence(&Fields::of(body), *last),
             _ => Self::Press(Key { name: (0, 0), character: None, modifiers: 0 }),
         }
-    }
-
-    fn of_pointer(buttons: u32) -> Self {
-        let hovers =
-            buttons & MOVED != 0 && buttons & WHEEL == 0 && buttons & NO_BUTTON == NO_BUTTON;
-        if hovers { Self::Aside } else { Self::Pointer }
     }
 
     fn of_sequence(fields: &Fields<'_>, last: u8) -> Self {

@@ -1,0 +1,92 @@
+//! What is asked of the daemon, and what its answers mean at the desk.
+//!
+//! It knows nothing of keys: whoever asks says what for.
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::cli::attach::desk::{Desk, ESCAPE_TIME};
+use crate::cli::attach::requests::{Answered, Asked};
+use crate::cli::attach::scrollback::Scrollback;
+use crate::cli::failure::Failure;
+use crate::transport::client::ClientError;
+
+impl Desk<'_> {
+    pub(super) fn ask_for_history(&mut self) -> Result<(), Failure> {
+        let Some((start_row, count)) = self.scrollback.as_mut().and_then(Scrollback::wanted) else {
+            return Ok(());
+        };
+        let arguments = json!({
+            "session": self.view.session,
+            "start_row": start_row,
+            "count": count,
+            "format": "cells",
+        });
+        let call = json!({"name": "read_history", "arguments": arguments});
+        self.ask(Asked::History, "tools/call", &call)
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        asked: Asked,
+        method: &str,
+        params: &Value,
+    ) -> Result<(), Failure> {
+        Ok(self.requests.send(self.daemon.client(), asked, method, params)?)
+    }
+
+    pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
+        let Answered { asked, answer } = answered;
+        self.dirty = true;
+        // What follows a lone Escape may have been left unread meanwhile.
+        self.escape_due = self.escape_due.map(|_| Instant::now() + ESCAPE_TIME);
+        match answer {
+            Ok(answer) => self.on_success(asked, answer)?,
+            // The attachment itself ends by this, too.
+            Err(ClientError::Closed) => return Ok(()),
+            Err(error) => self.on_refusal(asked, &error),
+        }
+        if asked == Asked::Room {
+            let news = self.room_told.on_answer(self.room());
+            return self.tell_room(news);
+        }
+        Ok(())
+    }
+
+    fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
+        match asked {
+            Asked::Keyboard => {
+                self.read_only = false;
+                if let Some(me) = answer["you"].as_str() {
+                    me.clone_into(&mut self.me);
+                }
+            }
+            Asked::Manners | Asked::Room => {}
+            Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
+            Asked::History => {
+                let told = answer["structuredContent"].take();
+                let goes_on = self.scrollback.as_mut().is_some_and(|back| back.take(told));
+                if goes_on {
+                    return self.ask_for_history();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
+        self.tell(&error.to_string());
+        match (asked, error) {
+            (Asked::Keyboard, ClientError::Refused { data: Some(data), .. }) => {
+                self.read_only |= data["error_code"] == "read_only";
+            }
+            (Asked::History, _) => self.scrollback = None,
+            (Asked::Keyboard | Asked::Manners | Asked::Room | Asked::About, _) => {}
+        }
+    }
+
+    fn on_about(&mut self, session: &Value) {
+        session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
+        self.read_only = session["write_allowed"] == false;
+    }
+}

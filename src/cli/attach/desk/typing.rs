@@ -1,0 +1,137 @@
+//! What the person does at the terminal: orders are followed, the rest goes to the program.
+//!
+//! Which keys are orders and where the pointer points is decided elsewhere.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::cli::attach::chord::{Order, Typed};
+use crate::cli::attach::desk::{Desk, ESCAPE_TIME};
+use crate::cli::attach::leaving::Leaving;
+use crate::cli::attach::pointer::Report;
+use crate::cli::attach::requests::Asked;
+use crate::cli::attach::scrollback::{Scrollback, moves};
+use crate::cli::attach::status::CHORDS;
+use crate::cli::failure::Failure;
+use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, TAKE_OVER_METHOD};
+
+/// What goes to the program with one request.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Whether the session takes the size of the person's view.
+    resize: bool,
+}
+
+impl Desk<'_> {
+    pub(super) fn on_typed(&mut self, bytes: &[u8]) -> Result<Option<Leaving>, Failure> {
+        let typed = self.chords.feed(bytes);
+        let waits = self.chords.is_waiting();
+        self.escape_due = waits.then(|| Instant::now() + ESCAPE_TIME);
+        self.dirty = true;
+        self.obey(typed)
+    }
+
+    pub(super) fn obey(&mut self, typed: Vec<Typed>) -> Result<Option<Leaving>, Failure> {
+        let mut batch = Batch::default();
+        for typed in typed {
+            match typed {
+                Typed::Bytes(bytes) if self.scrollback.is_some() => self.look(&bytes)?,
+                Typed::Bytes(bytes) => self.put(&mut batch, &bytes, true)?,
+                // It goes with what was meant to be typed, or to who types already.
+                Typed::Aside(bytes) if self.is_typing() || !batch.bytes.is_empty() => {
+                    batch.bytes.extend(bytes);
+                }
+                Typed::Aside(_) => {}
+                Typed::Pointer(report) => {
+                    if let Some(bytes) = self.aim(report) {
+                        // The session keeps the size in which the person saw what is pointed at.
+                        self.put(&mut batch, &bytes, false)?;
+                    }
+                }
+                Typed::Order(order) => {
+                    self.send(&std::mem::take(&mut batch))?;
+                    if let Some(leaving) = self.follow(order)? {
+                        return Ok(Some(leaving));
+                    }
+                }
+            }
+        }
+        self.send(&batch)?;
+        Ok(None)
+    }
+
+    fn follow(&mut self, order: Order) -> Result<Option<Leaving>, Failure> {
+        match order {
+            Order::Detach => return Ok(Some(Leaving::Detached)),
+            Order::TakeOver => self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?,
+            Order::HandBack => self.ask(Asked::Manners, HAND_BACK_METHOD, &self.named())?,
+            Order::Scrollback => self.look_back()?,
+            Order::Help => self.tell(CHORDS),
+            Order::Unknown => self.tell(&format!("unknown key; {CHORDS}")),
+        }
+        Ok(None)
+    }
+
+    /// The bytes of a report of the pointer for the program.
+    fn aim(&mut self, report: Report) -> Option<Vec<u8>> {
+        if self.scrollback.is_some() {
+            return None;
+        }
+        let bytes = self.pointer.aim(report, &self.window, self.view.modes.mouse_encoding)?;
+        // Moving the pointer across the window does not take the keyboard from an agent.
+        (!report.hovers() || self.is_typing()).then_some(bytes)
+    }
+
+    /// Whether this person has the keyboard, or will have once what it typed is answered.
+    fn is_typing(&self) -> bool {
+        let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
+        self.scrollback.is_none() && (mine || self.requests.is_typing())
+    }
+
+    /// Lets bytes go with those before, as long as these change the size as little.
+    fn put(&mut self, batch: &mut Batch, bytes: &[u8], resize: bool) -> Result<(), Failure> {
+        if batch.resize != resize {
+            self.send(&std::mem::take(batch))?;
+            batch.resize = resize;
+        }
+        batch.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if batch.bytes.is_empty() {
+            return Ok(());
+        }
+        if self.requests.is_stuck() {
+            self.tell("the daemon does not answer and what you type is lost; C-\\ d leaves");
+            return Ok(());
+        }
+        let data = STANDARD.encode(&batch.bytes);
+        let params = json!({"attach": self.attach.id(), "data": data, "resize": batch.resize});
+        self.ask(Asked::Keyboard, INPUT_METHOD, &params)
+    }
+
+    /// The parameters of a request that says nothing but for whom it is.
+    fn named(&self) -> Value {
+        json!({"attach": self.attach.id()})
+    }
+
+    fn look_back(&mut self) -> Result<(), Failure> {
+        self.scrollback = Some(Scrollback::above(self.view.base_row, self.room().rows));
+        self.ask_for_history()
+    }
+
+    fn look(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        for step in moves(bytes) {
+            let stays = self.scrollback.as_mut().is_some_and(|back| back.go(step));
+            if !stays {
+                self.scrollback = None;
+                return Ok(());
+            }
+        }
+        self.ask_for_history()
+    }
+}
