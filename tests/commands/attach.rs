@@ -497,6 +497,19 @@ fn a_click_means_the_cell_that_the_person_sees_and_the_bar_is_not_the_programs()
 }
 
 #[test]
+fn who_is_in_a_paste_without_end_can_leave_once_it_is_quiet() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "stty raw -echo; printf '\\033[?2004hready'; exec cat -v");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("ready");
+    seat.types("\x1b[200~half\x1cd");
+    until_screen(&home, "^[[200~half^\\d^[[201~");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+}
+
+#[test]
 fn who_may_type_again_is_no_longer_told_otherwise() {
     let home = Home::new();
     let _daemon = home.daemon();

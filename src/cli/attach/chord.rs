@@ -5,6 +5,8 @@
 
 pub mod key;
 
+use std::time::Duration;
+
 use crate::cli::attach::chord::key::{Happening, Key};
 use crate::cli::attach::pointer::Report;
 
@@ -38,6 +40,11 @@ pub enum Order {
 const SEQUENCE_MAX: usize = 64;
 /// The keys of one chord, which may both be down still.
 const OURS_MAX: usize = 2;
+
+/// How long a lone Escape waits for what could make it the beginning of a sequence.
+const ESCAPE_TIME: Duration = Duration::from_millis(15);
+/// How long a paste that has not ended may be quiet.
+const PASTE_TIME: Duration = Duration::from_secs(1);
 
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
@@ -75,11 +82,14 @@ impl Chords {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether a sequence was begun that may have been all there is: a lone Escape looks like that.
-    ///
-    /// A paste always has an end, however long that takes.
-    pub fn is_waiting(&self) -> bool {
-        !self.held.is_empty() && !self.in_paste
+    /// How long what was begun may stay without its end before [`Chords::flush`] is due: a lone Escape
+    /// looks like the beginning of a sequence, and the end of a paste may have got lost.
+    pub fn patience(&self) -> Option<Duration> {
+        match (self.in_paste, self.held.is_empty()) {
+            (true, _) => Some(PASTE_TIME),
+            (false, false) => Some(ESCAPE_TIME),
+            (false, true) => None,
+        }
     }
 
     /// Whether the first key of a chord was typed, and the second is awaited.
@@ -87,21 +97,28 @@ impl Chords {
         self.begun
     }
 
-    /// Takes what is held for what it is, since nothing followed in time.
+    /// Takes what was begun for what it is, since nothing followed in time; a paste ends so.
     pub fn flush(&mut self) -> Vec<Typed> {
-        if self.is_waiting() {
-            let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
             self.take(&held);
+        }
+        if self.in_paste {
+            self.take(PASTE_END);
         }
         std::mem::take(&mut self.out)
     }
 
     fn take(&mut self, token: &[u8]) {
+        let was_in_paste = self.in_paste;
         if token == PASTE_START || token == PASTE_END {
             self.in_paste = token == PASTE_START;
-            return self.pass(token);
+            // The end of a paste that was ended already means nothing any more.
+            if self.in_paste == was_in_paste {
+                return;
+            }
         }
-        if self.in_paste {
+        if self.in_paste || was_in_paste {
             return self.pass(token);
         }
         match Happening::of(token) {
@@ -382,19 +399,30 @@ mod tests {
     fn a_lone_escape_is_held_only_until_nothing_follows() {
         let mut chords = Chords::default();
         assert_eq!(chords.feed(b"\x1b"), []);
-        assert!(chords.is_waiting());
+        assert_eq!(chords.patience(), Some(ESCAPE_TIME));
         assert_eq!(chords.flush(), [bytes(b"\x1b")]);
-        assert!(!chords.is_waiting());
+        assert_eq!(chords.patience(), None);
     }
 
     #[test]
     fn the_end_of_a_paste_may_come_late() {
         let mut chords = Chords::default();
         assert_eq!(chords.feed(b"\x1b[200~a\x1b[20"), [bytes(b"\x1b[200~a")]);
-        assert!(!chords.is_waiting());
-        assert_eq!(chords.flush(), []);
+        assert_eq!(chords.patience(), Some(PASTE_TIME));
         let rest = chords.feed(b"1~\x1cd");
         assert_eq!(rest, [bytes(b"\x1b[201~"), Typed::Order(Order::Detach)]);
+        assert_eq!(chords.patience(), None);
+    }
+
+    #[test]
+    fn a_paste_that_stays_without_its_end_is_ended_and_chords_work_again() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1b[200~a\x1cd"), [bytes(b"\x1b[200~a\x1cd")]);
+        assert_eq!(chords.flush(), [bytes(b"\x1b[201~")]);
+        assert_eq!(chords.patience(), None);
+        assert_eq!(chords.feed(b"\x1cd"), [Typed::Order(Order::Detach)]);
+        // What comes too late is not the end of anything.
+        assert_eq!(chords.feed(b"\x1b[201~x"), [bytes(b"x")]);
     }
 
     #[test]

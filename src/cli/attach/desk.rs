@@ -28,8 +28,6 @@ use crate::cli::failure::Failure;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, Observation};
 
-/// How long a lone Escape waits for what could make it the beginning of a sequence.
-const ESCAPE_TIME: Duration = Duration::from_millis(15);
 /// How long the status line shows news.
 const NEWS_TIME: Duration = Duration::from_secs(5);
 /// How many bytes are read from the person at once.
@@ -45,7 +43,8 @@ pub struct Desk<'a> {
     window: Window,
     chords: Chords,
     pointer: Pointer,
-    escape_due: Option<Instant>,
+    /// When what was begun to be typed is taken for all there is.
+    flush_due: Option<Instant>,
     scrollback: Option<Scrollback>,
     news: Option<(String, Instant)>,
     requests: Requests,
@@ -74,7 +73,7 @@ impl<'a> Desk<'a> {
             window: Window::default(),
             chords: Chords::default(),
             pointer: Pointer::default(),
-            escape_due: None,
+            flush_due: None,
             scrollback: None,
             news: None,
             requests: Requests::default(),
@@ -229,8 +228,8 @@ impl<'a> Desk<'a> {
 
     fn due(&self) -> Option<Instant> {
         let news = self.news.as_ref().map(|(_, until)| *until);
-        let escape = self.escape_due.filter(|_| !self.requests.is_full());
-        [escape, news, self.requests.deadline()].into_iter().flatten().min()
+        let flush = self.flush_due.filter(|_| !self.requests.is_full());
+        [flush, news, self.requests.deadline()].into_iter().flatten().min()
     }
 
     fn on_time(&mut self) -> Result<Option<Leaving>, Failure> {
@@ -240,10 +239,10 @@ impl<'a> Desk<'a> {
             self.dirty = true;
         }
         self.requests.on_time(now);
-        if self.requests.is_full() || self.escape_due.is_none_or(|due| due > now) {
+        if self.requests.is_full() || self.flush_due.is_none_or(|due| due > now) {
             return Ok(None);
         }
-        self.escape_due = None;
+        self.flush_due = None;
         let typed = self.chords.flush();
         self.obey(typed)
     }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cli::attach::desk::{Desk, ESCAPE_TIME};
+use crate::cli::attach::desk::Desk;
 use crate::cli::attach::requests::{Answered, Asked};
 use crate::cli::attach::scrollback::Scrollback;
 use crate::cli::failure::Failure;
@@ -39,7 +39,7 @@ impl Desk<'_> {
         let Answered { asked, answer } = answered;
         self.dirty = true;
         // What follows a lone Escape may have been left unread meanwhile.
-        self.escape_due = self.escape_due.map(|_| Instant::now() + ESCAPE_TIME);
+        self.flush_due = self.chords.patience().map(|time| Instant::now() + time);
         match answer {
             Ok(answer) => self.on_success(asked, answer)?,
             // The attachment itself ends by this, too.

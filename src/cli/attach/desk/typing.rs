@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::attach::chord::{Order, Typed};
-use crate::cli::attach::desk::{Desk, ESCAPE_TIME};
+use crate::cli::attach::desk::Desk;
 use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::requests::Asked;
@@ -28,8 +28,7 @@ struct Batch {
 impl Desk<'_> {
     pub(super) fn on_typed(&mut self, bytes: &[u8]) -> Result<Option<Leaving>, Failure> {
         let typed = self.chords.feed(bytes);
-        let waits = self.chords.is_waiting();
-        self.escape_due = waits.then(|| Instant::now() + ESCAPE_TIME);
+        self.flush_due = self.chords.patience().map(|time| Instant::now() + time);
         self.dirty = true;
         self.obey(typed)
     }
