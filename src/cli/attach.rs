@@ -18,7 +18,6 @@ pub mod status;
 pub mod terminal;
 pub mod view;
 
-use std::env;
 use std::time::Duration;
 
 use clap::Args;
@@ -103,7 +102,6 @@ impl Attach {
             "cols": room.cols,
             "rows": room.rows,
             "view_only": self.view_only,
-            "label": env::var("USER").ok(),
         });
         let attach = daemon.client().open(ATTACH_METHOD, &params)?;
         let mut desk = Desk::new(daemon, attach, terminal, self.view_only);

@@ -3,6 +3,8 @@
 //! It stands at the operators' door alone. What is shown goes the way of all observers; what is typed
 //! is bytes as the person's terminal sent them, and the session decides whose turn it is.
 
+pub mod names;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +13,7 @@ use serde::Deserialize;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
+use crate::mcp::attach::names::{Name, Names};
 use crate::session::handle::Session;
 
 /// The name of the extension under which it is declared.
@@ -38,7 +41,6 @@ pub struct Open {
     pub rows: u16,
     #[serde(default)]
     pub view_only: bool,
-    pub label: Option<String>,
     #[serde(rename = "_meta")]
     pub meta: Option<serde_json::Value>,
 }
@@ -88,17 +90,18 @@ pub struct Attached {
     pub person: Caller,
     pub view_only: bool,
     room: Mutex<Size>,
+    /// Keeps the person's name from others at this session.
+    _name: Name,
 }
 
 impl Attached {
-    /// A person who came in as `caller` and has room for so many cells.
-    pub fn new(session: Session, caller: &Caller, open: &Open) -> Self {
-        let mut person = Caller { kind: Kind::Human, ..caller.clone() };
-        if let Some(label) = &open.label {
-            person.label = Caller::clean_label(label);
-        }
+    /// A person who came in as `caller`, labelled with its login name, and has room for so many cells.
+    pub fn new(session: Session, caller: &Caller, names: &Names, open: &Open) -> Self {
+        let name = names.call(session.id(), &caller.label);
+        let label = Arc::clone(name.label());
+        let person = Caller { kind: Kind::Human, label, ..caller.clone() };
         let room = Mutex::new(Size::nearest(open.rows, open.cols));
-        Self { session, person, view_only: open.view_only, room }
+        Self { session, person, view_only: open.view_only, room, _name: name }
     }
 
     /// How large the session should be for this person.

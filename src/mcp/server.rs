@@ -26,6 +26,7 @@ use serde_json::json;
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
 use crate::gateway::Gateway;
+use crate::mcp::attach::names::Names;
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::DeltaCache;
@@ -55,6 +56,8 @@ pub struct Shared {
     pub subscriptions: SubscriptionQuota,
     pub holders: Holders,
     pub observed: Tally,
+    /// What the people who are attached are called.
+    pub names: Names,
     /// Cancelled when an operator stops the daemon.
     pub stop: tokio_util::sync::CancellationToken,
 }

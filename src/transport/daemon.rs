@@ -27,6 +27,7 @@ use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
+use crate::mcp::attach::names::Names;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::holders::Holders;
 use crate::mcp::listen::SubscriptionQuota;
@@ -261,6 +262,7 @@ impl Assembly {
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
             holders: Holders::default(),
             observed: Tally::default(),
+            names: Names::default(),
             stop: CancellationToken::new(),
         });
         let parsing = parsing_memory(config.connection.parsing_bytes);

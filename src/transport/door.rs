@@ -153,13 +153,19 @@ impl Drop for Visit {
 }
 
 fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
-    let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
+    let (kind, label) = match door {
+        // A person who attaches is known by it; a program says what it is called.
+        Door::Operator => (Kind::Operator, Caller::clean_label(&peer.login_name())),
+        Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_) => {
+            (Kind::Agent, Arc::from(Kind::Agent.as_str()))
+        }
+    };
     let caller = Caller {
         principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
         tenant: TenantId::of_uid(peer.uid),
         kind,
-        label: Arc::from(kind.as_str()),
+        label,
     };
     let reach = match door {
         // What a program inside a session claims to live in cannot be trusted, so it sees nothing.

@@ -32,6 +32,8 @@ const SAFETY: Duration = Duration::from_secs(30);
 struct Shown {
     screen: Screen,
     frame: Arc<Frame>,
+    /// Every status line that was shown, one after the other.
+    statuses: Vec<String>,
 }
 
 impl Shown {
@@ -70,7 +72,6 @@ impl Seat {
             .command("setsid")
             .args(["--ctty", "--wait", PROGRAM, "attach", "--no-spawn"])
             .args(words.split_whitespace())
-            .env("USER", "ada")
             .stdin(stream())
             .stdout(stream())
             .stderr(stream())
@@ -164,7 +165,7 @@ impl Drop for Seat {
 fn blank() -> Shown {
     let mut screen = Screen::new(SIZE, ScreenLimits::default(), Origin::default());
     let frame = screen.first_frame(Moment::default(), &Facts::default());
-    Shown { screen, frame }
+    Shown { screen, frame, statuses: Vec::new() }
 }
 
 fn show_what_comes(mut master: File, shown: Arc<(Mutex<Shown>, Condvar)>) {
@@ -176,6 +177,10 @@ fn show_what_comes(mut master: File, shown: Arc<(Mutex<Shown>, Condvar)>) {
             shown.screen.feed(Moment::default(), &bytes[..count]);
             if let Some(frame) = shown.screen.publish(Moment::default(), &Facts::default()) {
                 shown.frame = frame;
+                let status = shown.status().to_owned();
+                if shown.statuses.last() != Some(&status) {
+                    shown.statuses.push(status);
+                }
             }
             changed.notify_all();
         }
@@ -260,6 +265,50 @@ fn a_person_sees_the_session_types_and_leaves_the_terminal_as_it_was() {
     assert!(seat.until_left().success());
     seat.until_text("[detached from build]");
     until_holder(&home, "operator");
+}
+
+#[test]
+fn the_status_line_never_tells_what_is_not_so() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "printf '\\033[?1000h\\033[?1006hhello'; exec cat");
+    for _ in 0..5 {
+        let mut seat = Seat::attach(&home, "build");
+        seat.until("the pointer to be reported", |shown| {
+            shown.screen.modes().mouse == MouseReporting::Clicks
+        });
+        seat.until_status("build | nobody has the keyboard");
+        seat.types("\x1b[<0;1;1M");
+        seat.until_status("build | you have the keyboard");
+        let known = ["nobody has the keyboard", "you have the keyboard"]
+            .map(|who| format!("build | {who} | C-\\ ? help"));
+        let (shown, _) = &*seat.shown;
+        for status in &shown.lock().unwrap().statuses {
+            // A row may be seen while it is painted.
+            assert!(known.iter().any(|known| known.starts_with(status)), "{status:?}");
+        }
+        drop(seat);
+        until_holder(&home, "");
+    }
+}
+
+#[test]
+fn people_go_by_their_login_names_with_a_number_where_there_are_several() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let login = Command::new("id").arg("-un").output().unwrap().stdout;
+    let login = String::from_utf8(login).unwrap().trim().to_owned();
+    let mut first = Seat::attach(&home, "build");
+    first.until_status("nobody has the keyboard");
+    let mut second = Seat::attach(&home, "build");
+    second.until_status("nobody has the keyboard");
+    first.types("\x1ct");
+    first.until_status("build | you have the keyboard");
+    second.until_status(&format!("build | {login} has the keyboard"));
+    second.types("\x1ct");
+    second.until_status("build | you have the keyboard");
+    first.until_status(&format!("build | {login} (2) has the keyboard"));
 }
 
 #[test]

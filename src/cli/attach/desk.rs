@@ -104,6 +104,7 @@ impl<'a> Desk<'a> {
     /// What the daemon answered instead, or that it or the terminal went away.
     pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
         let mut typed = [0; TYPED_MAX];
+        self.say_room()?;
         loop {
             if self.dirty && !self.terminal.is_behind() {
                 self.paint();
@@ -186,9 +187,8 @@ impl<'a> Desk<'a> {
     fn on_resized(&mut self) -> Result<(), Failure> {
         self.terminal.resize();
         self.dirty = true;
+        self.say_room()?;
         let room = self.room();
-        let news = self.room_told.on_room(room);
-        self.tell_room(news)?;
         match &mut self.scrollback {
             Some(back) => {
                 back.resize(room.rows);
@@ -201,6 +201,12 @@ impl<'a> Desk<'a> {
     /// The room for the session here.
     fn room(&self) -> Room {
         room_for_session(self.terminal.room())
+    }
+
+    /// Says how much room there is for the session; the answer tells what this person is called.
+    fn say_room(&mut self) -> Result<(), Failure> {
+        let news = self.room_told.on_room(self.room());
+        self.tell_room(news)
     }
 
     fn tell_room(&mut self, room: Option<Room>) -> Result<(), Failure> {

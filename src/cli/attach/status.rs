@@ -7,7 +7,7 @@ use crate::cli::attach::view::{Holder, View};
 /// What the status line tells besides the session itself.
 #[derive(Clone, Debug, Default)]
 pub struct Status<'a> {
-    /// The session's name.
+    /// The session's name; empty until it is known.
     pub name: &'a str,
     /// What others call this person, such as `ada#p7`; empty until it is known.
     pub me: &'a str,
@@ -26,10 +26,14 @@ pub const CHORDS: &str =
     "C-\\ then: d detach | t take over | h hand back | [ history | C-\\ itself";
 
 impl Status<'_> {
-    /// The text, most important things first, since its end may be cut off.
+    /// The text, most important things first, since its end may be cut off. There is none before it
+    /// is known which session this is and who sits at it.
     pub fn text(&self, view: &View) -> String {
         if self.in_chord {
             return CHORDS.to_owned();
+        }
+        if self.name.is_empty() || self.me.is_empty() {
+            return String::new();
         }
         let mut parts = vec![self.name.to_owned()];
         parts.extend(self.history.map(str::to_owned));
@@ -52,7 +56,7 @@ impl Status<'_> {
         if !lease.held {
             return "nobody has the keyboard".to_owned();
         }
-        if !self.me.is_empty() && lease.holder.by == self.me {
+        if lease.holder.by == self.me {
             return "you have the keyboard".to_owned();
         }
         format!("{} has the keyboard{}", named(&lease.holder), doing(&lease.holder))
@@ -63,8 +67,17 @@ fn waiting_holder(holder: &Holder) -> String {
     format!("{} waits until you hand back{}", named(holder), doing(holder))
 }
 
+/// People have names; of programs several have the same one.
 fn named(holder: &Holder) -> String {
-    format!("{} {}", holder.kind, holder.by).trim().to_owned()
+    match holder.kind.as_str() {
+        "human" => person(&holder.by).to_owned(),
+        kind => format!("{kind} {}", holder.by),
+    }
+}
+
+/// What a person is called, without the number by which the daemon tells it apart.
+pub fn person(by: &str) -> &str {
+    by.rsplit_once("#p").map_or(by, |(name, _)| name)
 }
 
 fn doing(holder: &Holder) -> String {
@@ -80,6 +93,15 @@ mod tests {
         Holder { by: by.to_owned(), kind: kind.to_owned(), reason: reason.map(str::to_owned) }
     }
 
+    const STATUS: Status<'_> = Status {
+        name: "b",
+        me: "ada#p7",
+        watching: None,
+        news: None,
+        history: None,
+        in_chord: false,
+    };
+
     fn held_by(holder: Holder) -> View {
         let mut view = View::default();
         view.lease = Lease { held: true, holder, ..Lease::default() };
@@ -89,9 +111,22 @@ mod tests {
     #[test]
     fn the_holder_and_what_it_is_doing_are_named() {
         let view = held_by(holder("claude#p3", "agent", Some("running the tests")));
-        let status = Status { name: "build", ..Status::default() };
+        let status = Status { name: "build", me: "ada#p7", ..Status::default() };
         let expected = "build | agent claude#p3 has the keyboard: running the tests | C-\\ ? help";
         assert_eq!(status.text(&view), expected);
+    }
+
+    #[test]
+    fn people_are_called_by_their_names() {
+        let view = held_by(holder("ada (2)#p9", "human", None));
+        assert_eq!(STATUS.text(&view), "b | ada (2) has the keyboard | C-\\ ? help");
+    }
+
+    #[test]
+    fn nothing_is_told_before_it_is_known_whose_session_this_is() {
+        let view = held_by(holder("ada#p7", "human", None));
+        assert_eq!(Status { name: "", ..STATUS }.text(&view), "");
+        assert_eq!(Status { me: "", ..STATUS }.text(&view), "");
     }
 
     #[test]
@@ -108,7 +143,7 @@ mod tests {
     #[test]
     fn news_come_before_the_rest_and_a_begun_chord_before_everything() {
         let view = View::default();
-        let mut status = Status { name: "b", news: Some("typed nothing"), ..Status::default() };
+        let mut status = Status { news: Some("typed nothing"), ..STATUS };
         assert!(status.text(&view).starts_with("b | typed nothing | nobody has the keyboard"));
         status.in_chord = true;
         assert_eq!(status.text(&view), CHORDS);
@@ -117,7 +152,7 @@ mod tests {
     #[test]
     fn why_a_person_only_watches_comes_before_who_types() {
         let view = held_by(holder("claude#p3", "agent", Some("running the tests")));
-        let status = Status { name: "b", watching: Some("watching only"), ..Status::default() };
+        let status = Status { watching: Some("watching only"), ..STATUS };
         assert!(status.text(&view).starts_with("b | watching only | agent claude#p3 has"));
     }
 
@@ -125,7 +160,6 @@ mod tests {
     fn the_end_of_the_program_is_told() {
         let mut view = View::default();
         view.exit = Some(Ended { code: Some(3), signal: None });
-        let status = Status { name: "b", ..Status::default() };
-        assert_eq!(status.text(&view), "b | ended with code 3 | C-\\ ? help");
+        assert_eq!(STATUS.text(&view), "b | ended with code 3 | C-\\ ? help");
     }
 }

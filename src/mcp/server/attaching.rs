@@ -76,7 +76,10 @@ impl Server {
             .subscriptions
             .enter(&standing.caller.tenant)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
-        let attached = Arc::new(Attached::new(session.clone(), &standing.caller, &open));
+        // People go by the name that the door gave them, whatever program they sit at.
+        let caller = &self.standing.caller;
+        let names = &self.shared.names;
+        let attached = Arc::new(Attached::new(session.clone(), caller, names, &open));
         tracing::info!(session = %session.id(), by = %attached.person.name(), "attached");
         self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());
         let mut detaches = session.live().detaches();
@@ -162,7 +165,7 @@ impl Server {
             let (person, room) = (attached.person.clone(), attached.room());
             in_turn(attached.session.resize_for_person(&permit, person, room), accepted).await?;
         }
-        Ok(CustomResult::new(json!({})))
+        Ok(CustomResult::new(json!({"you": attached.person.name().to_string()})))
     }
 
     async fn take_over(

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::{Uid, User};
 
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
@@ -50,6 +51,12 @@ impl Peer {
             (Some(_), Err(_)) | (None, _) => Place::Unknown,
         };
         Ok(Self { uid: credentials.uid(), gid: credentials.gid(), pid, place })
+    }
+
+    /// The login name of the peer's user, else the user's number.
+    pub fn login_name(&self) -> String {
+        let user = User::from_uid(Uid::from_raw(self.uid)).ok().flatten();
+        user.map_or_else(|| self.uid.to_string(), |user| user.name)
     }
 
     /// Whether the peer lives inside a managed session, or might.

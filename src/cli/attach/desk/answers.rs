@@ -54,13 +54,11 @@ impl Desk<'_> {
     }
 
     fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
+        if let Some(me) = answer["you"].as_str() {
+            me.clone_into(&mut self.me);
+        }
         match asked {
-            Asked::Keyboard => {
-                self.read_only = false;
-                if let Some(me) = answer["you"].as_str() {
-                    me.clone_into(&mut self.me);
-                }
-            }
+            Asked::Keyboard => self.read_only = false,
             Asked::Manners | Asked::Room => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
@@ -81,7 +79,8 @@ impl Desk<'_> {
                 self.read_only |= data["error_code"] == "read_only";
             }
             (Asked::History, _) => self.scrollback = None,
-            (Asked::Keyboard | Asked::Manners | Asked::Room | Asked::About, _) => {}
+            (Asked::About, _) => self.name.clone_from(&self.view.session),
+            (Asked::Keyboard | Asked::Manners | Asked::Room, _) => {}
         }
     }
 
