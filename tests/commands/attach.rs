@@ -325,10 +325,34 @@ fn a_person_takes_over_and_hands_back() {
     seat.types("\x1ch");
     seat.until_status("has the keyboard: running the tests");
     until_holder(&home, "operator");
-    seat.types("\x1c?");
-    seat.until_status("d detach");
     seat.types("\x1cx");
     seat.until_status("unknown key");
+}
+
+#[test]
+fn the_list_of_keys_covers_nothing_of_the_status_and_goes_with_the_next_key() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "for n in $(seq 50); do echo line-$n-; done; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("line-50-");
+    seat.resize(Size { rows: 12, cols: 60 });
+    seat.types("\x1c?");
+    seat.until("all keys below each other", |shown| {
+        shown.text().contains("[ history\n? these keys | C-\\ itself\nbuild | nobody has")
+    });
+    let is_closed = |shown: &Shown| !shown.text().contains("d detach");
+    seat.types("q");
+    seat.until("the list to close", is_closed);
+    seat.types("\x1c?");
+    seat.until_text("d detach");
+    seat.types("\x1c[");
+    seat.until("history without the list", |shown| {
+        shown.status().contains("q leaves") && is_closed(shown)
+    });
+    seat.types("q");
+    seat.until("the program's screen", |shown| !shown.status().contains("history"));
+    assert_eq!(told(&home)["lease"]["held"], false, "nothing of this was typed");
 }
 
 #[test]
@@ -346,7 +370,7 @@ fn the_session_follows_the_window_while_the_person_has_the_keyboard() {
     seat.until_status("nobody has the keyboard");
     seat.resize(Size { rows: 10, cols: 30 });
     seat.types("\x1c?");
-    seat.until_status("d detach");
+    seat.until_text("d detach");
     assert_eq!(size(&home), (60, 19));
 }
 
@@ -516,7 +540,7 @@ fn moving_the_pointer_takes_the_keyboard_from_nobody_and_a_click_does() {
     });
     seat.until_status("has the keyboard: testing");
     seat.types("\x1b[<35;5;5M\x1c?");
-    seat.until_status("d detach");
+    seat.until_text("d detach");
     assert_eq!(told(&home)["lease"]["kind"], "operator");
     seat.types("\x1b[<0;5;5M");
     until_holder(&home, "human");

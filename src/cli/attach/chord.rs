@@ -7,7 +7,7 @@ pub mod key;
 
 use std::time::Duration;
 
-use crate::cli::attach::chord::key::{Happening, Key};
+use crate::cli::attach::chord::key::{Happening, Key, Meaning};
 use crate::cli::attach::pointer::Report;
 
 /// What was typed.
@@ -31,7 +31,6 @@ pub enum Order {
     TakeOver,
     HandBack,
     Scrollback,
-    Help,
     /// The second key means nothing.
     Unknown,
 }
@@ -58,6 +57,10 @@ pub struct Chords {
     held: Vec<u8>,
     /// The first key of a chord was typed.
     begun: bool,
+    /// The list of keys is shown; the next key closes it and is typed to nobody.
+    listing: bool,
+    /// The first byte of the key that closed the list, whose others may follow.
+    closed_by: Option<u8>,
     in_paste: bool,
     /// Keys whose press was ours, so that the program is not told that they are held or come up.
     ours: Vec<Key>,
@@ -92,9 +95,10 @@ impl Chords {
         }
     }
 
-    /// Whether the first key of a chord was typed, and the second is awaited.
-    pub fn has_begun(&self) -> bool {
-        self.begun
+    /// Whether the person is to be shown what keys there are: it asked for them, or has typed the first
+    /// of a chord.
+    pub fn lists_keys(&self) -> bool {
+        self.listing || self.begun
     }
 
     /// Takes what was begun for what it is, since nothing followed in time; a paste ends so.
@@ -102,6 +106,8 @@ impl Chords {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
             self.take(&held);
+            // Nothing followed that could be the rest of a key.
+            self.closed_by = None;
         }
         if self.in_paste {
             self.take(PASTE_END);
@@ -111,8 +117,16 @@ impl Chords {
 
     fn take(&mut self, token: &[u8]) {
         let was_in_paste = self.in_paste;
+        if let Some(first) = std::mem::take(&mut self.closed_by)
+            && follows(first, token)
+        {
+            self.closed_by = Some(first.max(token[0]));
+            return;
+        }
         if token == PASTE_START || token == PASTE_END {
             self.in_paste = token == PASTE_START;
+            // It is no key, and too much to be lost.
+            self.listing = false;
             // The end of a paste that was ended already means nothing any more.
             if self.in_paste == was_in_paste {
                 return;
@@ -127,21 +141,32 @@ impl Chords {
             Happening::Release(key) if self.is_ours(key) => self.disown(key),
             Happening::Release(_) | Happening::Aside => self.pass_aside(token),
             Happening::Repeat(_) => self.pass(token),
+            Happening::Pointer(report) if report.is_press() && self.listing => {
+                self.listing = false;
+            }
             Happening::Pointer(report) => self.out.push(Typed::Pointer(report)),
         }
     }
 
     fn on_press(&mut self, key: Key, token: &[u8]) {
         self.disown(key);
+        let listing = std::mem::take(&mut self.listing);
         match (std::mem::take(&mut self.begun), key.is_prefix()) {
             (false, true) => {
                 self.begun = true;
                 self.own(key);
             }
+            (false, false) if listing => {
+                self.closed_by = token.first().copied().filter(|_| token.len() == 1);
+                self.own(key);
+            }
             (false, false) | (true, true) => self.pass(token),
             (true, false) => {
                 self.own(key);
-                self.out.push(Typed::Order(key.order()));
+                match key.meaning() {
+                    Meaning::List => self.listing = true,
+                    Meaning::Order(order) => self.out.push(Typed::Order(order)),
+                }
             }
         }
     }
@@ -179,6 +204,16 @@ impl Chords {
                 self.out.push(Typed::Aside(token.to_vec()))
             }
         }
+    }
+}
+
+/// Whether a token goes on with the key that began with this byte, as the rest of a character does and
+/// what is typed with Alt.
+fn follows(first: u8, token: &[u8]) -> bool {
+    match first {
+        0x1b => true,
+        0xc2..=0xf4 => matches!(token, [0x80..=0xbf]),
+        _ => false,
     }
 }
 
@@ -278,7 +313,7 @@ mod tests {
             b"\x1b[1101::92;5u",
             b"\x1b[39:92;6u",
         ];
-        const SECOND: [(&[u8], Order); 15] = [
+        const SECOND: [(&[u8], Order); 11] = [
             (b"d", Order::Detach),
             (b"\x1b[100u", Order::Detach),
             (b"\x1b[100;1:1u", Order::Detach),
@@ -286,15 +321,10 @@ mod tests {
             (b"h", Order::HandBack),
             (b"[", Order::Scrollback),
             (b"\x1b[5~", Order::Scrollback),
-            (b"?", Order::Help),
             (b"x", Order::Unknown),
             // With caps lock on.
             (b"D", Order::Detach),
             (b"\x1b[100;65u", Order::Detach),
-            // What Shift makes of the key is told as another key of it, as its text, or not at all.
-            (b"\x1b[47:63;2u", Order::Help),
-            (b"\x1b[223;2;63u", Order::Help),
-            (b"\x1b[47;2u", Order::Help),
             (b"\x1b[100;5u", Order::Unknown),
         ];
         for first in FIRST {
@@ -359,10 +389,75 @@ mod tests {
             &[pointer(click), Typed::Order(Order::Detach)],
         );
         let shift = b"\x1b[57441;2u";
-        check(
-            &[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(),
-            &[aside(shift), Typed::Order(Order::Help)],
-        );
+        check(&[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(), &[aside(shift)]);
+    }
+
+    /// What is typed while the list is shown, and whether it is shown then.
+    fn while_listing(typed: &[u8]) -> (Vec<Typed>, bool) {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1c?"), []);
+        assert!(chords.lists_keys());
+        let mut out = chords.feed(typed);
+        out.extend(chords.flush());
+        (out, chords.lists_keys())
+    }
+
+    #[test]
+    fn the_list_of_keys_is_asked_for_in_every_encoding() {
+        // What Shift makes of the key is told as another key of it, as its text, or not at all.
+        for asked in [&b"?"[..], b"\x1b[47:63;2u", b"\x1b[223;2;63u", b"\x1b[47;2u"] {
+            let mut chords = Chords::default();
+            assert_eq!(chords.feed(&[b"\x1c", asked].concat()), [], "{asked:?}");
+            assert!(chords.lists_keys(), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn the_next_key_closes_the_list_and_is_typed_to_nobody() {
+        for key in [
+            &b"q"[..],
+            b"\r",
+            b"\x1b[A",
+            b"\x1bOA",
+            b"\x1bx",
+            "\u{e9}".as_bytes(),
+            "\u{1f600}".as_bytes(),
+            b"\x1b[97;1:1u\x1b[97;1:3u",
+            b"\x1b[<0;1;1M",
+        ] {
+            assert_eq!(while_listing(key), (vec![], false), "{key:?}");
+            let more = [key, b"z"].concat();
+            assert_eq!(while_listing(&more), (vec![bytes(b"z")], false), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn escape_closes_the_list_and_the_key_after_it_is_typed() {
+        let mut chords = Chords::default();
+        chords.feed(b"\x1c?\x1b");
+        assert_eq!((chords.flush(), chords.lists_keys()), (vec![], false));
+        assert_eq!(chords.feed(b"z"), [bytes(b"z")]);
+    }
+
+    #[test]
+    fn a_chord_acts_while_the_list_is_shown_and_closes_it() {
+        assert_eq!(while_listing(b"\x1cd"), (vec![Typed::Order(Order::Detach)], false));
+        assert_eq!(while_listing(b"\x1c["), (vec![Typed::Order(Order::Scrollback)], false));
+        assert_eq!(while_listing(b"\x1c?"), (vec![], true));
+        assert_eq!(while_listing(b"\x1c\x1c"), (vec![bytes(b"\x1c")], false));
+    }
+
+    #[test]
+    fn a_paste_closes_the_list_and_is_not_lost() {
+        let paste = b"\x1b[200~ls\r\x1b[201~";
+        assert_eq!(while_listing(paste), (vec![bytes(paste)], false));
+    }
+
+    #[test]
+    fn what_nobody_means_to_type_leaves_the_list_open() {
+        let moved = b"\x1b[<35;1;1M";
+        assert_eq!(while_listing(moved), (vec![pointer(moved)], true));
+        assert_eq!(while_listing(b"\x1b[57442;5u"), (vec![aside(b"\x1b[57442;5u")], true));
     }
 
     #[test]

@@ -17,10 +17,10 @@ use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::pointer::Pointer;
 use crate::cli::attach::requests::{Asked, Requests};
 use crate::cli::attach::room_told::RoomTold;
-use crate::cli::attach::scene::{Window, history, room_for_session};
+use crate::cli::attach::scene::{Window, cover, history, room_for_session};
 use crate::cli::attach::scrollback::Scrollback;
 use crate::cli::attach::signals::{Hint, Signals};
-use crate::cli::attach::status::Status;
+use crate::cli::attach::status::{Status, keys};
 use crate::cli::attach::terminal::{Terminal, Turn};
 use crate::cli::attach::view::View;
 use crate::cli::daemon::Daemon;
@@ -152,13 +152,15 @@ impl<'a> Desk<'a> {
             watching: self.watching(),
             news: self.news.as_ref().map(|(news, _)| news.as_str()),
             history: place.as_deref(),
-            in_chord: self.chords.has_begun(),
         };
         let status = status.text(&self.view);
-        let picture = match &self.scrollback {
+        let mut picture = match &self.scrollback {
             Some(back) => history(back.lines(), &self.view, room, &status),
             None => self.window.picture(&self.view, room, &status),
         };
+        if self.chords.lists_keys() {
+            cover(&mut picture, &keys(room.cols), room);
+        }
         self.terminal.paint(&picture);
     }
 

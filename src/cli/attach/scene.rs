@@ -91,6 +91,20 @@ pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture 
     finished(Picture { lines, modes, ..Picture::default() }, view, room, status)
 }
 
+/// Lays rows of text over the end of what the session gets, as many as there is room for.
+pub fn cover(picture: &mut Picture, rows: &[String], room: Room) {
+    let inner = room_for_session(room);
+    let rows = &rows[..rows.len().min(usize::from(inner.rows))];
+    let first = usize::from(inner.rows) - rows.len();
+    if picture.lines.len() < usize::from(inner.rows) {
+        picture.lines.resize(usize::from(inner.rows), Line::default());
+    }
+    for (line, text) in picture.lines[first..].iter_mut().zip(rows) {
+        *line = bar(text, room.cols);
+    }
+    picture.pointer.take_if(|pointer| usize::from(pointer.row) >= first);
+}
+
 fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Picture {
     picture.title.clone_from(&view.title);
     picture.bells = view.bells;
@@ -101,7 +115,7 @@ fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Pict
     picture
 }
 
-/// The status line: the text cut to the width, on a bar as wide as the room.
+/// A text cut to the width, on a bar as wide as the room.
 fn bar(text: &str, cols: u16) -> Line {
     let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
     let line = Line { text: text.into(), ..Line::default() };
@@ -167,6 +181,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn rows_that_are_laid_over_it_leave_the_rest_of_a_session_and_the_status() {
+        let rows = ["first".to_owned(), "second".to_owned()];
+        let mut window = Window::default();
+        let room = Room { rows: 5, cols: 9 };
+        let mut picture = window.picture(&view(9, 9, (1, 3)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert_eq!(texts(&picture), ["000456789", "001456789", "first", "second", "status"]);
+        assert!(picture.pointer.is_some());
+        let mut picture = window.picture(&view(9, 9, (3, 3)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert!(picture.pointer.is_none(), "it would be among them");
+        let room = Room { rows: 1, cols: 3 };
+        let mut picture = window.picture(&view(1, 9, (0, 0)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert_eq!(texts(&picture), ["fir"]);
     }
 
     #[test]

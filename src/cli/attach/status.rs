@@ -17,21 +17,31 @@ pub struct Status<'a> {
     pub news: Option<&'a str>,
     /// Where in history the person looks.
     pub history: Option<&'a str>,
-    /// The first key of a chord was typed.
-    pub in_chord: bool,
 }
 
-/// What a chord can do, for who has begun one or asks.
-pub const CHORDS: &str =
-    "C-\\ then: d detach | t take over | h hand back | [ history | C-\\ itself";
+/// What there is after the first key of a chord.
+const KEYS: [&str; 6] =
+    ["d detach", "t take over", "h hand back", "[ history", "? these keys", "C-\\ itself"];
+
+/// The list of keys, in as many rows as it takes where one has so many columns.
+pub fn keys(cols: u16) -> Vec<String> {
+    let mut rows = vec![format!("C-\\ then: {}", KEYS[0])];
+    for key in &KEYS[1..] {
+        let row = rows.last_mut().expect("there is one from the beginning");
+        if row.len() + " | ".len() + key.len() <= usize::from(cols) {
+            row.push_str(" | ");
+            row.push_str(key);
+        } else {
+            rows.push((*key).to_owned());
+        }
+    }
+    rows
+}
 
 impl Status<'_> {
     /// The text, most important things first, since its end may be cut off. There is none before it
     /// is known which session this is and who sits at it.
     pub fn text(&self, view: &View) -> String {
-        if self.in_chord {
-            return CHORDS.to_owned();
-        }
         if self.name.is_empty() || self.me.is_empty() {
             return String::new();
         }
@@ -93,14 +103,8 @@ mod tests {
         Holder { by: by.to_owned(), kind: kind.to_owned(), reason: reason.map(str::to_owned) }
     }
 
-    const STATUS: Status<'_> = Status {
-        name: "b",
-        me: "ada#p7",
-        watching: None,
-        news: None,
-        history: None,
-        in_chord: false,
-    };
+    const STATUS: Status<'_> =
+        Status { name: "b", me: "ada#p7", watching: None, news: None, history: None };
 
     fn held_by(holder: Holder) -> View {
         let mut view = View::default();
@@ -141,12 +145,24 @@ mod tests {
     }
 
     #[test]
-    fn news_come_before_the_rest_and_a_begun_chord_before_everything() {
-        let view = View::default();
-        let mut status = Status { news: Some("typed nothing"), ..STATUS };
-        assert!(status.text(&view).starts_with("b | typed nothing | nobody has the keyboard"));
-        status.in_chord = true;
-        assert_eq!(status.text(&view), CHORDS);
+    fn news_come_before_the_rest() {
+        let status = Status { news: Some("typed nothing"), ..STATUS };
+        let told = status.text(&View::default());
+        assert!(told.starts_with("b | typed nothing | nobody has the keyboard"), "{told}");
+    }
+
+    #[test]
+    fn the_keys_take_as_many_rows_as_they_need() {
+        let whole = "C-\\ then: d detach | t take over | h hand back | [ history | ? these keys | C-\\ itself";
+        assert_eq!(keys(100), [whole]);
+        assert_eq!(
+            keys(60),
+            [
+                "C-\\ then: d detach | t take over | h hand back | [ history",
+                "? these keys | C-\\ itself"
+            ]
+        );
+        assert_eq!(keys(1).len(), 6);
     }
 
     #[test]

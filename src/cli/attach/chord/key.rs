@@ -111,25 +111,33 @@ impl Key {
         modifiers == CONTROL && self.character == Some('\\')
     }
 
-    /// What it asks for as the second key of a chord.
-    pub fn order(self) -> Order {
+    /// What it means as the second key of a chord.
+    pub fn meaning(self) -> Meaning {
         const PAGE_UP: (u32, u8) = (5, b'~');
         if self.name == PAGE_UP {
-            return Order::Scrollback;
+            return Meaning::Order(Order::Scrollback);
         }
         let shift = self.modifiers & SHIFT != 0;
         let character = self.character.filter(|_| self.modifiers & !SHIFT == 0);
-        match character.map(|character| character.to_ascii_lowercase()) {
+        Meaning::Order(match character.map(|character| character.to_ascii_lowercase()) {
+            Some('?') => return Meaning::List,
+            // Terminals need not say what Shift makes of a key.
+            Some('/') if shift => return Meaning::List,
             Some('d') => Order::Detach,
             Some('t') => Order::TakeOver,
             Some('h') => Order::HandBack,
             Some('[') => Order::Scrollback,
-            Some('?') => Order::Help,
-            // Terminals need not say what Shift makes of a key.
-            Some('/') if shift => Order::Help,
             Some(_) | None => Order::Unknown,
-        }
+        })
     }
+}
+
+/// What the second key of a chord means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// To be shown what keys there are.
+    List,
+    Order(Order),
 }
 
 /// The parameters of a control sequence.

@@ -13,7 +13,6 @@ use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::requests::Asked;
 use crate::cli::attach::scrollback::{Scrollback, moves};
-use crate::cli::attach::status::CHORDS;
 use crate::cli::failure::Failure;
 use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, TAKE_OVER_METHOD};
 
@@ -68,8 +67,7 @@ impl Desk<'_> {
             Order::TakeOver => self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?,
             Order::HandBack => self.ask(Asked::Manners, HAND_BACK_METHOD, &self.named())?,
             Order::Scrollback => self.look_back()?,
-            Order::Help => self.tell(CHORDS),
-            Order::Unknown => self.tell(&format!("unknown key; {CHORDS}")),
+            Order::Unknown => self.tell("unknown key, C-\\ ? lists them"),
         }
         Ok(None)
     }
