@@ -119,6 +119,12 @@ impl Attached {
     }
 }
 
+/// Writes down what a person did at a session: it attached, took over, handed back, detached.
+pub fn note(attached: &Attached, did: &'static str) {
+    let (session, by) = (attached.session.id(), attached.person.name());
+    tracing::info!(%session, %by, tenant = %attached.person.tenant, "{did}");
+}
+
 /// The people of one connection, by the requests that attached them; bounded by the requests that
 /// may stay open.
 #[derive(Clone, Debug, Default)]
@@ -152,7 +158,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let attached = self.people.lock().remove(&self.request);
         if let Some(attached) = attached {
-            tracing::info!(session = %attached.session.id(), by = %attached.person.name(), "detached");
+            note(&attached, "detached");
             attached.session.detached(attached.person.principal);
         }
     }

@@ -118,7 +118,8 @@ async fn typing_suspends_the_agents_lease_and_handing_back_resumes_it() {
     let refused = agent.call("send_text", text("yours")).await;
     assert_eq!(error_code(&refused), "lease_suspended", "{refused}");
 
-    person.asks("hand_back").await.unwrap();
+    assert_eq!(person.asks("hand_back").await.unwrap(), json!({"handed_back": true}));
+    assert_eq!(person.asks("hand_back").await.unwrap(), json!({"handed_back": false}));
     let held = lease_of(&mut agent, &session).await;
     assert_eq!(held["kind"], "agent", "{held}");
     assert!(held["epoch"].as_u64() > lease["epoch"].as_u64(), "{held}");

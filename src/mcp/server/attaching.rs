@@ -19,7 +19,7 @@ use crate::core::frame::delta::{Lane, View};
 use crate::core::policy::{Denial, Permit, Standing, decide_operate};
 use crate::mcp::attach::{
     ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, Input, Open, Room,
-    SIZE_METHOD, TAKE_OVER_METHOD, Which,
+    SIZE_METHOD, TAKE_OVER_METHOD, Which, note,
 };
 use crate::mcp::observe::{Ended, Observation};
 use crate::mcp::server::{Server, protocol_error};
@@ -80,7 +80,7 @@ impl Server {
         let caller = &self.standing.caller;
         let names = &self.shared.names;
         let attached = Arc::new(Attached::new(session.clone(), caller, names, &open));
-        tracing::info!(session = %session.id(), by = %attached.person.name(), "attached");
+        note(&attached, "attached");
         self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());
         let mut detaches = session.live().detaches();
         let _seat = self.people.sit(context.id.clone(), attached);
@@ -178,6 +178,7 @@ impl Server {
         let permit = self.permit_for(&attached, &standing)?;
         let (person, room) = (attached.person.clone(), attached.room());
         in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
+        note(&attached, "took over");
         let lease = LeaseShape::of(&attached.session.frame().lease.value);
         Ok(CustomResult::new(json!({"lease": lease, "you": attached.person.name().to_string()})))
     }
@@ -188,8 +189,11 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&which.attach, &context).await?;
-        in_turn(attached.session.hand_back(attached.person.clone()), accepted).await?;
-        Ok(CustomResult::new(json!({})))
+        let had = in_turn(attached.session.hand_back(attached.person.clone()), accepted).await?;
+        if had {
+            note(&attached, "handed back");
+        }
+        Ok(CustomResult::new(json!({"handed_back": had})))
     }
 
     /// The person whom a request of this connection attached, once it is this request's turn.
