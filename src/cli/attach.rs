@@ -8,6 +8,7 @@ pub mod canvas;
 pub mod chord;
 pub mod desk;
 pub mod leaving;
+pub mod notice;
 pub mod pointer;
 pub mod requests;
 pub mod room_told;

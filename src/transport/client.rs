@@ -182,6 +182,11 @@ impl Client {
         self.wire.news.subscribe()
     }
 
+    /// Counts up whenever writing may have been switched on or off: other tools are listed then.
+    pub fn switched(&self) -> watch::Receiver<u64> {
+        self.wire.switched.subscribe()
+    }
+
     /// Completes when the daemon has gone.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         self.wire.ended.clone().cancelled_owned()

@@ -325,8 +325,33 @@ fn a_person_takes_over_and_hands_back() {
     seat.types("\x1ch");
     seat.until_status("has the keyboard: running the tests");
     until_holder(&home, "operator");
+    seat.types("\x1ch");
+    seat.until_status("you do not have the keyboard");
     seat.types("\x1cx");
     seat.until_status("unknown key");
+}
+
+#[test]
+fn what_a_person_did_at_a_session_is_in_the_daemons_log() {
+    let home = Home::new();
+    let log = home.path("log");
+    let _daemon = home.daemon_with_log(&log);
+    let logged = || std::fs::read_to_string(&log).unwrap();
+    start(&home, "exec cat");
+    let session = told(&home)["id"].as_str().unwrap().to_owned();
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("nobody has the keyboard");
+    for (typed, status) in [("\x1ct", "you have"), ("\x1ch", "nobody has")] {
+        seat.types(typed);
+        seat.until_status(status);
+    }
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    until("all that the person did", || logged().contains(": detached"));
+    for did in ["attached", "took over", "handed back", "detached"] {
+        let told = |line: &&str| line.contains(&format!(": {did} session={session} by="));
+        assert_eq!(logged().lines().filter(told).count(), 1, "{did}\n{}", logged());
+    }
 }
 
 #[test]
@@ -542,7 +567,7 @@ fn moving_the_pointer_takes_the_keyboard_from_nobody_and_a_click_does() {
     seat.types("\x1b[<35;5;5M\x1c?");
     seat.until_text("d detach");
     assert_eq!(told(&home)["lease"]["kind"], "operator");
-    seat.types("\x1b[<0;5;5M");
+    seat.types("q\x1b[<0;5;5M");
     until_holder(&home, "human");
 }
 
@@ -590,13 +615,40 @@ fn who_may_type_again_is_no_longer_told_otherwise() {
     home.printed("allow-write off");
     let mut seat = Seat::attach(&home, "build");
     seat.until_status("read-only until `termgate allow-write on`");
+    seat.types("x");
+    seat.until_status("this daemon is read-only");
+    let is_told = |shown: &Shown| shown.status().contains("read-only");
+    // Nobody has to try first.
     home.printed("allow-write on");
+    seat.until("the status to follow", |shown| !is_told(shown));
     seat.types("x");
     seat.until_text("hellox");
-    seat.until("the status to follow", |shown| !shown.status().contains("read-only"));
     home.printed("allow-write off");
-    seat.types("x");
     seat.until_status("read-only until `termgate allow-write on`");
+}
+
+#[test]
+fn who_took_over_is_told_with_a_way_to_do_it_too_until_the_keyboard_goes_elsewhere() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut first = Seat::attach(&home, "build");
+    first.until_status("nobody has the keyboard");
+    let mut second = Seat::attach(&home, "build");
+    second.until_status("nobody has the keyboard");
+    for ends in ["the first hands back", "the second takes over"] {
+        first.types("\x1ct");
+        first.until_status("you have the keyboard");
+        second.types("x");
+        second.until_status(" has taken over, C-\\ t takes over");
+        match ends {
+            "the first hands back" => first.types("\x1ch"),
+            _ => second.types("\x1ct"),
+        }
+        first.until("the keyboard to go", |shown| !shown.status().contains("you have"));
+        second.until(ends, |shown| !shown.status().contains("has taken over"));
+    }
+    second.until_status("you have the keyboard");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// How long a test waits for what must come; only a broken program ever lets it pass.
 const SAFETY: Duration = Duration::from_secs(30);
@@ -103,6 +104,18 @@ impl Home {
         // What it says further must not stop it.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Daemon { child }
+    }
+
+    /// Starts a daemon that allows writing and logs into a file, and waits until it is ready.
+    pub(crate) fn daemon_with_log(&self, log: &Path) -> Daemon {
+        let mut command = self.termgate("serve --allow-write");
+        let daemon = Daemon { child: command.stderr(File::create(log).unwrap()).spawn().unwrap() };
+        let started = Instant::now();
+        while !fs::read_to_string(log).unwrap().contains("is ready") {
+            assert!(started.elapsed() < SAFETY, "the daemon does not get ready");
+            std::thread::yield_now();
+        }
+        daemon
     }
 
     /// Runs a program in a terminal.

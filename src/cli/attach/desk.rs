@@ -6,14 +6,14 @@
 mod answers;
 mod typing;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::attach::canvas::Room;
 use crate::cli::attach::chord::Chords;
 use crate::cli::attach::leaving::Leaving;
+use crate::cli::attach::notice::{Ground, Notice, Now};
 use crate::cli::attach::pointer::Pointer;
 use crate::cli::attach::requests::{Asked, Requests};
 use crate::cli::attach::room_told::RoomTold;
@@ -28,8 +28,6 @@ use crate::cli::failure::Failure;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, Observation};
 
-/// How long the status line shows news.
-const NEWS_TIME: Duration = Duration::from_secs(5);
 /// How many bytes are read from the person at once.
 const TYPED_MAX: usize = 4096;
 
@@ -38,6 +36,8 @@ const TYPED_MAX: usize = 4096;
 pub struct Desk<'a> {
     daemon: &'a Daemon,
     attach: Observation,
+    /// Tells that writing was switched on or off.
+    switched: watch::Receiver<u64>,
     terminal: Terminal,
     view: View,
     window: Window,
@@ -46,7 +46,7 @@ pub struct Desk<'a> {
     /// When what was begun to be typed is taken for all there is.
     flush_due: Option<Instant>,
     scrollback: Option<Scrollback>,
-    news: Option<(String, Instant)>,
+    notice: Option<Notice>,
     requests: Requests,
     room_told: RoomTold,
     name: String,
@@ -68,6 +68,7 @@ impl<'a> Desk<'a> {
         Self {
             daemon,
             attach,
+            switched: daemon.client().switched(),
             terminal,
             view: View::default(),
             window: Window::default(),
@@ -75,7 +76,7 @@ impl<'a> Desk<'a> {
             pointer: Pointer::default(),
             flush_due: None,
             scrollback: None,
-            news: None,
+            notice: None,
             requests: Requests::default(),
             room_told: RoomTold::default(),
             name: String::new(),
@@ -133,6 +134,10 @@ impl<'a> Desk<'a> {
                     None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
                 },
                 Some(answered) = self.requests.next() => self.on_answer(answered)?,
+                // Without a session, it will be asked about anyway.
+                Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
+                    self.ask_about()?;
+                },
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if let Some(leaving) = self.on_time()? {
                         return Ok(leaving);
@@ -144,13 +149,14 @@ impl<'a> Desk<'a> {
 
     fn paint(&mut self) {
         self.dirty = false;
+        self.drop_notice_unless_it_holds();
         let room = self.terminal.room();
         let place = self.scrollback.as_ref().map(Scrollback::place);
         let status = Status {
             name: &self.name,
             me: &self.me,
             watching: self.watching(),
-            news: self.news.as_ref().map(|(news, _)| news.as_str()),
+            news: self.notice.as_ref().map(Notice::text),
             history: place.as_deref(),
         };
         let status = status.text(&self.view);
@@ -178,12 +184,13 @@ impl<'a> Desk<'a> {
             return Err(ClientError::Malformed.into());
         }
         self.dirty = true;
-        if first {
-            let about =
-                json!({"name": "list_sessions", "arguments": {"session": self.view.session}});
-            self.ask(Asked::About, "tools/call", &about)?;
-        }
-        Ok(())
+        if first { self.ask_about() } else { Ok(()) }
+    }
+
+    /// Asks for what deltas do not tell: the session's name, and whether anybody may write.
+    fn ask_about(&mut self) -> Result<(), Failure> {
+        let about = json!({"name": "list_sessions", "arguments": {"session": self.view.session}});
+        self.ask(Asked::About, "tools/call", &about)
     }
 
     fn on_resized(&mut self) -> Result<(), Failure> {
@@ -229,21 +236,26 @@ impl<'a> Desk<'a> {
         self.on_resized()
     }
 
-    fn tell(&mut self, news: &str) {
-        self.news = Some((news.to_owned(), Instant::now() + NEWS_TIME));
+    fn tell(&mut self, text: impl Into<String>, ground: Ground) {
+        self.notice = Some(Notice::new(text.into(), ground, Instant::now()));
         self.dirty = true;
     }
 
+    fn drop_notice_unless_it_holds(&mut self) {
+        let (lease, read_only) = (&self.view.lease, self.read_only);
+        let now = Now { lease, read_only, silent: self.requests.is_stuck() };
+        self.notice.take_if(|notice| !notice.holds(now));
+    }
+
     fn due(&self) -> Option<Instant> {
-        let news = self.news.as_ref().map(|(_, until)| *until);
+        let notice = self.notice.as_ref().map(Notice::until);
         let flush = self.flush_due.filter(|_| !self.requests.is_full());
-        [flush, news, self.requests.deadline()].into_iter().flatten().min()
+        [flush, notice, self.requests.deadline()].into_iter().flatten().min()
     }
 
     fn on_time(&mut self) -> Result<Option<Leaving>, Failure> {
         let now = Instant::now();
-        if self.news.as_ref().is_some_and(|(_, until)| *until <= now) {
-            self.news = None;
+        if self.notice.take_if(|notice| notice.until() <= now).is_some() {
             self.dirty = true;
         }
         self.requests.on_time(now);

@@ -22,8 +22,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 pub enum Asked {
     /// To type or take over.
     Keyboard,
-    /// To hand back.
-    Manners,
+    HandBack,
     /// To say how much room there is.
     Room,
     About,

@@ -31,6 +31,8 @@ pub(super) struct Wire {
     waiting: Mutex<Waiting>,
     /// How often a resource that was subscribed to has changed.
     pub(super) news: watch::Sender<u64>,
+    /// How often the tools that are listed have changed.
+    pub(super) switched: watch::Sender<u64>,
     /// Cancelled when the daemon has gone.
     pub(super) ended: CancellationToken,
 }
@@ -85,6 +87,9 @@ impl Wire {
             (Some(method), Some(id)) => self.answer(method, id),
             (Some(method), None) if method == "notifications/resources/updated" => {
                 self.news.send_modify(|count| *count += 1);
+            }
+            (Some(method), None) if method == "notifications/tools/list_changed" => {
+                self.switched.send_modify(|count| *count += 1);
             }
             (Some(_), None) => self.pass_on(message).await,
             (None, Some(id)) => {

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cli::attach::desk::Desk;
+use crate::cli::attach::notice::Ground;
 use crate::cli::attach::requests::{Answered, Asked};
 use crate::cli::attach::scrollback::Scrollback;
+use crate::cli::attach::status::person;
 use crate::cli::failure::Failure;
 use crate::transport::client::ClientError;
 
@@ -58,8 +60,14 @@ impl Desk<'_> {
             me.clone_into(&mut self.me);
         }
         match asked {
-            Asked::Keyboard => self.read_only = false,
-            Asked::Manners | Asked::Room => {}
+            Asked::Keyboard => {
+                self.read_only = false;
+                self.notice.take_if(|notice| notice.is_refusal());
+            }
+            Asked::HandBack if answer["handed_back"] == false => {
+                self.tell("you do not have the keyboard", Ground::News);
+            }
+            Asked::HandBack | Asked::Room => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
                 let told = answer["structuredContent"].take();
@@ -73,14 +81,29 @@ impl Desk<'_> {
     }
 
     fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
-        self.tell(&error.to_string());
         match (asked, error) {
             (Asked::Keyboard, ClientError::Refused { data: Some(data), .. }) => {
-                self.read_only |= data["error_code"] == "read_only";
+                return self.on_nothing_typed(&error.to_string(), data);
             }
             (Asked::History, _) => self.scrollback = None,
-            (Asked::About, _) => self.name.clone_from(&self.view.session),
-            (Asked::Keyboard | Asked::Manners | Asked::Room, _) => {}
+            (Asked::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
+            (Asked::About | Asked::Keyboard | Asked::HandBack | Asked::Room, _) => {}
+        }
+        self.tell(error.to_string(), Ground::News);
+    }
+
+    /// Tells why nothing was typed, for as long as that is so, and what to do about it.
+    fn on_nothing_typed(&mut self, message: &str, why: &Value) {
+        match (why["error_code"].as_str(), why["details"]["held_by"].as_str()) {
+            (Some("lease_held"), Some(by)) => {
+                let text = format!("{} has taken over, C-\\ t takes over", person(by));
+                self.tell(text, Ground::HeldBy(by.to_owned()));
+            }
+            (Some("read_only"), _) if !self.view_only => {
+                self.read_only = true;
+                self.tell(message, Ground::ReadOnly);
+            }
+            (_, _) => self.tell(message, Ground::Refused),
         }
     }
 

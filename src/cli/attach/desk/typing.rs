@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::cli::attach::chord::{Order, Typed};
 use crate::cli::attach::desk::Desk;
 use crate::cli::attach::leaving::Leaving;
+use crate::cli::attach::notice::Ground;
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::requests::Asked;
 use crate::cli::attach::scrollback::{Scrollback, moves};
@@ -65,9 +66,9 @@ impl Desk<'_> {
         match order {
             Order::Detach => return Ok(Some(Leaving::Detached)),
             Order::TakeOver => self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?,
-            Order::HandBack => self.ask(Asked::Manners, HAND_BACK_METHOD, &self.named())?,
+            Order::HandBack => self.ask(Asked::HandBack, HAND_BACK_METHOD, &self.named())?,
             Order::Scrollback => self.look_back()?,
-            Order::Unknown => self.tell("unknown key, C-\\ ? lists them"),
+            Order::Unknown => self.tell("unknown key, C-\\ ? lists them", Ground::News),
         }
         Ok(None)
     }
@@ -103,7 +104,8 @@ impl Desk<'_> {
             return Ok(());
         }
         if self.requests.is_stuck() {
-            self.tell("the daemon does not answer and what you type is lost; C-\\ d leaves");
+            let text = "the daemon does not answer and what you type is lost; C-\\ d leaves";
+            self.tell(text, Ground::Silence);
             return Ok(());
         }
         let data = STANDARD.encode(&batch.bytes);

@@ -1,0 +1,131 @@
+//! Something that a person is told for a while: until it is no longer so, and never for long.
+//!
+//! It knows what a notice stands on, and neither how it came about nor how it is shown.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cli::attach::view::Lease;
+
+/// How long a notice is shown at most.
+const NOTICE_TIME: Duration = Duration::from_secs(5);
+
+/// What a notice is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// Something happened; nothing makes it undone.
+    News,
+    /// Nothing can be typed, for a reason that nobody tells the end of.
+    Refused,
+    /// Nothing can be typed while this one has the keyboard.
+    HeldBy(String),
+    /// Nothing can be typed while writing is switched off.
+    ReadOnly,
+    /// The daemon does not answer.
+    Silence,
+}
+
+/// How things are now.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    pub lease: &'a Lease,
+    pub read_only: bool,
+    /// The daemon does not answer.
+    pub silent: bool,
+}
+
+/// What a person is told, and why it is so.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    text: String,
+    ground: Ground,
+    until: Instant,
+    /// The lease was seen as the notice says; it may be told of before.
+    seen: bool,
+}
+
+impl Notice {
+    /// Tells something from now on.
+    pub fn new(text: String, ground: Ground, now: Instant) -> Self {
+        Self { text, ground, until: now + NOTICE_TIME, seen: false }
+    }
+
+    /// What is told.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// When it has been told for long enough.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Whether it says that nothing can be typed, which ends when something is.
+    pub fn is_refusal(&self) -> bool {
+        match self.ground {
+            Ground::Refused | Ground::HeldBy(_) | Ground::ReadOnly => true,
+            Ground::News | Ground::Silence => false,
+        }
+    }
+
+    /// Whether it still holds.
+    pub fn holds(&mut self, now: Now<'_>) -> bool {
+        match &self.ground {
+            Ground::News | Ground::Refused => true,
+            Ground::HeldBy(by) => {
+                let held = now.lease.holder.by == *by;
+                self.seen |= held;
+                held || !self.seen
+            }
+            Ground::ReadOnly => now.read_only,
+            Ground::Silence => now.silent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::attach::view::Holder;
+
+    fn notice(ground: Ground) -> Notice {
+        Notice::new("told".to_owned(), ground, Instant::now())
+    }
+
+    fn held_by(by: &str) -> Lease {
+        let holder = Holder { by: by.to_owned(), ..Holder::default() };
+        Lease { held: !by.is_empty(), holder, ..Lease::default() }
+    }
+
+    fn holds(notice: &mut Notice, by: &str, read_only: bool, silent: bool) -> bool {
+        notice.holds(Now { lease: &held_by(by), read_only, silent })
+    }
+
+    #[test]
+    fn who_has_the_keyboard_is_told_until_somebody_else_has_it() {
+        for next in ["", "ada#p1"] {
+            let mut notice = notice(Ground::HeldBy("ben#p2".to_owned()));
+            assert!(holds(&mut notice, "ada#p1", false, false), "the delta is on its way");
+            assert!(holds(&mut notice, "ben#p2", false, false));
+            assert!(!holds(&mut notice, next, false, false));
+        }
+    }
+
+    #[test]
+    fn what_is_switched_off_is_told_until_it_is_on() {
+        let mut off = notice(Ground::ReadOnly);
+        assert!(holds(&mut off, "", true, false));
+        assert!(!holds(&mut off, "", false, false));
+        let mut silence = notice(Ground::Silence);
+        assert!(holds(&mut silence, "", false, true));
+        assert!(!holds(&mut silence, "", false, false));
+    }
+
+    #[test]
+    fn what_happened_is_told_for_its_time_and_only_refusals_end_by_typing() {
+        let mut news = notice(Ground::News);
+        assert!(holds(&mut news, "ada#p1", true, true) && !news.is_refusal());
+        assert!(notice(Ground::Refused).is_refusal());
+    }
+}
