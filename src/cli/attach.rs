@@ -47,8 +47,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Sit down at a session: see it live and type into it
 ///
 /// Typing suspends the lease of the agent that works there; it goes on when you hand back, leave, or
-/// do not type for ten seconds. C-\ and then: d detaches, t takes over until you hand back, h hands
-/// back, [ shows the history, ? lists these keys, C-\ types C-\.
+/// do not type for ten seconds. C-\ and then: d detaches, t takes over until you hand back, another
+/// person takes over, or ten minutes pass without a key, h hands back, [ shows the history, ? lists
+/// these keys, C-\ types C-\.
 #[derive(Debug, Args)]
 pub struct Attach {
     /// Id, unique prefix of one, or name [default: the session created last]
