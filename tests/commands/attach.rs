@@ -434,20 +434,39 @@ fn history_can_be_looked_at_while_the_session_goes_on() {
     seat.until("the program's screen", |shown| !shown.status().contains("history"));
 }
 
+/// What a person may be in the middle of, and whether it has the keyboard then.
+const DOINGS: [(&[u8], bool); 7] = [
+    (b"\x1b[200~half a paste", true),
+    (b"a key", true),
+    (b"\x1ct", true),
+    (b"\x1ct\x1ch", false),
+    (b"\x1c", false),
+    (b"\x1c[", false),
+    (b"\x1c?\x1b[", false),
+];
+
 #[test]
 fn a_person_killed_at_any_moment_holds_nothing_up() {
+    const MOMENTS: u64 = 25;
     let home = Home::new();
     let _daemon = home.daemon();
     start(&home, "printf '\\033[?2004h'; exec cat");
     take_lease(&home, "testing");
-    for moment in ["connecting", "watching", "typing"] {
+    for moment in 0..MOMENTS {
+        // Any sequence that visits many combinations will do.
+        let luck = moment.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let (doing, has_keyboard) = DOINGS[moment as usize % DOINGS.len()];
         let mut seat = Seat::attach(&home, "build");
-        if moment != "connecting" {
+        // Every fifth is killed while it connects.
+        if moment % 5 != 0 {
             seat.until_status("has the keyboard: testing");
+            seat.types(doing);
         }
-        if moment == "typing" {
-            seat.types("\x1b[200~half a paste");
+        if moment % 5 > 2 && has_keyboard {
             until_holder(&home, "human");
+        }
+        for _ in 0..luck % 400 {
+            std::thread::yield_now();
         }
         kill(seat.pid(), Signal::SIGKILL).unwrap();
         seat.child.wait().unwrap();
