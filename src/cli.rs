@@ -30,6 +30,7 @@ pub mod output;
 pub mod pair;
 pub mod prometheus;
 pub mod read;
+pub mod reader;
 pub mod rows;
 pub mod send;
 pub mod serve;

@@ -7,6 +7,7 @@ mod activity;
 mod screen;
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
@@ -21,6 +22,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::ls::sessions;
 use crate::cli::output::Form;
+use crate::cli::reader;
 use crate::cli::table::render;
 use crate::cli::top::activity::{HEAD, Picture};
 use crate::cli::top::screen::Screen;
@@ -83,13 +85,15 @@ impl Top {
                 None => std::future::pending().await,
             }
         };
-        let mut left = std::pin::pin!(left);
+        let mut left = pin!(left);
+        let mut gone = pin!(reader::gone());
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first = true;
         loop {
             tokio::select! {
                 () = &mut left => return Ok(Exit::Done),
+                () = &mut gone => return Ok(Exit::Done),
                 _ = terminate.recv() => return Ok(Exit::Done),
                 _ = hangup.recv() => return Ok(Exit::Done),
                 () = feed.closed() => return Err(ClientError::Closed.into()),

@@ -1,5 +1,7 @@
 //! `watch`: follows what changes on a session's screen.
 
+use std::pin::pin;
+
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
@@ -8,6 +10,7 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::reader;
 use crate::cli::rows::of_delta;
 
 /// Print the rows of a session as they change, until its program ends
@@ -55,13 +58,19 @@ impl Watch {
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let daemon = context.daemon().await?;
         let mut deltas = daemon.client().observe(&self.parameters())?;
-        while let Some(delta) = deltas.next().await? {
-            context.output.item(&delta, &of_delta(&delta))?;
-            if ends(&delta) {
-                break;
+        let mut gone = pin!(reader::gone());
+        loop {
+            tokio::select! {
+                () = &mut gone => return Ok(Exit::Done),
+                delta = deltas.next() => {
+                    let Some(delta) = delta? else { return Ok(Exit::Done) };
+                    context.output.item(&delta, &of_delta(&delta))?;
+                    if ends(&delta) {
+                        return Ok(Exit::Done);
+                    }
+                }
             }
         }
-        Ok(Exit::Done)
     }
 
     fn parameters(&self) -> Value {

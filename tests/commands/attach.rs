@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::pty::openpty;
@@ -20,13 +19,11 @@ use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use tokio::time::Instant;
 
-use crate::commands::harness::{Home, PROGRAM};
+use crate::commands::harness::{Home, PROGRAM, SAFETY};
 
 const NOT_FOUND: i32 = 3;
 const UNREACHABLE: i32 = 7;
 const SIZE: Size = Size { rows: 24, cols: 80 };
-/// How long is waited for what must come; only a broken program ever lets it pass.
-const SAFETY: Duration = Duration::from_secs(30);
 
 /// What the person's terminal shows.
 struct Shown {

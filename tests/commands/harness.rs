@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// How long a test waits for what must come; only a broken program ever lets it pass.
-const SAFETY: Duration = Duration::from_secs(30);
+pub(crate) const SAFETY: Duration = Duration::from_secs(30);
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_termgate");

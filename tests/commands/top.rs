@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::commands::harness::{Home, Terminal};
+use crate::commands::harness::{Home, SAFETY, Terminal};
 
 /// How every picture begins.
 const PAINTED: &str = "\x1b[H";
@@ -137,6 +138,32 @@ fn without_a_terminal_tables_follow_each_other_when_something_changed() {
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn who_reads_no_further_is_not_waited_for_until_something_changes() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    home.printed("send build hello --enter");
+    for words in ["top", "top --json", "watch build", "watch build --json"] {
+        let mut child = home.termgate(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        drop(lines);
+        let started = Instant::now();
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                Some(ended) => break ended,
+                None if started.elapsed() > SAFETY => {
+                    child.kill().unwrap();
+                    panic!("{words} still waits");
+                }
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(ended.code(), Some(0), "{words}");
+    }
 }
 
 #[test]
