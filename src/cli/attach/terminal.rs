@@ -224,10 +224,19 @@ mod tests {
         flags.contains(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG)
     }
 
-    fn shown(master: &OwnedFd) -> String {
-        let mut bytes = [0; 4096];
-        let count = read(master, &mut bytes).unwrap();
-        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    /// What the window was shown up to when the terminal was given back so many times.
+    fn shown(master: &OwnedFd, times: usize) -> String {
+        const SAFETY_MS: u16 = 30_000;
+        let mut shown = String::new();
+        while shown.matches("\x1b[23;0t").count() < times {
+            // The kernel may hand over what was written in several parts.
+            let mut ready = [PollFd::new(master.as_fd(), PollFlags::POLLIN)];
+            assert_eq!(nix::poll::poll(&mut ready, SAFETY_MS), Ok(1), "{shown:?}");
+            let mut bytes = [0; 4096];
+            let count = read(master, &mut bytes).unwrap();
+            shown.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        shown
     }
 
     fn with_mouse() -> Picture {
@@ -244,7 +253,7 @@ mod tests {
         }));
         assert!(panicked.is_err());
         assert!(is_cooked(&slave));
-        let shown = shown(&master);
+        let shown = shown(&master, 1);
         let (_, left) = shown.split_once("\x1b[?1003h").expect("the mouse was on");
         assert!(left.contains("\x1b[?1003l") && left.contains("\x1b[?1049l"), "{shown:?}");
     }
@@ -256,7 +265,7 @@ mod tests {
         terminal.leave();
         terminal.enter().unwrap();
         drop(terminal);
-        let shown = shown(&master);
+        let shown = shown(&master, 3);
         let count = |sequence: &str| shown.matches(sequence).count();
         assert_eq!((count("\x1b[22;0t"), count("\x1b[23;0t")), (3, 3), "{shown:?}");
         assert_eq!((count("\x1b[?1049h"), count("\x1b[?1049l")), (3, 3), "{shown:?}");
