@@ -178,7 +178,6 @@ impl Server {
         let permit = self.permit_for(&attached, &standing)?;
         let (person, room) = (attached.person.clone(), attached.room());
         in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
-        note(&attached, "took over");
         let lease = LeaseShape::of(&attached.session.frame().lease.value);
         Ok(CustomResult::new(json!({"lease": lease, "you": attached.person.name().to_string()})))
     }
@@ -190,9 +189,6 @@ impl Server {
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&which.attach, &context).await?;
         let had = in_turn(attached.session.hand_back(attached.person.clone()), accepted).await?;
-        if had {
-            note(&attached, "handed back");
-        }
         Ok(CustomResult::new(json!({"handed_back": had})))
     }
 

@@ -59,6 +59,9 @@ impl<P: Pty> Actor<P> {
             }
             Ask::HandBack(reply) => {
                 let had = self.input.hand_back(self.clock.now(), &caller);
+                if had {
+                    self.note(&caller, "handed back");
+                }
                 self.settle();
                 let _ = reply.send(had);
             }
@@ -129,8 +132,15 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         self.begin_keys(now, caller);
         self.input.take_over(now, caller, fresh)?;
+        self.note(caller, "took over");
         self.take_size(view);
         Ok(())
+    }
+
+    /// Tells the log what a person did, also one that does not stay to hear of it.
+    fn note(&self, person: &Caller, did: &'static str) {
+        let (session, by) = (self.identity.id, person.name());
+        tracing::info!(%session, %by, tenant = %person.tenant, "{did}");
     }
 
     /// Gives the terminal the size of the view of whoever has the keyboard.
