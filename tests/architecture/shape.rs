@@ -2,6 +2,9 @@
 //!
 //! The length of functions is clippy's to check.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// How many lines a file may have besides its tests.
@@ -98,4 +101,36 @@ fn a_glob_import_is_reported_outside_tests_only() {
 #[test]
 fn multiplication_is_no_glob() {
     assert!(problems("core/ids.rs", "//! A.\nconst A: u8 = crate::core::B * 2;").is_empty());
+}
+
+/// The files in and below a folder that only say how a snapshot would look, and nobody accepted.
+fn undecided_snapshots(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder can be listed");
+    let paths = entries.map(|entry| entry.expect("the entry can be read").path());
+    let found = |path: PathBuf| {
+        if path.is_dir() {
+            return undecided_snapshots(&path);
+        }
+        let is_new = path.to_string_lossy().ends_with(".snap.new");
+        if is_new { vec![path] } else { Vec::new() }
+    };
+    paths.flat_map(found).collect()
+}
+
+#[test]
+fn no_snapshot_is_left_undecided() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found: Vec<_> =
+        ["src", "tests"].map(|folder| undecided_snapshots(&root.join(folder))).concat();
+    assert!(found.is_empty(), "accept or refuse these, then delete them: {found:?}");
+}
+
+#[test]
+fn an_undecided_snapshot_is_found_at_any_depth() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("a/b")).unwrap();
+    for name in ["a/one.snap", "a/b/two.snap.new"] {
+        fs::write(root.path().join(name), "").unwrap();
+    }
+    assert_eq!(undecided_snapshots(root.path()), [root.path().join("a/b/two.snap.new")]);
 }
