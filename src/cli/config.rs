@@ -10,11 +10,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, told_problems};
 use crate::cli::output::Report;
 use crate::cli::table::render;
 use crate::config::key::{KEYS, Key, Value as Setting};
-use crate::config::sources::{Effective, Sources, check};
+use crate::config::problem::Problem;
+use crate::config::sources::{Effective, Sources};
 
 /// Show what is configured, check it, or tell which files count
 ///
@@ -45,7 +46,8 @@ struct Show {
 
 /// Tell all that is wrong with the configuration, with file, line and column
 ///
-/// A file named `.termgate.toml` is judged as that of a project, which may only tighten.
+/// A file named `.termgate.toml` is judged as that of a project, which may only tighten: what it
+/// would loosen is not taken, and told.
 #[derive(Debug, Args)]
 struct Check {
     /// Only this file [default: all that counts here, the environment too]
@@ -108,21 +110,27 @@ impl Show {
             Setting::Switch(on) => json!(on),
             Setting::Number(number) => json!(number),
         };
-        let mut data = json!({"settings": members(value)});
+        let mut data = json!({
+            "settings": members(value),
+            "notes": told_problems(&effective.notes),
+        });
         if self.origin {
             data["origins"] = members(|key| json!(effective.origin(key).to_string()));
         }
-        Ok(report(data, text(&effective, self.origin)))
+        let text = text(&effective, self.origin);
+        Ok(Report { notes: lines(&effective.notes), ..report(data, text) })
     }
 }
 
 impl Check {
     fn run(self) -> Result<Report, Failure> {
-        match &self.file {
-            Some(file) => check(file)?,
-            None => drop(Given { config: None }.sources()?.load()?),
-        }
-        Ok(report(json!({"valid": true}), "nothing is wrong".to_owned()))
+        let sources = Given { config: None }.sources()?;
+        let notes = match &self.file {
+            Some(file) => sources.check(file)?,
+            None => sources.load()?.notes,
+        };
+        let data = json!({"valid": true, "notes": told_problems(&notes)});
+        Ok(Report { notes: lines(&notes), ..report(data, "nothing is wrong".to_owned()) })
     }
 }
 
@@ -144,6 +152,10 @@ impl Files {
         let data = json!({"files": told.collect::<Vec<_>>()});
         Ok(report(data, render(["LAYER", "EXISTS", "PATH"], &rows)))
     }
+}
+
+fn lines(notes: &[Problem]) -> Vec<String> {
+    notes.iter().map(Problem::to_string).collect()
 }
 
 fn report(data: Value, text: String) -> Report {

@@ -152,13 +152,18 @@ impl Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        let told = |problem: &Problem| {
-            let (at, message) = (problem.origin.to_string(), problem.fault.to_string());
-            json!({"at": at, "key": problem.key, "message": message})
-        };
-        let problems: Vec<Value> = error.0.iter().map(told).collect();
-        Self::Config { error, details: json!({"problems": problems}) }
+        let details = json!({"problems": told_problems(&error.0)});
+        Self::Config { error, details }
     }
+}
+
+/// What is wrong or passed over in a configuration, for programs.
+pub fn told_problems(problems: &[Problem]) -> Vec<Value> {
+    let told = |problem: &Problem| {
+        let (at, message) = (problem.origin.to_string(), problem.fault.to_string());
+        json!({"at": at, "key": problem.key, "message": message})
+    };
+    problems.iter().map(told).collect()
 }
 
 /// What is left of an error once the members that are told anyway are taken.

@@ -13,6 +13,7 @@ use crate::cli::duration::parse_duration;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
+use crate::config::Config;
 use crate::config::key::Value;
 use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
@@ -89,7 +90,7 @@ impl Serve {
     fn settings(&self, context: &Context) -> Result<Settings, Failure> {
         let (default_cwd, environment) = surroundings()?;
         let sources = self.sources(&default_cwd, &environment)?;
-        let config = sources.load()?.config;
+        let config = load(&sources)?;
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
         let (paths, linger) = (paths(context)?, self.linger);
         let state = state_directory(|name| env::var_os(name));
@@ -98,7 +99,7 @@ impl Serve {
 
     async fn serve_stdio(&self) -> Result<(), Failure> {
         let (cwd, environment) = surroundings()?;
-        let config = self.sources(&cwd, &environment)?.load()?.config;
+        let config = load(&self.sources(&cwd, &environment)?)?;
         let served = serve_stdio(&config, environment, cwd).await;
         Ok(served.context("cannot serve standard input and output")?)
     }
@@ -107,6 +108,15 @@ impl Serve {
         let sources = sources(self.config.as_deref(), directory, environment)?;
         Ok(sources.with_flags(self.flags()))
     }
+}
+
+/// The configuration; what was not taken is logged.
+fn load(sources: &Sources) -> Result<Config, Failure> {
+    let effective = sources.load()?;
+    for note in &effective.notes {
+        tracing::warn!("{note}");
+    }
+    Ok(effective.config)
 }
 
 /// Where the process is, and with what environment: what sessions start from.

@@ -25,6 +25,13 @@ pub struct Given {
     pub origin: Origin,
 }
 
+impl Given {
+    /// What is wrong with it.
+    pub fn problem(self, fault: Fault) -> Problem {
+        Problem { origin: self.origin, key: Some(self.key.name.to_owned()), fault }
+    }
+}
+
 /// Reads the text of a file.
 ///
 /// # Errors

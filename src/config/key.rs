@@ -15,7 +15,8 @@ pub struct Key {
     /// Its full name, such as `lease.ttl_ms`.
     pub name: &'static str,
     pub kind: Kind,
-    pub project: Project,
+    /// What the file of a project may do with it; nothing where there is none.
+    pub project: Option<Tighten>,
     pub applies: Applies,
     slot: fn(&mut Config) -> Slot<'_>,
 }
@@ -27,10 +28,9 @@ pub enum Kind {
     Number { least: u64, most: u64 },
 }
 
-/// What the file of a project may do with a key. It never gives anybody more than without it.
+/// How a key is made tighter, so that nobody has more than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Project {
-    Never,
+pub enum Tighten {
     Lower,
     Higher,
     SwitchOff,
@@ -90,8 +90,8 @@ impl Key {
         }
     }
 
-    const fn project(self, project: Project) -> Self {
-        Self { project, ..self }
+    const fn project(self, how: Tighten) -> Self {
+        Self { project: Some(how), ..self }
     }
 }
 
@@ -108,14 +108,14 @@ impl Kind {
     }
 }
 
-impl Project {
-    /// Whether a project's file may put `value` in the place of `before`.
+impl Tighten {
+    /// Whether `value` is as tight as `before` or tighter.
     pub fn allows(self, before: Value, value: Value) -> bool {
         match (self, before, value) {
             (Self::Lower, Value::Number(before), Value::Number(value)) => value <= before,
             (Self::Higher, Value::Number(before), Value::Number(value)) => value >= before,
-            (Self::SwitchOff, Value::Switch(_), Value::Switch(value)) => !value,
-            (Self::Never | Self::Lower | Self::Higher | Self::SwitchOff, _, _) => false,
+            (Self::SwitchOff, Value::Switch(before), Value::Switch(value)) => before || !value,
+            (Self::Lower | Self::Higher | Self::SwitchOff, _, _) => false,
         }
     }
 }
@@ -153,11 +153,11 @@ impl fmt::Display for Value {
 type Place = fn(&mut Config) -> Slot<'_>;
 
 const fn switch(name: &'static str, applies: Applies, slot: Place) -> Key {
-    Key { name, kind: Kind::Switch, project: Project::Never, applies, slot }
+    Key { name, kind: Kind::Switch, project: None, applies, slot }
 }
 
 const fn number(name: &'static str, least: u64, most: u64, applies: Applies, slot: Place) -> Key {
-    Key { name, kind: Kind::Number { least, most }, project: Project::Never, applies, slot }
+    Key { name, kind: Kind::Number { least, most }, project: None, applies, slot }
 }
 
 const KIB: u64 = 1024;
@@ -168,22 +168,22 @@ const HOUR_MS: u64 = 3_600_000;
 pub const KEYS: &[Key] = &[
     switch("allow_write", Restart, |it| Slot::Switch(&mut it.allow_write)),
     number("lease.ttl_ms", 1_000, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.ttl))
-        .project(Project::Lower),
+        .project(Tighten::Lower),
     number("lease.max_hold_ms", 1_000, 24 * HOUR_MS, NewSessions, |it| {
         Slot::Millis(&mut it.lease.max_hold)
     })
-    .project(Project::Lower),
+    .project(Tighten::Lower),
     number("lease.grace_ms", 0, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.grace))
-        .project(Project::Lower),
+        .project(Tighten::Lower),
     number("lease.person_idle_ms", 1_000, 600_000, NewSessions, |it| {
         Slot::Millis(&mut it.lease.person_idle)
     }),
     number("lease.waiters", 1, 256, NewSessions, |it| Slot::Count(&mut it.lease.waiters)),
-    switch("lease.auto", AtOnce, |it| Slot::Switch(&mut it.lease.auto)).project(Project::SwitchOff),
+    switch("lease.auto", AtOnce, |it| Slot::Switch(&mut it.lease.auto)).project(Tighten::SwitchOff),
     number("screen.frame_interval_ms", 1, 1_000, NewSessions, |it| {
         Slot::Millis(&mut it.frame_interval)
     })
-    .project(Project::Higher),
+    .project(Tighten::Higher),
     // The most that emulators were seen to bear; the least holds the size that sessions get unasked.
     number("screen.cells", 10_000, 200_000, AtOnce, |it| Slot::Count(&mut it.cells)),
     number("screen.slice_bytes", 4 * KIB, 256 * KIB, NewSessions, |it| {
@@ -209,18 +209,18 @@ pub const KEYS: &[Key] = &[
     number("history.rows", 100, 10_000_000, NewSessions, |it| {
         Slot::Count(&mut it.screen.history.rows_max)
     })
-    .project(Project::Lower),
+    .project(Tighten::Lower),
     number("history.bytes", 64 * KIB, 1_024 * MIB, NewSessions, |it| {
         Slot::Count(&mut it.screen.history.bytes_max)
     })
-    .project(Project::Lower),
+    .project(Tighten::Lower),
     number("sessions.max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.own))
-        .project(Project::Lower),
+        .project(Tighten::Lower),
     number("sessions.others_max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.others)),
     number("sessions.keep_ended_ms", 0, 168 * HOUR_MS, NewSessions, |it| {
         Slot::Millis(&mut it.keep_ended)
     })
-    .project(Project::Lower),
+    .project(Tighten::Lower),
     number("connections.max", 16, 65_536, AtOnce, |it| Slot::Count(&mut it.connections.own)),
     number("connections.others_max", 1, 4_096, AtOnce, |it| {
         Slot::Count(&mut it.connections.others)

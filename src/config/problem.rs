@@ -1,12 +1,12 @@
 //! What is wrong with a configuration, and where each value came from.
 //!
-//! It finds nothing itself. Nothing wrong is passed over: a key that is misspelt would otherwise be
-//! a limit that is not there.
+//! It finds nothing itself. Nothing wrong is passed over in silence: a key that is misspelt would
+//! otherwise be a limit that is not there.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::config::key::{Kind, Project, Value};
+use crate::config::key::{Kind, Tighten, Value};
 
 /// Where a value, or a mistake, is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// One mistake.
+/// One mistake, or one thing that was passed over and is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub origin: Origin,
@@ -53,9 +53,11 @@ pub enum Fault {
     Unfit { found: String, expected: Kind },
     #[error("{0} is not a table of keys")]
     NoTable(String),
-    /// A project's file goes beyond what it may do with a key, whose value without it is this.
-    #[error("{}", only(*.0, *.1))]
-    NotForProjects(Project, Value),
+    #[error("only the operator may set this, not the file of a project")]
+    NotForProjects,
+    /// A project's file goes beyond what it may do with a key, whose value without it holds.
+    #[error("not taken; the file of a project may only {}", only(*.0, *.1))]
+    TooLoose(Tighten, Value),
 }
 
 /// Everything that is wrong, one mistake a line.
@@ -63,17 +65,15 @@ pub enum Fault {
 #[error("{}", lines(.0))]
 pub struct ConfigError(pub Vec<Problem>);
 
-fn nearest(name: Option<&'static str>) -> String {
+fn nearest(name: Option<&str>) -> String {
     name.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
-fn only(project: Project, before: Value) -> String {
-    const FILE: &str = "the file of a project may only";
-    match project {
-        Project::Never => "only the operator may set this, not the file of a project".to_owned(),
-        Project::Lower => format!("{FILE} lower the {before} that holds without it"),
-        Project::Higher => format!("{FILE} raise the {before} that holds without it"),
-        Project::SwitchOff => format!("{FILE} switch this off"),
+fn only(how: Tighten, before: Value) -> String {
+    match how {
+        Tighten::Lower => format!("lower the {before} that holds without it"),
+        Tighten::Higher => format!("raise the {before} that holds without it"),
+        Tighten::SwitchOff => "switch this off".to_owned(),
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Flag {
 #[derive(Clone, Debug)]
 pub struct Effective {
     pub config: Config,
+    /// What the file of a project wanted and did not get.
+    pub notes: Vec<Problem>,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -139,24 +141,31 @@ impl Sources {
         }
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
     }
-}
 
-/// Checks one file by itself. One with the name of a project's is judged as such.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub fn check(path: &Path) -> Result<(), ConfigError> {
-    let of_project = path.file_name().is_some_and(|name| name == PROJECT);
-    let layer = if of_project { Layer::Project } else { Layer::Given };
-    let source = Source { layer, path: path.to_owned() };
-    let problems = Effective::built_in().lay_file(&source);
-    if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
+    /// Checks one file by itself, and tells what is not taken from it. One with the name of a
+    /// project's is judged as such, by what holds without it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
+        let mut effective = Effective::built_in();
+        let of_project = path.file_name().is_some_and(|name| name == PROJECT);
+        let layer = if of_project { Layer::Project } else { Layer::Given };
+        if of_project {
+            for source in self.operator.iter().filter(|source| source.counts()) {
+                // What is wrong there is not wrong here.
+                drop(effective.lay_file(source));
+            }
+        }
+        let problems = effective.lay_file(&Source { layer, path: path.to_owned() });
+        if problems.is_empty() { Ok(effective.notes) } else { Err(ConfigError(problems)) }
+    }
 }
 
 impl Effective {
     /// What holds where nobody says anything.
     pub fn built_in() -> Self {
-        Self { config: Config::built_in(), origins: BTreeMap::new() }
+        Self { config: Config::built_in(), notes: Vec::new(), origins: BTreeMap::new() }
     }
 
     /// Where the value of a key came from.
@@ -172,14 +181,15 @@ impl Effective {
         };
         let (given, mut problems) = file::read(&text, &source.path);
         for given in given {
-            let before = given.key.value(&self.config);
-            let project = given.key.project;
-            if source.layer != Layer::Project || project.allows(before, given.value) {
+            if source.layer != Layer::Project {
                 self.lay(given);
-            } else {
-                let key = Some(given.key.name.to_owned());
-                let fault = Fault::NotForProjects(project, before);
-                problems.push(Problem { origin: given.origin, key, fault });
+                continue;
+            }
+            let before = given.key.value(&self.config);
+            match given.key.project {
+                Some(how) if how.allows(before, given.value) => self.lay(given),
+                Some(how) => self.notes.push(given.problem(Fault::TooLoose(how, before))),
+                None => problems.push(given.problem(Fault::NotForProjects)),
             }
         }
         problems

@@ -107,7 +107,7 @@ fn keys_of_a_section_stand_together() {
 #[test]
 fn the_right_to_write_is_never_a_projects_and_never_changed_by_reading_again() {
     let key = Key::find("allow_write").unwrap();
-    assert_eq!((key.project, key.applies), (crate::config::key::Project::Never, Applies::Restart));
+    assert_eq!((key.project, key.applies), (None, Applies::Restart));
 }
 
 #[test]

@@ -134,6 +134,13 @@ fn a_configuration_that_cannot_be_read_fails_with_its_line() {
 }
 
 #[test]
+fn a_project_that_asks_for_more_than_it_gets_is_a_warning() {
+    let home = Home::new();
+    fs::write(home.path("home/.termgate.toml"), "lease.ttl_ms = 40000\n").unwrap();
+    assert_found(&home, "configuration", "warn", ".termgate.toml:1:7: lease.ttl_ms: not taken");
+}
+
+#[test]
 fn inside_a_session_it_says_that_nothing_can_be_done_there() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -60,9 +60,16 @@ impl Place {
 
     /// Starts a daemon and waits until clients can come.
     async fn serve(&self, words: &[&str]) -> Served {
+        self.serve_in("home/project", words).await
+    }
+
+    /// The same in another directory.
+    async fn serve_in(&self, directory: &str, words: &[&str]) -> Served {
         let log = self.path("log");
         let words = [&["serve"][..], words].concat();
-        let child = self.command(&words).stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        let mut command = self.command(&words);
+        command.current_dir(self.path(directory)).stderr(fs::File::create(&log).unwrap());
+        let child = command.spawn().unwrap();
         let sockets = self.path("run/termgate");
         let served = Served { child, log, sockets };
         let ready = async { while UnixStream::connect(served.operator()).await.is_err() {} };
@@ -190,6 +197,52 @@ fn a_project_that_would_let_clients_write_keeps_the_daemon_from_starting() {
     assert_eq!(served.status.code(), Some(2));
     let expected = ".termgate.toml:1:1: allow_write: only the operator may set this";
     assert!(told(&served).contains(expected), "{}", told(&served));
+}
+
+#[tokio::test]
+async fn a_project_that_asks_for_more_gets_what_holds_without_it_and_that_is_noted() {
+    let place = Place::new();
+    place.configure("lease.ttl_ms = 10000\n");
+    let project = place.path("home/project/.termgate.toml");
+    fs::write(&project, "lease.ttl_ms = 20000\nsessions.max = 1\n").unwrap();
+    let at = format!("{}:1:7", project.display());
+    let message = "not taken; the file of a project may only lower the 10000 that holds without it";
+    for words in [&["config", "show"][..], &["config", "check"]] {
+        let output = place.run(words);
+        assert!(output.status.success(), "{output:?}");
+        let note = format!("{at}: lease.ttl_ms: {message}");
+        assert!(told(&output).lines().any(|line| line == note), "{}", told(&output));
+        let noted = place.data(&[words, &["--json"]].concat())["notes"].clone();
+        assert_eq!(noted, json!([{"at": at, "key": "lease.ttl_ms", "message": message}]));
+    }
+    assert_eq!(place.data(&["config", "show", "--json"])["settings"]["lease.ttl_ms"], 10_000);
+
+    let served = place.serve(&["--allow-write"]).await;
+    let log = fs::read_to_string(&served.log).unwrap();
+    let line = log.lines().find(|line| line.contains(&at)).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("WARN") && line.contains(message), "{line}");
+    let mut client = served.client().await;
+    client.start("exec cat").await;
+    assert_eq!(client.error_code("create_session", json!({})).await, "quota_exceeded");
+    served.stop().await;
+}
+
+#[test]
+fn the_file_of_a_project_is_checked_against_what_holds_without_it() {
+    let place = Place::new();
+    place.configure("lease.ttl_ms = 60000\n");
+    let elsewhere = place.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let file = elsewhere.join(".termgate.toml");
+    let words = ["config", "check", file.to_str().unwrap(), "--json"];
+    // Looser than what is built in, and tighter than what the user has.
+    fs::write(&file, "lease.ttl_ms = 50000\n").unwrap();
+    assert_eq!(place.data(&words), json!({"valid": true, "notes": []}));
+    fs::write(&file, "lease.ttl_ms = 70000\n").unwrap();
+    assert_eq!(place.data(&words)["notes"][0]["key"], "lease.ttl_ms");
+    // What is wrong elsewhere is not this file's.
+    place.configure("lease.ttl = 60000\n");
+    assert!(place.run(&words).status.success());
 }
 
 async fn may_write(served: &Served) -> bool {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::status::switches;
+use crate::config::problem::Problem;
 use crate::config::sources::{Source, Sources};
 use crate::session::pty::environment::SESSION_MARK;
 
@@ -74,14 +75,22 @@ pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
         return vec![Check::warn(NAME, "the current directory is gone", "Go to another one.")];
     };
     let sources = Sources::new(None, &directory, &ground.environment);
-    if let Err(error) = sources.load() {
-        let advice =
-            "No daemon starts until this is mended; `termgate config check` tells all of it.";
-        return vec![Check::fail(NAME, error.to_string(), advice)];
-    }
+    let effective = match sources.load() {
+        Ok(effective) => effective,
+        Err(error) => {
+            let advice =
+                "No daemon starts until this is mended; `termgate config check` tells all of it.";
+            return vec![Check::fail(NAME, error.to_string(), advice)];
+        }
+    };
     let there: Vec<_> = sources.files().into_iter().filter(|file| file.path.exists()).collect();
     if there.is_empty() {
         return vec![Check::ok(NAME, "no file; the defaults hold")];
+    }
+    if !effective.notes.is_empty() {
+        let advice = "Nothing needs to be done: what holds without that file stays in force.";
+        let noted = |note: &Problem| Check::warn(NAME, note.to_string(), advice);
+        return effective.notes.iter().map(noted).collect();
     }
     let fine = |file: Source| Check::ok(NAME, format!("{} is fine", file.path.display()));
     there.into_iter().map(fine).collect()

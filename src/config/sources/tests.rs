@@ -146,32 +146,48 @@ fn a_project_may_tighten() {
 }
 
 #[test]
-fn a_project_may_not_widen() {
+fn what_a_project_would_widen_stays_as_it_is_and_is_told() {
     let place = Place::new();
     place.user("lease.ttl_ms = 20000");
     place.project(
         "[lease]\nttl_ms = 20001\nauto = true\n\
          [screen]\nframe_interval_ms = 7\n\
-         [history]\nrows = 10001\n",
+         [history]\nrows = 10001\nbytes = 65536\n",
     );
+    let effective = place.sources().load().unwrap();
+    let without = Place::new();
+    without.user("[lease]\nttl_ms = 20000\n[history]\nbytes = 65536\n");
+    assert_eq!(effective.config, without.sources().load().unwrap().config);
     let expected = [
-        "2:1: lease.ttl_ms: the file of a project may only lower the 20000 that holds without it",
-        "3:1: lease.auto: the file of a project may only switch this off",
-        "5:1: screen.frame_interval_ms: the file of a project may only raise the 8 that holds \
+        "2:1: lease.ttl_ms: not taken; the file of a project may only lower the 20000 that holds \
          without it",
-        "7:1: history.rows: the file of a project may only lower the 10000 that holds without it",
+        "3:1: lease.auto: not taken; the file of a project may only switch this off",
+        "5:1: screen.frame_interval_ms: not taken; the file of a project may only raise the 8 that \
+         holds without it",
+        "7:1: history.rows: not taken; the file of a project may only lower the 10000 that holds \
+         without it",
     ];
-    let mut told = place.problems();
-    told.sort();
+    let root = place.path("home/repo/.termgate.toml");
     let mut expected: Vec<_> =
-        expected.iter().map(|line| format!("home/repo/.termgate.toml:{line}")).collect();
+        expected.iter().map(|line| format!("{}:{line}", root.display())).collect();
+    let mut told: Vec<_> = effective.notes.iter().map(ToString::to_string).collect();
+    told.sort();
     expected.sort();
     assert_eq!(told, expected);
 }
 
 #[test]
+fn a_project_may_say_again_what_holds_already() {
+    let place = Place::new();
+    place.user("lease.auto = true");
+    place.project("lease = { auto = true, ttl_ms = 30000 }");
+    let effective = place.sources().load().unwrap();
+    assert!(effective.config.lease.auto && effective.notes.is_empty(), "{effective:?}");
+}
+
+#[test]
 fn a_project_may_never_touch_the_right_to_write_nor_what_protects_the_daemon() {
-    for key in KEYS.iter().filter(|key| key.project == crate::config::key::Project::Never) {
+    for key in KEYS.iter().filter(|key| key.project.is_none()) {
         let place = Place::new();
         let value = key.value(&Config::built_in());
         place.project(&format!("{} = {value}", key.name));
@@ -237,9 +253,10 @@ fn mistakes_of_all_layers_are_told_at_once() {
 #[test]
 fn one_file_is_checked_by_what_its_name_makes_of_it() {
     let place = Place::new();
+    let check = |path: PathBuf| place.sources().check(&path);
     let text = "allow_write = true\n";
-    assert!(check(&place.write("my.toml", text)).is_ok());
-    assert!(check(&place.project(text)).is_err());
-    assert!(check(&place.path("gone.toml")).is_err());
-    assert!(check(&place.path("gone/.termgate.toml")).is_err());
+    assert!(check(place.write("my.toml", text)).is_ok());
+    assert!(check(place.project(text)).is_err());
+    assert!(check(place.path("gone.toml")).is_err());
+    assert!(check(place.path("gone/.termgate.toml")).is_err());
 }

@@ -43,7 +43,7 @@ impl Reloading {
 
     fn reload(&mut self) {
         let read = match self.sources.load() {
-            Ok(read) => read.config,
+            Ok(read) => read,
             Err(error) => {
                 for problem in error.0 {
                     tracing::error!(%problem, "the configuration is wrong");
@@ -52,7 +52,10 @@ impl Reloading {
                 return;
             }
         };
-        let changes = self.running.take_over(&read);
+        for note in &read.notes {
+            tracing::warn!("{note}");
+        }
+        let changes = self.running.take_over(&read.config);
         self.spread();
         for Change { key, before, after } in &changes {
             let (key, from) = (key.name, key.applies);
