@@ -13,4 +13,5 @@ mod architecture {
     mod licence;
     mod shape;
     mod source;
+    mod variables;
 }

@@ -11,6 +11,9 @@ use crate::core::nearest::nearest_of;
 
 /// How the names of our variables begin.
 const PREFIX: &str = "TERMGATE_";
+/// What follows in the names of our variables that set no key. `BIN` tells our own scripts which
+/// program to run; all others are read where their subject is.
+const KEYLESS: [&str; 6] = ["AUTOSTART", "BIN", "COMPLETE", "RUNTIME_DIR", "SESSION", "SOCKET"];
 
 /// The name of the variable that sets a key.
 pub fn variable_of(key: &Key) -> String {
@@ -22,10 +25,16 @@ pub fn is_ours(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
+/// Whether a variable of this name means anything to us.
+pub fn is_known(name: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX);
+    rest.is_some_and(|rest| KEYLESS.contains(&rest)) || key_of(name).is_some()
+}
+
 /// Reads what the variables of an environment set, and what is wrong with them.
 ///
-/// An empty value counts as none. A name with `__` that is no key's is a mistake; one without may be
-/// meant for somebody else, such as `TERMGATE_SOCKET`.
+/// An empty value counts as none. A name that means nothing to us is a mistake: it is a limit that is
+/// not there, or a right that is not given.
 pub fn read(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> (Vec<Given>, Vec<Problem>) {
@@ -34,12 +43,10 @@ pub fn read(
         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
         let Some(rest) = name.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else { continue };
         let origin = Origin::Variable(name.to_string());
-        let Some(key) = KEYS.iter().find(|key| variable_of(key) == *name) else {
-            if rest.contains("__") {
-                let meant = rest.replace("__", ".").to_ascii_lowercase();
-                let near = nearest_of(&meant, KEYS.iter().map(|key| key.name), 1);
-                let fault = Fault::Unknown(near.first().copied());
-                problems.push(Problem { origin, key: Some(meant), fault });
+        let Some(key) = key_of(&name) else {
+            if !is_known(&name) {
+                let fault = Fault::NoVariable(nearest(rest));
+                problems.push(Problem { origin, key: None, fault });
             }
             continue;
         };
@@ -52,6 +59,18 @@ pub fn read(
         }
     }
     (given, problems)
+}
+
+fn key_of(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| variable_of(key) == name)
+}
+
+/// The variable whose name resembles this one most, both without their beginning.
+fn nearest(rest: &str) -> Option<String> {
+    let meant = rest.replace("__", ".");
+    let names = KEYS.iter().map(|key| key.name).chain(KEYLESS);
+    let near = nearest_of(&meant, names, 1).first().copied()?;
+    Some(Key::find(near).map_or_else(|| format!("{PREFIX}{near}"), variable_of))
 }
 
 fn value_of(kind: Kind, text: &str) -> Option<Value> {
@@ -96,10 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_empty_or_somebody_elses_sets_nothing() {
+    fn a_variable_that_is_empty_or_sets_no_key_or_is_somebody_elses_sets_nothing() {
         let (given, problems) = read_pairs(&[
             ("TERMGATE_ALLOW_WRITE", ""),
+            ("TERMGATE_ALOW_WRITE", ""),
             ("TERMGATE_SOCKET", "/run/x"),
+            ("TERMGATE_SESSION", "0123456789ab"),
             ("LEASE__TTL_MS", "5"),
         ]);
         assert!(given.is_empty() && problems.is_empty(), "{given:?} {problems:?}");
@@ -111,12 +132,18 @@ mod tests {
             ("TERMGATE_LEASE__TTL", "5000"),
             ("TERMGATE_LEASE__TTL_MS", "999"),
             ("TERMGATE_ALLOW_WRITE", "maybe"),
+            ("TERMGATE_ALOW_WRITE", "1"),
+            ("TERMGATE_SOKET", "/run/x"),
+            ("TERMGATE_ELEPHANTS", "7"),
         ]);
         assert!(given.is_empty(), "{given:?}");
         let expected = [
-            "TERMGATE_LEASE__TTL: lease.ttl: no such key; did you mean lease.ttl_ms?",
+            "TERMGATE_LEASE__TTL: there is no such variable; did you mean TERMGATE_LEASE__TTL_MS?",
             "TERMGATE_LEASE__TTL_MS: lease.ttl_ms: 999 is not a whole number from 1000 to 600000",
             "TERMGATE_ALLOW_WRITE: allow_write: maybe is not true or false",
+            "TERMGATE_ALOW_WRITE: there is no such variable; did you mean TERMGATE_ALLOW_WRITE?",
+            "TERMGATE_SOKET: there is no such variable; did you mean TERMGATE_SOCKET?",
+            "TERMGATE_ELEPHANTS: there is no such variable",
         ];
         assert_eq!(problems, expected);
     }

@@ -49,6 +49,8 @@ pub enum Fault {
     Syntax(String),
     #[error("no such key{}", nearest(*.0))]
     Unknown(Option<&'static str>),
+    #[error("there is no such variable{}", nearest(.0.as_deref()))]
+    NoVariable(Option<String>),
     #[error("{found} is not {expected}")]
     Unfit { found: String, expected: Kind },
     #[error("{0} is not a table of keys")]

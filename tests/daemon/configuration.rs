@@ -245,6 +245,24 @@ fn the_file_of_a_project_is_checked_against_what_holds_without_it() {
     assert!(place.run(&words).status.success());
 }
 
+#[test]
+fn a_variable_that_is_misspelt_keeps_the_daemon_from_starting_and_the_nearest_is_told() {
+    let place = Place::new();
+    for (wrong, right) in [
+        ("TERMGATE_ALOW_WRITE", "TERMGATE_ALLOW_WRITE"),
+        ("TERMGATE_LEASE_TTL_MS", "TERMGATE_LEASE__TTL_MS"),
+        ("TERMGATE_AUTO_START", "TERMGATE_AUTOSTART"),
+    ] {
+        let output = place.command(&["serve"]).env(wrong, "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let expected = format!("{wrong}: there is no such variable; did you mean {right}?");
+        assert!(told(&output).contains(&expected), "{}", told(&output));
+    }
+    let mut inside = place.command(&["config", "check"]);
+    inside.env("TERMGATE_SESSION", "0123456789ab").env("TERMGATE_AUTOSTART", "0");
+    assert!(inside.output().unwrap().status.success());
+}
+
 async fn may_write(served: &Served) -> bool {
     let mut client = served.client().await;
     let listed = client.structured("list_sessions", json!({})).await;
