@@ -134,6 +134,14 @@ fn a_configuration_that_cannot_be_read_fails_with_its_line() {
 }
 
 #[test]
+fn a_file_beside_the_configuration_that_nobody_reads_is_a_warning() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("config/termgate")).unwrap();
+    fs::write(home.path("config/termgate/config.toml"), "allow_write = true\n").unwrap();
+    assert_found(&home, "configuration", "warn", "config/termgate/config.toml is not read");
+}
+
+#[test]
 fn a_project_that_asks_for_more_than_it_gets_is_a_warning() {
     let home = Home::new();
     fs::write(home.path("home/.termgate.toml"), "lease.ttl_ms = 40000\n").unwrap();

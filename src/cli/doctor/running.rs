@@ -9,7 +9,7 @@ use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::status::switches;
 use crate::config::problem::Problem;
-use crate::config::sources::{Source, Sources};
+use crate::config::sources::{Layer, Source, Sources};
 use crate::session::pty::environment::SESSION_MARK;
 
 /// Whether a daemon answers, and whether it is of this version.
@@ -83,17 +83,30 @@ pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
             return vec![Check::fail(NAME, error.to_string(), advice)];
         }
     };
+    let mut checks: Vec<Check> = sources.files().iter().filter_map(unread).collect();
+    let advice = "Nothing needs to be done: what holds without that file stays in force.";
+    let noted = |note: &Problem| Check::warn(NAME, note.to_string(), advice);
+    checks.extend(effective.notes.iter().map(noted));
+    if !checks.is_empty() {
+        return checks;
+    }
     let there: Vec<_> = sources.files().into_iter().filter(|file| file.path.exists()).collect();
     if there.is_empty() {
         return vec![Check::ok(NAME, "no file; the defaults hold")];
     }
-    if !effective.notes.is_empty() {
-        let advice = "Nothing needs to be done: what holds without that file stays in force.";
-        let noted = |note: &Problem| Check::warn(NAME, note.to_string(), advice);
-        return effective.notes.iter().map(noted).collect();
-    }
     let fine = |file: Source| Check::ok(NAME, format!("{} is fine", file.path.display()));
     there.into_iter().map(fine).collect()
+}
+
+/// A file beside this one that bears the name which many programs use, and we do not.
+fn unread(source: &Source) -> Option<Check> {
+    let misnamed = source.path.with_file_name("config.toml");
+    if source.layer == Layer::Project || !misnamed.exists() {
+        return None;
+    }
+    let found = format!("{} is not read", misnamed.display());
+    let advice = format!("If it is meant for termgate, call it {}.", source.path.display());
+    Some(Check::warn("configuration", found, advice))
 }
 
 #[cfg(test)]
