@@ -179,6 +179,35 @@ fn a_client_that_knows_an_old_entry_is_told_to_forget_it_first() {
 }
 
 #[test]
+fn a_file_with_a_byte_order_mark_keeps_it_and_gets_it_back() {
+    let home = User::new();
+    let before = "\u{feff}{\"theme\": \"dark\"}\n";
+    home.write(".cursor/mcp.json", before);
+    assert_eq!(home.one("--client cursor")["result"], "added");
+    let now = home.read(".cursor/mcp.json");
+    let read: Value = serde_json::from_str(now.strip_prefix('\u{feff}').unwrap()).unwrap();
+    assert_eq!(read["mcpServers"]["termgate"]["command"], program());
+    assert_eq!(home.one("--client cursor")["result"], "already_there");
+    assert_eq!(home.one("--client cursor --uninstall")["result"], "removed");
+    assert_eq!(home.read(".cursor/mcp.json"), before);
+}
+
+#[test]
+fn where_no_whole_backup_can_be_written_nothing_changes_and_nothing_is_left_behind() {
+    let home = User::new();
+    home.write(".cursor/mcp.json", &format!("{{\"note\": \"{}\"}}\n", "x".repeat(100_000)));
+    let everything = home.everything();
+    let mut shell = home.0.command("/bin/sh");
+    // The kernel lets no file grow beyond the limit, as on a full disk.
+    let script = "ulimit -f 8; trap '' XFSZ; exec \"$0\" install --client cursor";
+    shell.args(["-c", script, PROGRAM]).env_remove("XDG_CONFIG_HOME");
+    let output = shell.current_dir(home.path("work")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("(client_config)"), "{output:?}");
+    assert_eq!(home.everything(), everything);
+}
+
+#[test]
 fn a_client_whose_entry_is_right_is_told_nothing() {
     let home = User::new();
     home.program("codex", "");

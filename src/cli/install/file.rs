@@ -21,13 +21,16 @@ const BACKUP_END: &str = ".bak";
 /// The largest difference of names for what is made in the same second.
 const SAME_SECOND_MAX: u64 = 1_000;
 
+/// What some editors begin a text with; no part of what it says.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// A file as it was when it was read.
 #[derive(Clone, Debug)]
 pub struct ClientFile {
     /// Where it really is.
     path: PathBuf,
-    /// What is in it; nothing when there is no file.
-    text: Option<String>,
+    /// What is in it, with what it begins with; nothing when there is no file.
+    whole: Option<String>,
 }
 
 impl ClientFile {
@@ -40,10 +43,10 @@ impl ClientFile {
             Ok(path) => path,
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             Err(_) if path.is_symlink() => return Err(FileError::DanglingLink),
-            Err(_) => return Ok(Self { path: path.to_owned(), text: None }),
+            Err(_) => return Ok(Self { path: path.to_owned(), whole: None }),
         };
-        let text = read_text(&path)?;
-        Ok(Self { path, text: Some(text) })
+        let whole = Some(read_text(&path)?);
+        Ok(Self { path, whole })
     }
 
     /// Where it really is.
@@ -51,9 +54,9 @@ impl ClientFile {
         &self.path
     }
 
-    /// What is in it; nothing when there is no file.
+    /// What is in it, without a byte order mark; nothing when there is no file.
     pub fn text(&self) -> Option<&str> {
-        self.text.as_deref()
+        self.whole.as_deref().map(without_mark)
     }
 
     /// What was in it before changes of ours, newest first; what cannot be read is passed over.
@@ -61,10 +64,12 @@ impl ClientFile {
         let mut backups = self.backups();
         backups.sort_by(|one, other| other.cmp(one));
         backups.truncate(BACKUPS_MAX);
-        backups.iter().filter_map(|(_, path)| read_text(path).ok()).collect()
+        let texts = backups.iter().filter_map(|(_, path)| read_text(path).ok());
+        texts.map(|text| without_mark(&text).to_owned()).collect()
     }
 
-    /// Replaces what is in it, after a backup; says where that is, when there was a file.
+    /// Replaces what is in it, after a backup; says where that is, when there was a file. A byte
+    /// order mark stays.
     ///
     /// # Errors
     /// That nothing was changed, and why.
@@ -73,16 +78,14 @@ impl ClientFile {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
+        let marked = self.whole.as_ref().is_some_and(|whole| whole.starts_with(BYTE_ORDER_MARK));
+        let whole = if marked { format!("{BYTE_ORDER_MARK}{text}") } else { text.to_owned() };
         let (fresh, mut file) = self.fresh()?;
-        let written = self.fill(&mut file, text).and_then(|()| {
+        let written = self.fill(&mut file, &whole).and_then(|()| {
             self.check_unchanged()?;
             Ok(fs::rename(&fresh, &self.path)?)
         });
-        if written.is_err() {
-            // The reason is told; what is left behind matters less.
-            let _ = fs::remove_file(&fresh);
-        }
-        written.map(|()| backup)
+        or_gone(&fresh, written).map(|()| backup)
     }
 
     /// Removes it without a backup: for a file that holds nothing worth one.
@@ -105,17 +108,14 @@ impl ClientFile {
 
     /// Keeps a copy of the file, where there is one.
     fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-        if self.text.is_none() {
-            return Ok(None);
-        }
+        let Some(whole) = &self.whole else { return Ok(None) };
         self.check_writable()?;
         let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
         let candidates = (since..since + SAME_SECOND_MAX).map(|second| self.backup_path(second));
         for path in candidates {
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(mut file) => {
-                    self.fill(&mut file, self.text.as_deref().unwrap_or_default())?;
-                    return Ok(Some(path));
+                    return or_gone(&path, self.fill(&mut file, whole)).map(|()| Some(path));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error.into()),
@@ -135,7 +135,7 @@ impl ClientFile {
     /// Writes a text with the mode and the owner of the file that was there.
     fn fill(&self, file: &mut File, text: &str) -> Result<(), FileError> {
         file.write_all(text.as_bytes())?;
-        if self.text.is_some() {
+        if self.whole.is_some() {
             let there = fs::metadata(&self.path)?;
             let own = file.metadata()?;
             if (there.uid(), there.gid()) != (own.uid(), own.gid()) {
@@ -152,7 +152,7 @@ impl ClientFile {
             Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        if now == self.text { Ok(()) } else { Err(FileError::Changed) }
+        if now == self.whole { Ok(()) } else { Err(FileError::Changed) }
     }
 
     fn backups(&self) -> Vec<(u64, PathBuf)> {
@@ -175,6 +175,18 @@ impl ClientFile {
     fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
+}
+
+/// Has a file go that was not wholly made. Why is told; that it could not go matters less.
+fn or_gone<T>(path: &Path, made: Result<T, FileError>) -> Result<T, FileError> {
+    if made.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    made
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 fn read_text(path: &Path) -> Result<String, FileError> {
