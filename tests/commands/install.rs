@@ -179,6 +179,28 @@ fn a_client_that_knows_an_old_entry_is_told_to_forget_it_first() {
 }
 
 #[test]
+fn a_command_that_says_a_lot_or_leaves_a_program_behind_is_not_waited_for() {
+    let home = User::new();
+    let line = "x".repeat(1_000);
+    // More than a pipe holds, and then the reason.
+    let chatter = format!("i=0; while [ $i -lt 300 ]; do echo {line} >&2; i=$((i+1)); done");
+    home.program("codex", &format!("echo 'not today' >&2\n{chatter}\nexit 3"));
+    let said = text(&home.run("--client codex").stdout);
+    assert!(said.contains("failed: not today"), "{said}");
+    fs::remove_file(home.path(".codex/config.toml")).unwrap();
+    // It keeps standard error open for longer than a command may take.
+    home.program(
+        "codex",
+        "echo 'not now' >&2\n/bin/sleep 100 >/dev/null & echo $! >\"$HOME/left\"\nexit 3",
+    );
+    let said = text(&home.run("--client codex").stdout);
+    let left = home.read("left").trim().parse().unwrap();
+    let kill = nix::sys::signal::kill;
+    kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(said.contains("failed: not now"), "{said}");
+}
+
+#[test]
 fn a_file_with_a_byte_order_mark_keeps_it_and_gets_it_back() {
     let home = User::new();
     let before = "\u{feff}{\"theme\": \"dark\"}\n";

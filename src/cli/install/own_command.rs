@@ -3,13 +3,15 @@
 //! It knows how such a command is written and run, and nothing of files. Each word is handed over as
 //! it is, past any shell, so nothing needs quoting but what people are shown.
 
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::AsyncReadExt;
-use tokio::process::Command;
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
 use crate::cli::install::client::Scope;
@@ -18,8 +20,10 @@ use crate::cli::table::clean;
 
 /// How long a command may take: some start a whole editor.
 const RUN_MAX: Duration = Duration::from_secs(60);
-/// How much of its complaints is read, in bytes.
-const COMPLAINT_MAX: u64 = 16 * 1024;
+/// How much of its complaints is kept, in bytes.
+const COMPLAINT_MAX: usize = 16 * 1024;
+/// How long is listened for complaints once it has ended: what it left running may hold the pipe.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a client offers on the command line. Words in braces stand for what is put in.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +39,7 @@ pub struct OwnCommand {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error("it cannot be started: {0}")]
-    Start(#[source] std::io::Error),
+    Start(#[source] io::Error),
     #[error("it did not end within {} s", RUN_MAX.as_secs())]
     TooSlow,
     #[error("{0}")]
@@ -88,16 +92,9 @@ pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
     command.args(words).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(CommandError::Start)?;
-    let mut stderr = child.stderr.take();
     let mut complaint = Vec::new();
-    let ending = async {
-        // Whatever is not read is of no use; the end of the command alone decides.
-        if let Some(stderr) = &mut stderr {
-            let _ = stderr.take(COMPLAINT_MAX).read_to_end(&mut complaint).await;
-        }
-        child.wait().await
-    };
-    let status = timeout(RUN_MAX, ending).await.map_err(|_| CommandError::TooSlow)?;
+    let ended = timeout(RUN_MAX, end(&mut child, &mut complaint)).await;
+    let status = ended.map_err(|_| CommandError::TooSlow)?;
     let status = status.map_err(CommandError::Start)?;
     if status.success() {
         return Ok(());
@@ -105,6 +102,29 @@ pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
     let complaint = String::from_utf8_lossy(&complaint);
     let line = complaint.lines().map(str::trim).find(|line| !line.is_empty());
     Err(CommandError::Refused(line.map_or_else(|| status.to_string(), clean)))
+}
+
+/// Waits for the end of a command, whose complaints are heard meanwhile.
+async fn end(child: &mut Child, complaint: &mut Vec<u8>) -> io::Result<ExitStatus> {
+    let Some(stderr) = child.stderr.take() else { return child.wait().await };
+    let mut listening = pin!(listen(stderr, complaint));
+    tokio::select! {
+        () = &mut listening => child.wait().await,
+        status = child.wait() => {
+            // Its end alone decides; what is not heard in time is of no use.
+            let _ = timeout(LAST_WORDS, listening).await;
+            status
+        }
+    }
+}
+
+/// Reads to the end, so that nobody waits for a reader, and keeps the beginning.
+async fn listen(mut stderr: ChildStderr, kept: &mut Vec<u8>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        let room = COMPLAINT_MAX - kept.len();
+        kept.extend_from_slice(&buffer[..count.min(room)]);
+    }
 }
 
 #[cfg(test)]
