@@ -40,8 +40,9 @@ const ALL: &str = "all";
 
 /// Hook up MCP clients, so that their agents find termgate
 ///
-/// Where a client has a command for it on PATH, that is used; else its file is edited, after a
-/// backup beside it, and everything else in it stays as it was.
+/// Where a client has a command for it on PATH, that is used; where it has none, or that one did not
+/// do it, its file is edited, and everything else in it stays as it was. Before either there is a
+/// backup beside the file.
 #[derive(Debug, Args)]
 pub struct Install {
     /// Which client; `all` means every one that looks present
@@ -210,10 +211,10 @@ impl Answer {
         let file = around.shown(&done.file);
         let note = done.note.as_ref().map(|note| format!("{name}: {note}\n")).unwrap_or_default();
         let what = said(done.deed, manner);
-        let how = match (&done.command, &done.backup) {
-            (Some(command), _) => format!("with `{command}`"),
-            (None, Some(backup)) => format!("{file}, backup in {}", around.shown(backup)),
-            (None, None) => file,
+        let way = done.command.as_ref().map_or(file, |command| format!("with `{command}`"));
+        let how = match &done.backup {
+            Some(backup) => format!("{way}, backup in {}", around.shown(backup)),
+            None => way,
         };
         let diff = done.diff.as_ref().map(|diff| format!("\n{}", diff.trim_end()));
         format!("{note}{name}: {what} {how}{}", diff.unwrap_or_default())

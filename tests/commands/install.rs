@@ -139,42 +139,103 @@ fn a_file_that_was_made_for_our_entry_alone_goes_with_it() {
 }
 
 #[test]
-fn clients_with_a_command_are_told_by_it_and_their_files_are_not_touched() {
+fn clients_with_a_command_are_told_by_it_and_their_files_are_looked_at_but_not_edited() {
     let home = User::new();
-    for name in ["claude", "codex", "gemini", "code"] {
-        home.program(name, "");
-    }
     let program = program();
-    for (client, name, words) in [
-        ("claude-code", "claude", "mcp add --scope user tg -- PROGRAM mcp --allow-write"),
-        ("codex", "codex", "mcp add tg -- PROGRAM mcp --allow-write"),
-        ("gemini", "gemini", "mcp add --scope user tg PROGRAM -- mcp --allow-write"),
+    for (client, name, file, words) in [
+        (
+            "claude-code",
+            "claude",
+            ".claude.json",
+            "mcp add --scope user tg -- PROGRAM mcp --allow-write",
+        ),
+        ("codex", "codex", ".codex/config.toml", "mcp add tg -- PROGRAM mcp --allow-write"),
+        (
+            "gemini",
+            "gemini",
+            ".gemini/settings.json",
+            "mcp add --scope user tg PROGRAM -- mcp --allow-write",
+        ),
     ] {
+        let snippet =
+            text(&home.run(&format!("--client {client} --allow-write --name tg --print")).stdout);
+        fs::create_dir_all(home.path(file).parent().unwrap()).unwrap();
+        home.program(name, &format!("printf '%s' '{snippet}' >\"$HOME/{file}\""));
         let done = home.one(&format!("--client {client} --allow-write --name tg"));
         assert_eq!((&done["result"], &done["backup"]), (&json!("added"), &Value::Null));
+        assert_eq!((&done["note"], done["command"].is_string()), (&Value::Null, true), "{done}");
         let expected: Vec<_> = words.split(' ').map(|it| it.replace("PROGRAM", &program)).collect();
         assert_eq!(home.told(name), expected);
+        assert_eq!(home.read(file), snippet.as_str(), "{file}");
     }
-    home.one("--client vscode --name tg");
+}
+
+#[test]
+fn vs_code_is_trusted_since_its_command_may_write_the_file_of_another_profile() {
+    let home = User::new();
+    home.program("code", "");
+    home.write(".config/Code/User/mcp.json", "{}");
+    let everything = home.everything();
+    let done = home.one("--client vscode --name tg");
+    assert_eq!((&done["result"], &done["backup"]), (&json!("added"), &Value::Null));
     let told = home.told("code");
     assert_eq!(told[0], "--add-mcp");
-    let expected = json!({"name": "tg", "command": program, "args": ["mcp"]});
+    let expected = json!({"name": "tg", "command": program(), "args": ["mcp"]});
     assert_eq!(serde_json::from_str::<Value>(&told[1]).unwrap(), expected);
-    for file in [".claude.json", ".codex/config.toml", ".gemini/settings.json"] {
-        assert!(!home.path(file).exists(), "{file}");
-    }
+    fs::remove_file(home.path("code.told")).unwrap();
+    assert_eq!(home.everything(), everything);
+}
+
+#[test]
+fn a_command_that_says_yes_and_does_nothing_is_followed_by_an_edit_with_one_backup() {
+    let home = User::new();
+    home.program("claude", "");
+    let done = home.one("--client claude-code");
+    assert_eq!((&done["result"], &done["command"]), (&json!("added"), &Value::Null));
+    let note = done["note"].as_str().unwrap();
+    assert!(note.contains("claude mcp add") && note.contains("did not put it there"), "{note}");
+    assert!(home.read(".claude.json").contains(&program()));
+
+    let before = home.read(".claude.json");
+    let done = home.one("--client claude-code --read-only");
+    assert_eq!(done["result"], "updated");
+    assert_eq!(fs::read_to_string(done["backup"].as_str().unwrap()).unwrap(), before);
+    let done = home.one("--client claude-code --uninstall");
+    assert!(done["note"].as_str().unwrap().contains("did not take it out"), "{done}");
+    assert!(!home.path(".claude.json").exists() || !home.read(".claude.json").contains("termgate"));
+}
+
+#[test]
+fn a_file_is_kept_before_the_clients_own_command_changes_it() {
+    let home = User::new();
+    let before = "{\"theme\": \"dark\"}\n";
+    home.write(".claude.json", before);
+    let snippet = text(&home.run("--client claude-code --print").stdout);
+    home.program("claude", &format!("printf '%s' '{snippet}' >\"$HOME/.claude.json\""));
+    let done = home.one("--client claude-code");
+    assert!(done["command"].as_str().unwrap().starts_with("claude mcp add"), "{done}");
+    assert_eq!(fs::read_to_string(done["backup"].as_str().unwrap()).unwrap(), before);
+    let said = text(&home.run("--client claude-code --uninstall").stdout);
+    assert!(said.contains("removed"), "{said}");
 }
 
 #[test]
 fn a_client_that_knows_an_old_entry_is_told_to_forget_it_first() {
     let home = User::new();
-    home.program("claude", "");
-    home.write(".claude.json", r#"{"mcpServers": {"termgate": {"command": "socat"}}}"#);
-    assert_eq!(home.one("--client claude-code")["result"], "updated");
+    let entry = r#"{"mcpServers": {"termgate": {"command": "socat"}}}"#;
+    home.write(".claude.json", entry);
+    let snippet = text(&home.run("--client claude-code --print").stdout);
+    let write = |text: &str| format!("printf '%s' '{text}' >\"$HOME/.claude.json\"");
+    home.program("claude", &write(&snippet));
+    let done = home.one("--client claude-code");
+    assert_eq!(done["result"], "updated");
+    assert_eq!(fs::read_to_string(done["backup"].as_str().unwrap()).unwrap(), entry);
     let told = home.told("claude").join(" ");
     let remove = "mcp remove --scope user termgate";
     assert_eq!(told, format!("{remove} mcp add --scope user termgate -- {} mcp", program()));
-    home.one("--client claude-code --uninstall");
+    home.program("claude", &write("{}"));
+    let done = home.one("--client claude-code --uninstall");
+    assert!(done["command"].is_string(), "{done}");
     assert!(home.told("claude").join(" ").ends_with(remove));
 }
 

@@ -6,7 +6,7 @@
 use crate::cli::install::family::{
     Family, context_servers, extensions, mcp_servers, opencode, servers, toml_servers,
 };
-use crate::cli::install::own_command::OwnCommand;
+use crate::cli::install::own_command::{OwnCommand, Writes};
 use crate::cli::install::place::{Base, Place};
 
 /// For whom a server is put in.
@@ -64,24 +64,29 @@ const CLAUDE: OwnCommand = OwnCommand {
     scopes: &[Scope::User, Scope::Project],
     add: &["mcp", "add", "--scope", "{scope}", "{name}", "--", "{program}", "{arguments}"],
     remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
+    writes: Writes::File,
 };
 const CODEX: OwnCommand = OwnCommand {
     program: "codex",
     scopes: &[Scope::User],
     add: &["mcp", "add", "{name}", "--", "{program}", "{arguments}"],
     remove: Some(&["mcp", "remove", "{name}"]),
+    writes: Writes::File,
 };
 const GEMINI: OwnCommand = OwnCommand {
     program: "gemini",
     scopes: &[Scope::User, Scope::Project],
     add: &["mcp", "add", "--scope", "{scope}", "{name}", "{program}", "--", "{arguments}"],
     remove: Some(&["mcp", "remove", "--scope", "{scope}", "{name}"]),
+    writes: Writes::File,
 };
 const CODE: OwnCommand = OwnCommand {
     program: "code",
     scopes: &[Scope::User],
     add: &["--add-mcp", "{json}"],
     remove: None,
+    // The profile that is in use may have a file of its own.
+    writes: Writes::Elsewhere,
 };
 
 const fn place(base: Base, names: &'static [&'static str]) -> Place {

@@ -68,13 +68,11 @@ impl ClientFile {
         texts.map(|text| without_mark(&text).to_owned()).collect()
     }
 
-    /// Replaces what is in it, after a backup; says where that is, when there was a file. A byte
-    /// order mark stays.
+    /// Replaces what is in it, which a backup keeps. A byte order mark stays.
     ///
     /// # Errors
     /// That nothing was changed, and why.
-    pub fn write(&self, text: &str, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
-        let backup = self.back_up(now)?;
+    pub fn replace(&self, text: &str) -> Result<(), FileError> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -85,17 +83,22 @@ impl ClientFile {
             self.check_unchanged()?;
             Ok(fs::rename(&fresh, &self.path)?)
         });
-        or_gone(&fresh, written).map(|()| backup)
+        or_gone(&fresh, written)
     }
 
     /// Removes it without a backup: for a file that holds nothing worth one.
     ///
     /// # Errors
-    /// As [`ClientFile::write`].
+    /// As [`ClientFile::replace`].
     pub fn remove(&self) -> Result<(), FileError> {
         self.check_writable()?;
         self.check_unchanged()?;
         Ok(fs::remove_file(&self.path)?)
+    }
+
+    /// Whether what is in it is the same as in the other.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.whole == other.whole
     }
 
     fn check_writable(&self) -> Result<(), FileError> {
@@ -106,8 +109,11 @@ impl ClientFile {
         Ok(())
     }
 
-    /// Keeps a copy of the file, where there is one.
-    fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+    /// Keeps a copy of the file, where there is one, and says where.
+    ///
+    /// # Errors
+    /// That there is none, not even a part of it, and why; or that the file may not be changed.
+    pub fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
         let Some(whole) = &self.whole else { return Ok(None) };
         self.check_writable()?;
         let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();

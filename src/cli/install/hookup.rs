@@ -3,6 +3,7 @@
 //! What a text becomes is decided in [`crate::cli::install::change`]; this does it, or says what it
 //! would do.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -10,8 +11,9 @@ use crate::cli::install::change::{Installed, Uninstalled, install, uninstall};
 use crate::cli::install::client::{Client, Scope};
 use crate::cli::install::diff::diff;
 use crate::cli::install::error::{FileError, InstallError};
+use crate::cli::install::family::Found;
 use crate::cli::install::file::ClientFile;
-use crate::cli::install::own_command::{run, shown, words};
+use crate::cli::install::own_command::{Writes, run, shown, words};
 use crate::cli::install::place::Surroundings;
 use crate::cli::install::server::Server;
 
@@ -95,28 +97,67 @@ pub async fn hook_up(
     if matches!(planned.deed, Deed::AlreadyThere | Deed::NotThere) {
         return Ok(done);
     }
-    if let Some(commands) = commands(client, order, planned.deed, around) {
-        match commands.run(order.manner).await {
-            Ok(()) => {
-                done.command = Some(commands.shown());
-                return Ok(done);
-            }
-            Err(note) => done.note = Some(note),
-        }
-    }
-    match order.manner {
-        Manner::Tell => {
+    let commands = commands(client, order, planned.deed, around);
+    match (order.manner, commands) {
+        (Manner::Tell, Some(commands)) => done.command = Some(commands.shown()),
+        (Manner::Tell, None) => {
             let after = planned.after.as_deref().unwrap_or_default();
             let before = file.text().unwrap_or_default();
             done.diff = Some(diff(&around.shown(&path), before, after));
         }
-        Manner::Do => {
-            // A command may have changed the file before it failed.
-            let (file, plan) = look(client, order, &path).map_err(failed)?;
-            done.backup = apply(&file, &plan, order.now).map_err(failed)?;
+        (Manner::Do, Some(commands)) => {
+            match by_command(&commands, client, order, &file).await.map_err(failed)? {
+                Ok(backup) => {
+                    done.backup = backup;
+                    done.command = Some(commands.shown());
+                }
+                Err(note) => {
+                    done.note = Some(note);
+                    // The command may have changed the file before it failed.
+                    let (file, plan) = look(client, order, &path).map_err(failed)?;
+                    done.backup = edit(&file, &plan, order.now).map_err(failed)?;
+                }
+            }
         }
+        (Manner::Do, None) => done.backup = edit(&file, &planned, order.now).map_err(failed)?,
     }
     Ok(done)
+}
+
+/// Has the client do it itself, and looks whether it did; says where the file was kept, if it changed,
+/// or why it was not done.
+async fn by_command(
+    commands: &Commands,
+    client: &Client,
+    order: &Order,
+    before: &ClientFile,
+) -> Result<Result<Option<PathBuf>, String>, FileError> {
+    let mut backup = before.back_up(order.now)?;
+    let ran = commands.run().await;
+    let after = ClientFile::read(before.path())?;
+    if after.is_like(before)
+        && let Some(backup) = backup.take()
+    {
+        fs::remove_file(backup)?;
+    }
+    if ran.is_ok() && commands.writes == Writes::File && !is_done(client, order, &after)? {
+        let not_done = match order.wish {
+            Wish::Install => "did not put it there",
+            Wish::Uninstall => "did not take it out",
+        };
+        return Ok(Err(format!("`{}` ended well and {not_done}", commands.shown())));
+    }
+    Ok(ran.map(|()| backup))
+}
+
+/// Whether the file says what is wanted, in whatever words the client has for it.
+fn is_done(client: &Client, order: &Order, file: &ClientFile) -> Result<bool, FileError> {
+    let name = &order.server.name;
+    let found = file.text().map(|text| client.family.find(text, name)).transpose()?.flatten();
+    Ok(match order.wish {
+        Wish::Install => found == Some(Found::Program(order.server.launch.clone())),
+        Wish::Uninstall => found.is_none(),
+    })
 }
 
 /// The file of a client in this scope.
@@ -167,6 +208,7 @@ struct Commands {
     name: &'static str,
     program: PathBuf,
     steps: Vec<Step>,
+    writes: Writes,
 }
 
 /// One run of a client's own command.
@@ -192,15 +234,13 @@ fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -
         Deed::Removed => vec![remove(true)?],
         Deed::AlreadyThere | Deed::NotThere => return None,
     };
-    Some(Commands { name: own.program, program: around.program(own.program)?, steps })
+    let program = around.program(own.program)?;
+    Some(Commands { name: own.program, program, steps, writes: own.writes })
 }
 
 impl Commands {
     /// Runs the steps; the error says which one failed, and why.
-    async fn run(&self, manner: Manner) -> Result<(), String> {
-        if manner == Manner::Tell {
-            return Ok(());
-        }
+    async fn run(&self) -> Result<(), String> {
         for Step { words, needed } in &self.steps {
             let ran = run(&self.program, words).await;
             if let Err(error) = ran
@@ -219,10 +259,14 @@ impl Commands {
     }
 }
 
-fn apply(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
+/// Makes a file what was planned; says where it was kept.
+fn edit(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
     match &plan.after {
         Some(after) if Some(after.as_str()) == file.text() => Ok(None),
-        Some(after) => file.write(after, now),
+        Some(after) => {
+            let backup = file.back_up(now)?;
+            file.replace(after).map(|()| backup)
+        }
         None if file.text().is_none() => Ok(None),
         None => file.remove().map(|()| None),
     }

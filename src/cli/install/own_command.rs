@@ -33,6 +33,16 @@ pub struct OwnCommand {
     pub scopes: &'static [Scope],
     pub add: &'static [&'static str],
     pub remove: Option<&'static [&'static str]>,
+    pub writes: Writes,
+}
+
+/// Where a client's command leaves its changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// In the file of the scope.
+    File,
+    /// There, or in a place that the client alone knows.
+    Elsewhere,
 }
 
 /// Why a command did not do it.

@@ -16,6 +16,12 @@ fn file(text: &str, mode: u32) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
+/// Replaces what is in a file as an edit does.
+fn write(file: &ClientFile, text: &str) -> Result<Option<PathBuf>, FileError> {
+    let backup = file.back_up(NOW)?;
+    file.replace(text).map(|()| backup)
+}
+
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<_> =
@@ -31,7 +37,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn a_file_is_replaced_with_its_mode_and_the_old_one_is_kept() {
     let (directory, path) = file("old", 0o640);
-    let backup = ClientFile::read(&path).unwrap().write("new", NOW).unwrap().unwrap();
+    let backup = write(&ClientFile::read(&path).unwrap(), "new").unwrap().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     assert_eq!(fs::read_to_string(&backup).unwrap(), "old");
     assert_eq!((mode(&path), mode(&backup)), (0o640, 0o640));
@@ -41,8 +47,8 @@ fn a_file_is_replaced_with_its_mode_and_the_old_one_is_kept() {
 #[test]
 fn two_changes_in_one_second_keep_two_backups_the_newest_first() {
     let (_directory, path) = file("one", 0o600);
-    ClientFile::read(&path).unwrap().write("two", NOW).unwrap();
-    ClientFile::read(&path).unwrap().write("three", NOW).unwrap();
+    write(&ClientFile::read(&path).unwrap(), "two").unwrap();
+    write(&ClientFile::read(&path).unwrap(), "three").unwrap();
     assert_eq!(ClientFile::read(&path).unwrap().earlier(), ["two", "one"]);
 }
 
@@ -51,7 +57,7 @@ fn a_link_stays_a_link_and_the_file_behind_it_changes() {
     let (directory, path) = file("old", 0o600);
     let link = directory.path().join("link.json");
     symlink(&path, &link).unwrap();
-    ClientFile::read(&link).unwrap().write("new", NOW).unwrap();
+    write(&ClientFile::read(&link).unwrap(), "new").unwrap();
     assert!(link.is_symlink());
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
@@ -67,7 +73,7 @@ fn a_link_that_leads_nowhere_is_refused() {
 #[test]
 fn a_read_only_file_stays_as_it_is_and_nothing_is_left_beside_it() {
     let (directory, path) = file("old", 0o444);
-    let written = ClientFile::read(&path).unwrap().write("new", NOW);
+    let written = write(&ClientFile::read(&path).unwrap(), "new");
     assert!(matches!(written, Err(FileError::ReadOnly)), "{written:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(names(directory.path()), ["settings.json"]);
@@ -78,7 +84,7 @@ fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
     let (directory, path) = file("old", 0o600);
     let read = ClientFile::read(&path).unwrap();
     fs::write(&path, "somebody else's").unwrap();
-    assert!(matches!(read.write("new", NOW), Err(FileError::Changed)));
+    assert!(matches!(write(&read, "new"), Err(FileError::Changed)));
     assert!(matches!(read.remove(), Err(FileError::Changed)));
     assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
     assert!(names(directory.path()).iter().all(|name| !name.contains("new")));
@@ -90,7 +96,7 @@ fn a_new_file_gets_its_directories_and_no_backup() {
     let path = directory.path().join("a/b/settings.json");
     let read = ClientFile::read(&path).unwrap();
     assert_eq!(read.text(), None);
-    assert_eq!(read.write("new", NOW).unwrap(), None);
+    assert_eq!(write(&read, "new").unwrap(), None);
     assert_eq!(names(&directory.path().join("a/b")), ["settings.json"]);
 }
 
