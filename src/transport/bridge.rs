@@ -2,7 +2,7 @@
 //!
 //! It must not know how a daemon is found or started, nor what requests do. Lines are passed on as
 //! they came. A daemon that dies costs the client the answers in flight and nothing else: the next
-//! one hears what the client said once, and no request that a daemon has read is sent again.
+//! one hears what the client said once, and no request that may have done anything is sent again.
 
 mod creation;
 mod dial;
@@ -10,6 +10,7 @@ mod memory;
 mod message;
 mod upstream;
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub use crate::transport::bridge::creation::CreationDefaults;
 pub use crate::transport::bridge::dial::{Dial, Undialed};
 use crate::transport::bridge::dial::{RETRY_MIN, insist};
-use crate::transport::bridge::memory::{For, Memory, Note};
+use crate::transport::bridge::memory::{Broken, For, Memory, Note, Outgoing};
 use crate::transport::bridge::message::{Message, failed};
 use crate::transport::bridge::upstream::patient;
 pub use crate::transport::bridge::upstream::{JoinError, Upstream};
@@ -67,7 +68,7 @@ pub async fn bridge<R, W, G>(
         lines: Lines::new(client.reader, &patient(LINE_MAX)),
         out,
         memory: Mutex::new(Memory::new()),
-        unsent: None,
+        unsent: VecDeque::new(),
         last: None,
         defaults,
     };
@@ -87,17 +88,11 @@ struct Client<R> {
     lines: Lines<R>,
     out: mpsc::Sender<Bytes>,
     memory: Mutex<Memory>,
-    /// What no daemon has got as a whole.
-    unsent: Option<Outgoing>,
+    /// What no daemon has got as a whole, or is to get again.
+    unsent: VecDeque<Outgoing>,
     /// What the daemon got last.
     last: Option<Outgoing>,
     defaults: CreationDefaults,
-}
-
-/// A line on its way to the daemon.
-struct Outgoing {
-    line: Bytes,
-    note: Note,
 }
 
 /// How a client and a daemon parted.
@@ -129,29 +124,26 @@ impl<R: AsyncRead + Unpin> Client<R> {
         mut upstream: Upstream,
         dial: impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     ) {
+        let mut replay = None;
         loop {
-            match self.join(upstream).await {
+            match self.join(upstream, replay).await {
                 Parted::Done => return,
                 Parted::Broken => tracing::warn!("the daemon has gone"),
             }
-            let lost = self.memory().on_break();
+            let lost = self.on_break();
             self.tell(lost).await;
             match self.find_another(&dial).await {
                 Some(another) => upstream = another,
                 None => return,
             }
             tracing::info!("a daemon is there again");
-            let replay = self.memory().replay().concat();
-            if upstream.writer.write_all(&replay).await.is_ok() {
-                let news = self.memory().catch_up();
-                self.tell(news).await;
-            }
+            replay = Some(self.memory().replay().concat());
         }
     }
 
     /// Passes lines on until the daemon has gone, or all is done.
-    async fn join(&mut self, upstream: Upstream) -> Parted {
-        let Ending { of, unread } = self.pass_on(upstream).await;
+    async fn join(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Parted {
+        let Ending { of, unread } = self.pass_on(upstream, replay).await;
         match of {
             Side::Daemon => {
                 if unread {
@@ -164,8 +156,9 @@ impl<R: AsyncRead + Unpin> Client<R> {
         }
     }
 
-    /// Passes lines on in both directions until one of them ends.
-    async fn pass_on(&mut self, upstream: Upstream) -> Ending {
+    /// Passes lines on in both directions until one of them ends; `replay` goes before all others,
+    /// if the daemon is not the first.
+    async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Ending {
         let Upstream { mut lines, mut writer } = upstream;
         self.last = None;
         let (memory, out) = (&self.memory, &self.out);
@@ -180,12 +173,19 @@ impl<R: AsyncRead + Unpin> Client<R> {
             lines.was_reset()
         };
         let mut receiving = pin!(receiving);
-        let sending = send_lines(
-            &mut self.lines,
-            &mut writer,
-            (&mut self.unsent, &mut self.last),
-            Passing { memory, out, defaults: &self.defaults },
-        );
+        let (client, kept) = (&mut self.lines, (&mut self.unsent, &mut self.last));
+        let passing = Passing { memory, out, defaults: &self.defaults };
+        // Its answers are taken meanwhile, for they are more than a daemon keeps for us.
+        let sending = async {
+            if let Some(replay) = replay {
+                if writer.write_all(&replay).await.is_err() {
+                    return Side::Daemon;
+                }
+                let news = lock(memory).catch_up();
+                passing.tell(news).await;
+            }
+            send_lines(client, &mut writer, kept, passing).await
+        };
         let of = tokio::select! {
             biased;
             unread = receiving.as_mut() => return Ending { of: Side::Daemon, unread },
@@ -207,13 +207,26 @@ impl<R: AsyncRead + Unpin> Client<R> {
     /// The end of what was sent last is then what was not read, so that line had no effect. If a
     /// line after it was begun, nothing is known of this one.
     fn take_back(&mut self) {
-        let last = self.last.take().filter(|_| self.unsent.is_none());
+        let last = self.last.take().filter(|_| self.unsent.is_empty());
         if let Some(outgoing) = last
-            && let Note::Request(id, _) = &outgoing.note
+            && let Some(id) = outgoing.request()
         {
             self.memory().on_unread(id);
-            self.unsent = Some(outgoing);
+            self.unsent.push_back(outgoing);
         }
+    }
+
+    /// Settles what the next daemon gets, and says what the callers of all other requests are
+    /// answered.
+    fn on_break(&mut self) -> Vec<Bytes> {
+        let mut memory = lock(&self.memory);
+        let (requests, others): (VecDeque<_>, VecDeque<_>) =
+            self.unsent.drain(..).partition(|outgoing| outgoing.request().is_some());
+        // As in `take_in`.
+        others.into_iter().for_each(|outgoing| memory.on_sent(outgoing));
+        let Broken { again, lost } = memory.on_break();
+        self.unsent = again.into_iter().chain(requests).collect();
+        lost
     }
 
     /// Waits for a daemon, and meanwhile answers the client in its place; none, when the client has
@@ -225,14 +238,14 @@ impl<R: AsyncRead + Unpin> Client<R> {
         let give_up_at = Instant::now() + AWAY_MAX;
         let mut delay = RETRY_MIN;
         loop {
-            if let Some(Outgoing { note: Note::Request(id, _), .. }) = &self.unsent {
+            if !self.unsent.is_empty() {
                 match insist(dial, give_up_at).await {
                     Ok(upstream) => return Some(upstream),
                     Err(Undialed { code, reason }) => {
                         tracing::warn!(reason, "no daemon can be reached");
-                        let answer = failed(id, code);
-                        self.unsent = None;
-                        self.tell([answer]).await;
+                        let unsent = std::mem::take(&mut self.unsent);
+                        let waiting = unsent.iter().filter_map(Outgoing::request);
+                        self.tell(waiting.map(|id| failed(id, code))).await;
                     }
                 }
             }
@@ -263,19 +276,17 @@ impl<R: AsyncRead + Unpin> Client<R> {
         let passing = Passing { memory: &self.memory, out: &self.out, defaults: &self.defaults };
         let Some(outgoing) = passing.prepare(line).await else { return };
         match outgoing.note {
-            Note::Request(..) => self.unsent = Some(outgoing),
+            Note::Request(..) => self.unsent.push_back(outgoing),
             // What it speaks of has gone with the daemon, save that the client is ready.
-            note @ (Note::Initialized | Note::Cancelled(_) | Note::Nothing) => {
-                self.memory().on_sent(note);
+            Note::Initialized | Note::Cancelled(_) | Note::Nothing => {
+                self.memory().on_sent(outgoing);
             }
         }
     }
 
     async fn tell(&self, lines: impl IntoIterator<Item = Bytes>) {
-        for line in lines {
-            // The writing end outlives this one.
-            let _ = self.out.send(line).await;
-        }
+        let Self { memory, out, defaults, .. } = self;
+        Passing { memory, out, defaults }.tell(lines).await;
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -299,41 +310,45 @@ impl Passing<'_> {
         let note = message.map_or(Note::Nothing, |message| Note::of(&message));
         match filled {
             Some(filled) if filled.len() > LINE_MAX => {
-                // The writing end outlives this one.
-                let _ = self.out.send(Refusal::TooLarge(id).to_line()).await;
+                self.tell([Refusal::TooLarge(id).to_line()]).await;
                 None
             }
             Some(line) => Some(Outgoing { line, note }),
             None => Some(Outgoing { line: line.into_whole(), note }),
         }
     }
+
+    /// Tells the client something in the daemon's place.
+    async fn tell(&self, lines: impl IntoIterator<Item = Bytes>) {
+        for line in lines {
+            // The writing end outlives this one.
+            let _ = self.out.send(line).await;
+        }
+    }
 }
 
-/// Passes the client's lines on to the daemon, first of all the one that another daemon did not
-/// get, and keeps the one on its way and the last.
+/// Passes the client's lines on to the daemon, first of all those that another daemon did not get,
+/// and keeps the one on its way and the last.
 async fn send_lines<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     writer: &mut OwnedWriteHalf,
-    (unsent, last): (&mut Option<Outgoing>, &mut Option<Outgoing>),
+    (unsent, last): (&mut VecDeque<Outgoing>, &mut Option<Outgoing>),
     passing: Passing<'_>,
 ) -> Side {
     loop {
-        if let Some(outgoing) = unsent.as_ref() {
+        while let Some(outgoing) = unsent.front() {
             if writer.write_all(&outgoing.line).await.is_err() {
                 return Side::Daemon;
             }
             // A line that was not written to its end stays here: no daemon has read it.
-            if let Some(outgoing) = unsent.take() {
-                lock(passing.memory).on_sent(outgoing.note.clone());
+            if let Some(outgoing) = unsent.pop_front() {
+                lock(passing.memory).on_sent(outgoing.clone());
                 *last = Some(outgoing);
             }
         }
         match lines.next().await {
-            Input::Line(line) => *unsent = passing.prepare(line).await,
-            Input::TooLong(id) => {
-                // The writing end outlives this one.
-                let _ = passing.out.send(Refusal::TooLarge(id).to_line()).await;
-            }
+            Input::Line(line) => unsent.extend(passing.prepare(line).await),
+            Input::TooLong(id) => passing.tell([Refusal::TooLarge(id).to_line()]).await,
             Input::End => return Side::Client,
         }
     }
@@ -357,3 +372,6 @@ fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
     // What is remembered are plain values that no panic can leave half changed.
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

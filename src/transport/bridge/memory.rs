@@ -1,7 +1,8 @@
 //! What a bridge remembers of its client, so that another daemon can take the place of the first.
 //!
 //! Values in, values out: it reads and writes nothing. It keeps what a client says once and relies
-//! on ever after, and the requests that are not answered; no request is kept to be repeated.
+//! on ever after, and the requests that are not answered; only those that ask what there is are kept
+//! to be sent again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,10 +20,30 @@ use crate::transport::framing::to_line;
 /// Subscriptions that are remembered; a daemon allows no more of its own user by default.
 const SUBSCRIPTIONS_MAX: usize = 4_096;
 
+/// Longest request that is kept to be sent again, in bytes.
+const AGAIN_MAX: usize = 64 * 1024;
+
+/// A line on its way to the daemon.
+#[derive(Clone, Debug)]
+pub(super) struct Outgoing {
+    pub(super) line: Bytes,
+    pub(super) note: Note,
+}
+
+impl Outgoing {
+    /// The id, if somebody waits for an answer.
+    pub(super) fn request(&self) -> Option<&RequestId> {
+        match &self.note {
+            Note::Request(id, ..) => Some(id),
+            Note::Initialized | Note::Cancelled(_) | Note::Nothing => None,
+        }
+    }
+}
+
 /// What a message of the client changes once it was sent.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    Request(RequestId, Effect),
+    Request(RequestId, Effect, Loss),
     Initialized,
     Cancelled(RequestId),
     /// Nothing that anybody must remember.
@@ -37,6 +58,15 @@ pub(super) enum Effect {
     SetLevel(Box<RawValue>),
     Subscribe(String),
     Unsubscribe(String),
+}
+
+/// What becomes of a request whose daemon ends before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Another daemon may answer it as well.
+    SentAgain,
+    /// Nobody knows whether it took effect.
+    Told,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +84,9 @@ impl Note {
     /// What there is to remember of a message.
     pub(super) fn of(message: &Message<'_>) -> Self {
         match (message.method.as_deref(), &message.id) {
-            (Some(_), Some(id)) => Self::Request(id.clone(), Effect::of(message)),
+            (Some(method), Some(id)) => {
+                Self::Request(id.clone(), Effect::of(message), Loss::of(method))
+            }
             (Some("notifications/initialized"), None) => Self::Initialized,
             (Some("notifications/cancelled"), None) => match message.params::<OfCancel>() {
                 Some(cancel) => Self::Cancelled(cancel.request_id),
@@ -80,6 +112,41 @@ impl Effect {
     }
 }
 
+impl Loss {
+    /// What a client asks before it does anything can be asked twice.
+    fn of(method: &str) -> Self {
+        const ASKING: [&str; 7] = [
+            "initialize",
+            "ping",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "server/discover",
+            "tools/list",
+        ];
+        if ASKING.contains(&method) { Self::SentAgain } else { Self::Told }
+    }
+}
+
+/// A request that is not answered.
+#[derive(Debug)]
+struct Unanswered {
+    /// Its place among all requests.
+    number: u64,
+    effect: Effect,
+    /// What is sent again, where that does no harm.
+    again: Option<Bytes>,
+}
+
+/// What is left of a connection that broke.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    /// What another daemon is to hear, in the order it was sent.
+    pub(super) again: Vec<Outgoing>,
+    /// What the callers of all other requests are answered.
+    pub(super) lost: Vec<Bytes>,
+}
+
 /// Whom a message of the daemon's is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
@@ -97,7 +164,8 @@ pub(super) struct Memory {
     initialized: bool,
     level: Option<Box<RawValue>>,
     subscriptions: BTreeSet<String>,
-    in_flight: HashMap<RequestId, Effect>,
+    requests: u64,
+    in_flight: HashMap<RequestId, Unanswered>,
 }
 
 impl Memory {
@@ -109,15 +177,19 @@ impl Memory {
             initialized: false,
             level: None,
             subscriptions: BTreeSet::new(),
+            requests: 0,
             in_flight: HashMap::new(),
         }
     }
 
     /// Remembers a message that was sent.
-    pub(super) fn on_sent(&mut self, note: Note) {
+    pub(super) fn on_sent(&mut self, Outgoing { line, note }: Outgoing) {
         match note {
-            Note::Request(id, effect) => {
-                self.in_flight.insert(id, effect);
+            Note::Request(id, effect, loss) => {
+                self.requests += 1;
+                let may_be_kept = loss == Loss::SentAgain && line.len() <= AGAIN_MAX;
+                let again = may_be_kept.then_some(line);
+                self.in_flight.insert(id, Unanswered { number: self.requests, effect, again });
             }
             Note::Initialized => self.initialized = true,
             // It is not answered any more.
@@ -137,9 +209,9 @@ impl Memory {
         {
             return For::Bridge;
         }
-        let effect = self.in_flight.remove(id);
-        if let Some(effect) = effect.filter(|_| message.error.is_none()) {
-            self.settle(effect);
+        let answered = self.in_flight.remove(id);
+        if let Some(answered) = answered.filter(|_| message.error.is_none()) {
+            self.settle(answered.effect);
         }
         For::Client
     }
@@ -164,10 +236,26 @@ impl Memory {
         self.in_flight.remove(id);
     }
 
-    /// Gives up every request in flight, and says what their callers are answered.
-    pub(super) fn on_break(&mut self) -> Vec<Bytes> {
-        let lost = self.in_flight.drain();
-        lost.map(|(id, _)| failed(&id, Code::UpstreamRestarted)).collect()
+    /// Gives up every request in flight, and says what becomes of them.
+    ///
+    /// Each is sent again once at most, lest one that no daemon survives ends them all.
+    pub(super) fn on_break(&mut self) -> Broken {
+        let mut unanswered: Vec<(RequestId, Unanswered)> = self.in_flight.drain().collect();
+        unanswered.sort_unstable_by_key(|(_, request)| request.number);
+        let mut broken = Broken::default();
+        for (id, Unanswered { effect, again, .. }) in unanswered {
+            let Some(line) = again else {
+                broken.lost.push(failed(&id, Code::UpstreamRestarted));
+                continue;
+            };
+            let greets = matches!(effect, Effect::Greet(_));
+            broken.again.push(Outgoing { line, note: Note::Request(id, effect, Loss::Told) });
+            if greets && self.initialized {
+                // It was said without waiting for the answer.
+                broken.again.push(initialized());
+            }
+        }
+        broken
     }
 
     /// What another daemon must hear before it can go on with this client.
@@ -175,9 +263,9 @@ impl Memory {
         let mut lines = Vec::new();
         if let Some(params) = self.greeting.clone() {
             lines.push(self.own_request("initialize", &params));
-        }
-        if self.initialized {
-            lines.push(notification("notifications/initialized", &json!({})));
+            if self.initialized {
+                lines.push(initialized().line);
+            }
         }
         if let Some(params) = self.level.clone() {
             lines.push(self.own_request("logging/setLevel", &params));
@@ -193,7 +281,7 @@ impl Memory {
     ///
     /// Only clients of the older era are told anything unasked.
     pub(super) fn catch_up(&self) -> Vec<Bytes> {
-        if !self.initialized {
+        if self.greeting.is_none() || !self.initialized {
             return Vec::new();
         }
         let lists = ["notifications/tools/list_changed", "notifications/resources/list_changed"];
@@ -215,6 +303,11 @@ impl Memory {
         to_line(&Request { jsonrpc: "2.0", id, method, params })
             .expect("parameters that were JSON are JSON again")
     }
+}
+
+fn initialized() -> Outgoing {
+    let line = notification("notifications/initialized", &json!({}));
+    Outgoing { line, note: Note::Initialized }
 }
 
 fn notification(method: &str, params: &serde_json::Value) -> Bytes {

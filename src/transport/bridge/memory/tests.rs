@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::*;
 
 fn send(memory: &mut Memory, message: &Value) {
-    let line = message.to_string();
-    memory.on_sent(Note::of(&Message::read(line.as_bytes()).unwrap()));
+    let line = Bytes::from(message.to_string());
+    let note = Note::of(&Message::read(&line).unwrap());
+    memory.on_sent(Outgoing { line, note });
 }
 
 fn receive(memory: &mut Memory, message: &Value) -> For {
@@ -109,8 +110,50 @@ fn every_request_in_flight_is_answered_once_under_its_own_id() {
     let cancel = json!({"method": "notifications/cancelled", "params": {"requestId": 3}});
     send(&mut memory, &cancel);
     memory.on_unread(&RequestId::Number(4));
-    let mut lost = ids(memory.on_break());
-    lost.sort_by_key(Value::to_string);
-    assert_eq!(lost, [json!("1"), json!("\u{e9}"), json!(1)]);
-    assert_eq!(memory.on_break(), Vec::<Bytes>::new());
+    let Broken { again, lost } = memory.on_break();
+    assert_eq!((again.len(), ids(lost)), (0, vec![json!(1), json!("1"), json!("\u{e9}")]));
+    assert_eq!(memory.on_break().lost, Vec::<Bytes>::new());
+}
+
+/// Sends what is to be sent again, as the bridge does.
+fn send_again(memory: &mut Memory, again: Vec<Outgoing>) {
+    again.into_iter().for_each(|outgoing| memory.on_sent(outgoing));
+}
+
+#[test]
+fn what_only_asks_is_sent_again_as_it_was_and_in_its_order() {
+    let mut memory = Memory::new();
+    let hello = request(json!("h"), "initialize", json!({"capabilities": {"x": 1.5}}));
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
+    let tools = request(json!(7), "tools/list", json!({}));
+    for message in [&hello, &ready, &request(json!(8), "tools/call", json!({})), &tools] {
+        send(&mut memory, message);
+    }
+    assert_eq!((memory.replay().len(), memory.catch_up().len()), (0, 0), "nothing is agreed on");
+    let Broken { again, lost } = memory.on_break();
+    let lines = again.iter().map(|outgoing| outgoing.line.clone()).collect();
+    assert_eq!((values(lines), ids(lost)), (vec![hello, ready, tools], vec![json!(8)]));
+    send_again(&mut memory, again);
+    receive(&mut memory, &json!({"jsonrpc": "2.0", "id": "h", "result": {}}));
+    assert_eq!(methods(memory.replay()), ["initialize", "notifications/initialized"]);
+}
+
+#[test]
+fn what_no_daemon_survives_is_not_sent_a_third_time() {
+    let mut memory = Memory::new();
+    send(&mut memory, &request(json!(1), "tools/list", json!({})));
+    let Broken { again, lost } = memory.on_break();
+    assert_eq!((again.len(), lost.len()), (1, 0));
+    send_again(&mut memory, again);
+    let Broken { again, lost } = memory.on_break();
+    assert_eq!((again.len(), ids(lost)), (0, vec![json!(1)]));
+}
+
+#[test]
+fn what_is_too_long_to_be_kept_is_given_up() {
+    let mut memory = Memory::new();
+    let pad = "x".repeat(AGAIN_MAX);
+    send(&mut memory, &request(json!(1), "tools/list", json!({"pad": pad})));
+    let Broken { again, lost } = memory.on_break();
+    assert_eq!((again.len(), ids(lost)), (0, vec![json!(1)]));
 }
