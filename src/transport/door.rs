@@ -119,16 +119,24 @@ impl Doors {
         let (shared, caller) = (Arc::clone(&self.shared), standing.caller.clone());
         shared.gateway.daemon().principals.enter(&caller);
         let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);
-        let _visit = Visit { touched: server.touched(), shared, caller };
-        let ended = async {
+        let visit = Visit { touched: server.touched(), shared, caller };
+        let leaving = connection.ended.clone();
+        let expiry = async {
             match pass {
                 Some(pass) => pass.ended().await,
                 None => std::future::pending().await,
             }
         };
+        let farewell = async {
+            leaving.cancelled().await;
+            // Its last answers are still to be written, for which nobody in line has to wait.
+            visit.tell_sessions();
+            std::future::pending().await
+        };
         tokio::select! {
             () = serve(server, link, connection, limits) => {}
-            () = ended => {}
+            () = expiry => {}
+            () = farewell => {}
         }
     }
 }
@@ -140,15 +148,22 @@ struct Visit {
     touched: Touched,
 }
 
-impl Drop for Visit {
-    fn drop(&mut self) {
+impl Visit {
+    /// Tells the sessions that were touched since they were told last.
+    fn tell_sessions(&self) {
         let daemon = self.shared.gateway.daemon();
-        daemon.principals.leave(self.caller.principal);
         let touched =
             std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
         for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {
             session.connection_closed(self.caller.connection);
         }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.tell_sessions();
+        self.shared.gateway.daemon().principals.leave(self.caller.principal);
     }
 }
 

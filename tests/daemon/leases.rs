@@ -99,6 +99,37 @@ async fn a_waiter_that_cancels_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_need_not_wait_until_a_holder_that_left_has_read_its_answers() {
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.lease.grace = Duration::ZERO;
+    })
+    .await;
+    let mut watcher = daemon.operator().await;
+    let session = watcher.start("exec cat").await;
+    let mut holder = daemon.client(Era::Legacy).await;
+    let asked = json!({"session": session, "ttl_ms": LONG_MS});
+    holder.structured("acquire_lease", asked).await;
+    let mut waiter = daemon.client(Era::Legacy).await;
+    let asked = ask_and_wait(&mut waiter, &session).await;
+    until_so_many_wait(&mut watcher, &session, 1).await;
+    // More than a socket takes, so that the connection stays for as long as it may, and not so much
+    // that the daemon stops reading.
+    let answer = holder.request("tools/list", json!({})).await.unwrap().to_string();
+    for _ in 0..400_000 / answer.len() {
+        holder.send("tools/list", json!({})).await;
+    }
+    let Wire { sender, receiver: _unread } = holder;
+    drop(sender);
+    structured(&waiter.answer(asked).await);
+    let status = watcher.request("resources/read", json!({"uri": "termgate://daemon"})).await;
+    let status = status.unwrap()["contents"][0]["text"].as_str().unwrap().to_owned();
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["connections"]["open"], 3, "the holder's answers are still to be read");
+    daemon.stop_by(watcher).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_goes_to_who_waits_when_its_holder_stays_away() {
     for era in Era::BOTH {
         let grace = Duration::from_millis(50);

@@ -86,10 +86,28 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
                 Input::End => break,
             }
         }
-        self.connection.ended.cancel();
         let over_by = Instant::now() + self.winding_up;
-        // Whoever is late gets a little more time from the library, and no answer after that.
-        let _ = timeout_at(over_by, self.wind_up()).await;
+        // Until then a call may still take a lease, or type with one that its client has.
+        let _ = timeout_at(over_by, self.all_accepted()).await;
+        self.connection.ended.cancel();
+        if timeout_at(over_by, self.wind_up()).await.is_err() {
+            // Whoever is late is not answered, and nobody waits for them any longer.
+            self.connection.outbox.close();
+        }
+    }
+
+    /// Waits until each request that was read has taken effect or stands in line, while calls go
+    /// on.
+    async fn all_accepted(&mut self) {
+        let last = self.connection.turnstile.turn();
+        loop {
+            let (id, reply) = tokio::select! {
+                biased;
+                () = last.wait() => return,
+                Some(called) = self.calls.next() => called,
+            };
+            self.answer(&id, reply);
+        }
     }
 
     /// Waits for the next input that may be taken, while calls go on.

@@ -22,6 +22,7 @@ use crate::core::ids::ConnectionId;
 use crate::mcp::call::{CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::{Delivery, PushLane, UnsentLimits};
+use crate::mcp::turn::TurnSlot;
 use crate::transport::framing;
 
 /// What the handler was seen to do.
@@ -69,7 +70,16 @@ impl CallHandler for Probe {
                 room = Some(self.connection.outbox.room(size).await);
                 "x".repeat(size)
             }
-            "wait_for" | "stuck" => {
+            "slow" => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                "slow".to_owned()
+            }
+            "wait_for" => {
+                turn.pass();
+                let _given_up = GivenUp(self.cancelled.clone());
+                std::future::pending().await
+            }
+            "stuck" => {
                 let _given_up = GivenUp(self.cancelled.clone());
                 std::future::pending().await
             }
@@ -90,6 +100,7 @@ impl ServerHandler for Probe {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         if request.method == "test/deaf" {
             self.calls.fetch_add(1, Ordering::SeqCst);
             return std::future::pending().await;
@@ -575,11 +586,45 @@ async fn the_end_of_input_ends_what_still_waits() {
 async fn a_short_call_that_does_not_end_is_left_two_seconds_after_the_end_of_input() {
     let mut client = Client::greeted().await;
     client.say(call(1, "stuck", json!({}))).await;
-    client.writer.shutdown().await.unwrap();
-    client.connection.ended.cancelled().await;
     let ended = Instant::now();
+    client.writer.shutdown().await.unwrap();
     client.hears_the_end().await;
     assert_eq!(ended.elapsed().as_secs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_library_that_does_not_end_is_left_as_soon() {
+    let mut client = Client::greeted().await;
+    client.say(json!({"jsonrpc": "2.0", "id": 1, "method": "test/deaf"})).await;
+    let ended = Instant::now();
+    client.writer.shutdown().await.unwrap();
+    client.hears_the_end().await;
+    assert_eq!(ended.elapsed().as_secs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_would_wait_is_still_accepted_in_its_turn_after_the_end_of_input() {
+    let mut client = Client::greeted().await;
+    client.say(call(1, "slow", json!({}))).await;
+    client.say(call(2, "note", json!({"n": 7, "wait_ms": 600_000}))).await;
+    client.writer.shutdown().await.unwrap();
+    client.hear_answer(2).await;
+    client.hears_the_end().await;
+    assert_eq!(*client.probe.notes.lock().unwrap(), [7]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_input_is_told_before_the_last_answers_are_read() {
+    let mut client = Client::greeted().await;
+    // More than the stream takes, and not so much that nothing more is read.
+    for id in 1..=10 {
+        client.say(call(id, "big", json!({"size": 30_000}))).await;
+    }
+    client.writer.shutdown().await.unwrap();
+    let began = Instant::now();
+    client.connection.ended.cancelled().await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert!(!client.connection.gone.is_cancelled(), "the answers are still to be read");
 }
 
 #[tokio::test]
