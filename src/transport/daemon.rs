@@ -64,8 +64,7 @@ use crate::transport::unix::quota::ConnectionQuota;
 const SHUT_DOWN: Duration = Duration::from_secs(8);
 /// How long clients may take to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long a daemon that a command started waits for one that is ending; a little more than that
-/// takes at most.
+/// How long a daemon waits for one that is ending; a little more than that takes at most.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
 
 /// What a daemon is started with.
@@ -123,8 +122,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
     prepare(&paths)?;
-    let turn_max = if linger.is_some() { TURN_MAX } else { Duration::ZERO };
-    let lock = Arc::new(take_in_turn(&paths, turn_max).await?);
+    let lock = Arc::new(take_in_turn(&paths, TURN_MAX).await?);
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
     prepare_process()?;

@@ -23,11 +23,16 @@ pub(super) async fn take_in_turn(
     patience: Duration,
 ) -> Result<DaemonLock, LockError> {
     let until = Instant::now() + patience;
+    let mut told = false;
     loop {
         let taken = DaemonLock::take(&paths.lock());
         let is_held = matches!(taken, Err(LockError::Held { .. }));
         if !is_held || Instant::now() >= until || is_served(paths).await {
             return taken;
+        }
+        if !told {
+            tracing::info!("another daemon is ending; waiting for it");
+            told = true;
         }
         sleep(LOOK_INTERVAL).await;
     }
