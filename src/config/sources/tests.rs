@@ -232,11 +232,11 @@ fn outside_of_a_repository_it_is_looked_for_up_to_the_home_directory() {
 #[test]
 fn what_lies_above_a_directory_outside_of_home_and_repositories_is_nobodys() {
     let place = Place::new();
-    let (home, below) = (place.path("home"), place.path("tmp/work"));
+    let (home, below) = (place.path("home"), place.path("tmp/below"));
     fs::create_dir_all(&below).unwrap();
     place.write("tmp/.termgate.toml", "");
     assert_eq!(find_project(&below, Some(&home)), None);
-    let own = place.write("tmp/work/.termgate.toml", "");
+    let own = place.write("tmp/below/.termgate.toml", "");
     assert_eq!(find_project(&below, Some(&home)), Some(own));
 }
 
