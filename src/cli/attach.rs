@@ -60,6 +60,9 @@ pub struct Attach {
     /// Do not start a daemon
     #[arg(long)]
     no_spawn: bool,
+    /// Let the daemon that is started write; one that runs keeps its own switches
+    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
+    allow_write: bool,
 }
 
 impl Attach {
@@ -70,7 +73,7 @@ impl Attach {
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let mut daemon = match self.no_spawn {
             true => context.running_daemon().await?,
-            false => context.daemon_to_create(Rights::AsConfigured).await?,
+            false => context.daemon_to_create(Rights::of_flag(self.allow_write)).await?,
         };
         // From before the terminal is taken, so that it is given back whatever comes.
         let mut signals = Signals::new().map_err(terminal_failed)?;

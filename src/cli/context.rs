@@ -79,8 +79,13 @@ impl Context {
     /// Connects to the daemon, on behalf of a command that starts one when there is none.
     ///
     /// # Errors
-    /// As [`Context::daemon`].
+    /// As [`Context::daemon`], or that rights are asked for where none is started.
     pub async fn daemon_to_create(&self, rights: Rights) -> Result<Daemon, Failure> {
+        // The grammar does not see a socket that stands before the command.
+        if self.socket.is_some() && rights == Rights::Write {
+            let words = "--socket cannot be used with --allow-write";
+            return Err(Failure::Usage(words.to_owned()));
+        }
         match Autostart::of(env::var_os(AUTOSTART)) {
             Autostart::Always | Autostart::ToCreate => self.daemon_or_start(rights).await,
             Autostart::Never => self.running_daemon().await,

@@ -25,7 +25,9 @@ pub fn advice(code: Code) -> &'static str {
 
 fn of_code(code: Code) -> Option<&'static str> {
     match code {
-        Code::SessionNotFound => Some("`termgate ls` shows the sessions there are."),
+        Code::SessionNotFound => {
+            Some("`termgate ls` shows the sessions there are, and `termgate new` creates one.")
+        }
         Code::LeaseRequired => {
             Some("Take the lease with `termgate lease acquire S`, and give its id with --lease.")
         }

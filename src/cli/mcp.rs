@@ -41,7 +41,7 @@ pub struct Mcp {
     #[arg(long, conflicts_with_all = ["allow_write", "socket"])]
     read_only: bool,
     /// Let the daemon that is started write; one that runs keeps its own switches
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["session", "socket", "no_spawn"])]
     allow_write: bool,
     /// Do not start a daemon
     #[arg(long)]
@@ -54,6 +54,8 @@ pub struct Mcp {
 /// Where the daemon is, and what may be done when it is not there.
 struct Way {
     socket: PathBuf,
+    /// Where a daemon answers also when it does not have the one session that is meant.
+    gateway: Option<PathBuf>,
     /// The place of the daemon that may be started.
     start: Option<RuntimePaths>,
     rights: Rights,
@@ -82,22 +84,32 @@ impl Mcp {
     }
 
     async fn way(&self, context: &Context) -> Result<Way, Failure> {
-        let rights = Rights::of_flag(self.allow_write);
-        let token_file = self.token_file.clone();
+        let way = |socket| Way {
+            socket,
+            gateway: None,
+            start: None,
+            rights: Rights::of_flag(self.allow_write),
+            token_file: self.token_file.clone(),
+        };
         if let Some(socket) = context.given_socket() {
-            return Ok(Way { socket: socket.clone(), start: None, rights, token_file });
+            // The grammar does not see one that stands before the command.
+            if self.read_only || self.allow_write || self.session.is_some() {
+                let words = "--socket cannot be used with --read-only, --allow-write or --session";
+                return Err(Failure::Usage(words.to_owned()));
+            }
+            return Ok(way(socket.clone()));
         }
         let Place { paths, may_start } = context.place()?;
         let gateway =
             if self.read_only { paths.gateway_read_only() } else { paths.gateway().to_owned() };
         let Some(session) = &self.session else {
             let start = (may_start && !self.no_spawn).then_some(paths);
-            return Ok(Way { socket: gateway, start, rights, token_file });
+            return Ok(Way { start, ..way(gateway) });
         };
         // A daemon that is started has no session that could be meant.
         let id = find(&gateway, session).await?;
         let socket = if self.read_only { paths.session_read_only(id) } else { paths.session(id) };
-        Ok(Way { socket, start: None, rights, token_file })
+        Ok(Way { gateway: Some(gateway), ..way(socket) })
     }
 }
 
@@ -122,9 +134,24 @@ impl Way {
                 };
                 start(paths, self.rights, Stay::Short, reach).await?
             }
-            (Err(JoinError::Connect(source)), _, _) => {
-                Err(Failure::Unreachable { path: self.socket.clone(), source })
-            }
+            (Err(JoinError::Connect(source)), _, _) => Err(self.absence(source).await),
+        }
+    }
+
+    /// Why nobody listens at the socket: there may be a daemon that does not have the session.
+    async fn absence(&self, source: ConnectError) -> Failure {
+        let is_gone = matches!(source, ConnectError::Absent | ConnectError::Refused);
+        let daemon = match &self.gateway {
+            Some(gateway) if is_gone => Daemon::try_connect(gateway).await.ok(),
+            Some(_) | None => None,
+        };
+        match daemon {
+            // It may have come back while we looked, which the next look will show.
+            Some(_) => Failure::of_tool(json!({
+                "error_code": Code::SessionNotFound.as_str(),
+                "message": "the session is no longer there",
+            })),
+            None => Failure::Unreachable { path: self.socket.clone(), source },
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct New {
     #[arg(long)]
     no_spawn: bool,
     /// Let the daemon that is started write; one that runs keeps its own switches
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
     allow_write: bool,
     /// A program and its arguments, or one argument with blanks as a shell line [default: your shell]
     #[arg(last = true, value_name = "CMD")]

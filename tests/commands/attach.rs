@@ -701,3 +701,18 @@ fn without_a_terminal_or_a_session_it_says_what_to_do() {
     assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
     seat.until_text("no session is running");
 }
+
+#[test]
+fn a_daemon_that_attach_started_has_no_session_and_writes_where_that_was_asked_for() {
+    for (words, writes) in [("attach", false), ("attach --allow-write", true)] {
+        let home = Home::new();
+        let (shown, code) = home.in_terminal(home.termgate(words)).wait_for_end();
+        assert_eq!(code, Some(NOT_FOUND), "{shown}");
+        assert!(shown.contains("no session is running"), "{shown}");
+        assert!(shown.contains("`termgate new` creates one"), "{shown}");
+        let switches = home.envelope("allow-write status");
+        let on = switches["data"]["on"].as_array().unwrap();
+        assert_eq!(!on.is_empty(), writes, "{switches}");
+        home.printed("stop");
+    }
+}

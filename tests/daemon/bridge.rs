@@ -240,6 +240,21 @@ async fn without_leave_to_start_one_a_bridge_without_a_daemon_ends_with_seven() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_bridge_cannot_promise_at_a_given_socket_is_refused_wherever_the_socket_stands() {
+    let home = Home::new();
+    for words in [&["mcp", "--allow-write"][..], &["mcp", "--read-only"], &["new", "--allow-write"]]
+    {
+        let before = [&["--socket", "/nowhere"], words].concat();
+        let behind = [words, &["--socket", "/nowhere"]].concat();
+        for words in [before, behind] {
+            let (code, _, said) = home.run(&words).await;
+            assert_eq!(code, 2, "{words:?}: {said}");
+            assert!(said.contains("cannot be used with"), "{words:?}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_that_does_not_start_is_told_with_its_reason_and_its_log() {
     let home = Home::new();
     let config = home.path("config/termgate/termgate.toml");
@@ -272,6 +287,29 @@ async fn a_bridge_to_one_session_shows_nothing_else() {
     let (code, _, said) = home.run(&["mcp", "--session", "nothing-like-it"]).await;
     assert_eq!(code, 3, "{said}");
     ends_well(creator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bridge_to_a_session_that_the_next_daemon_does_not_have_says_so() {
+    for words in [&["mcp", "--session", "build"][..], &["mcp", "--read-only", "--session", "build"]]
+    {
+        let home = Home::new();
+        let (code, _, said) =
+            home.run(&["new", "--allow-write", "--name", "build", "--", "cat"]).await;
+        assert_eq!(code, 0, "{said}");
+        let mut bound = home.client(words, Era::Modern).await;
+        bound.wire.structured("read_screen", json!({})).await;
+        home.kill_daemon().await;
+        let (mut next, _socket) = home.start(home.command(&["serve"]));
+        soon("the next daemon", async { while home.run(&["ls"]).await.0 != 0 {} }).await;
+        let reading = || json!({"name": "read_screen", "arguments": {}});
+        for _ in 0..2 {
+            let error = bound.wire.request("tools/call", reading()).await.unwrap_err();
+            assert_eq!(error["data"]["error_code"], "session_not_found", "{error}");
+        }
+        ends_well(bound).await;
+        next.kill().await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
