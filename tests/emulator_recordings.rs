@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use termgate::core::frame::history::HistoryLimits;
+use termgate::core::frame::line::Line;
 use termgate::core::frame::{Frame, Size};
 use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, Origin, Screen, ScreenLimits};
@@ -101,6 +102,18 @@ fn every_recording_gives_the_same_frame_in_large_pieces() {
     check_pieces_of(4096);
 }
 
+#[test]
+fn every_recording_gives_the_same_frame_when_the_screen_is_made_anew_along_the_way() {
+    for name in NAMES {
+        let recording = Recording::load(name);
+        let whole = recording.replay(recording.bytes.len());
+        for breaks in [1, 7] {
+            let piece = recording.bytes.len() / (breaks + 1) + 1;
+            assert_same(&recording.replay_broken(piece), &whole, name);
+        }
+    }
+}
+
 #[track_caller]
 fn check_pieces_of(length: usize) {
     for name in NAMES {
@@ -112,13 +125,18 @@ fn check_pieces_of(length: usize) {
 
 #[track_caller]
 fn assert_same(cut: &Frame, whole: &Frame, name: &str) {
-    assert_eq!(cut.lines, whole.lines, "{name}");
+    assert_eq!(lines(cut), lines(whole), "{name}");
     assert_eq!(cut.base_row, whole.base_row, "{name}");
-    assert_eq!(cut.cursor, whole.cursor, "{name}");
-    assert_eq!(cut.mode, whole.mode, "{name}");
-    assert_eq!(cut.title, whole.title, "{name}");
-    assert_eq!(cut.bell, whole.bell, "{name}");
+    assert_eq!(cut.cursor.value, whole.cursor.value, "{name}");
+    assert_eq!(cut.mode.value, whole.mode.value, "{name}");
+    assert_eq!(cut.title.value, whole.title.value, "{name}");
+    assert_eq!(cut.input_modes.value, whole.input_modes.value, "{name}");
+    assert_eq!(cut.bell.value, whole.bell.value, "{name}");
     assert_eq!(history_texts(cut), history_texts(whole), "{name}");
+}
+
+fn lines(frame: &Frame) -> Vec<&Line> {
+    frame.lines.iter().map(|line| &*line.value).collect()
 }
 
 fn screen_texts(frame: &Frame) -> Vec<String> {
@@ -148,17 +166,32 @@ impl Recording {
 
     /// The frame after the recording was fed in pieces of this length.
     fn replay(&self, piece: usize) -> Arc<Frame> {
-        let history = HistoryLimits { rows_max: 100_000, bytes_max: usize::MAX };
-        let mut screen = Screen::new(
-            self.size,
-            ScreenLimits { history, ..ScreenLimits::default() },
-            Origin::default(),
-        );
+        let mut screen = Screen::new(self.size, limits(), Origin::default());
         for bytes in self.bytes.chunks(piece) {
             screen.feed(Moment::default(), bytes);
         }
         screen.first_frame(Moment::default(), &Facts::default())
     }
+
+    /// The same, with the screen kept and made anew behind every piece.
+    fn replay_broken(&self, piece: usize) -> Arc<Frame> {
+        let mut screen = Screen::new(self.size, limits(), Origin::default());
+        let mut blocks: Vec<Vec<u8>> = Vec::new();
+        for bytes in self.bytes.chunks(piece) {
+            let kept = screen.history_end();
+            screen.feed(Moment::default(), bytes);
+            let checkpoint = screen.checkpoint(kept);
+            blocks.push(checkpoint.rows);
+            screen = Screen::restore(&checkpoint.snapshot, &blocks, limits()).unwrap();
+        }
+        screen.first_frame(Moment::default(), &Facts::default())
+    }
+}
+
+/// Room for all rows of any recording.
+fn limits() -> ScreenLimits {
+    let history = HistoryLimits { rows_max: 100_000, bytes_max: usize::MAX };
+    ScreenLimits { history, ..ScreenLimits::default() }
 }
 
 /// The grid that a recording must end in. Its rows are kept bottom first, from `zero` on.

@@ -5,6 +5,7 @@
 
 pub mod delta;
 pub mod history;
+pub(crate) mod kept;
 pub mod line;
 
 use std::sync::Arc;

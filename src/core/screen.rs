@@ -3,6 +3,7 @@
 //! It hides the emulator, whose types do not leave this module, and knows nothing of processes,
 //! tasks or clients. Rows get the numbers here that everybody else uses.
 
+pub mod checkpoint;
 pub mod report;
 
 mod answers;
@@ -12,6 +13,7 @@ mod guard;
 mod ledger;
 mod palette;
 mod sequence;
+mod snapshot;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
-use crate::core::frame::history::HistoryLimits;
+use crate::core::frame::history::{History, HistoryLimits};
 use crate::core::frame::{Exit, Frame, Size, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
@@ -27,6 +29,7 @@ use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::{Guard, Item};
+use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
 
@@ -105,10 +108,22 @@ impl fmt::Debug for Screen {
 impl Screen {
     /// An empty screen of this size, which counts on from `origin`.
     pub fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
+        let history = History::starting_at(origin.row, limits.history);
+        Self::with_history(size, limits, origin.watermark, history)
+    }
+
+    /// An empty screen below this history, which counts on from this watermark.
+    fn with_history(
+        size: Size,
+        limits: ScreenLimits,
+        watermark: Watermark,
+        history: History,
+    ) -> Self {
+        let ledger = Ledger::new(limits.history, watermark, history);
         Self {
             guard: Guard::new(limits.command_bytes_max),
             parser: Processor::new(),
-            emulator: Emulator::new(size, limits, origin),
+            emulator: Emulator::new(size, limits, ledger),
             limits,
             last: None,
         }
@@ -133,8 +148,8 @@ impl Screen {
         while let Some(item) = self.guard.next(&mut rest) {
             match item {
                 Item::Bytes(bytes) => self.parser.advance(&mut self.emulator, bytes),
-                Item::Joined(bytes, length) => {
-                    self.parser.advance(&mut self.emulator, &bytes[..length]);
+                Item::Joined(character) => {
+                    self.parser.advance(&mut self.emulator, character.bytes());
                 }
                 Item::Query(query) => self.emulator.answer(query),
                 Item::String => {
@@ -222,7 +237,7 @@ impl Screen {
             lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
             bell: Stamped { value: self.emulator.bells(), changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
-            history: self.emulator.ledger().history(),
+            history: Arc::new(self.emulator.ledger().history().clone()),
             screen_changed_at: now,
         }
     }
@@ -251,7 +266,7 @@ impl Screen {
         }
         let cleared = self.emulator.ledger().was_cleared();
         if scrolled || cleared {
-            next.history = self.emulator.ledger().history();
+            next.history = Arc::new(self.emulator.ledger().history().clone());
         }
         if !shown && !told && !cleared {
             return None;

@@ -13,7 +13,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 33] = [
+const HOMES: [(&str, &[&str]); 34] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -29,11 +29,13 @@ const HOMES: [(&str, &[&str]); 33] = [
     // The system, named where a descriptor is owned; starting the daemon detaches it.
     ("nix", NIX),
     ("libc", NIX),
+    // What is kept over a restart has types of its own; the core is not serializable otherwise.
+    ("postcard", &["core/frame/kept", "core/screen/snapshot"]),
     ("regex", &["core/wait"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
     ("schemars", &["surface"]),
-    ("serde", &["config/tokens", "surface", "mcp", "transport", "cli"]),
+    ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
     ("sha2", &["core/token"]),
@@ -50,6 +52,17 @@ const HOMES: [(&str, &[&str]); 33] = [
     ("uuid", &[""]),
     ("yaml_edit", &["cli/install/format"]),
     ("termgate", &["main"]),
+];
+
+/// What is sent, stored or kept over a restart.
+const SERDE: &[&str] = &[
+    "core/frame/kept",
+    "core/screen/snapshot",
+    "config/tokens",
+    "surface",
+    "mcp",
+    "transport",
+    "cli",
 ];
 
 const NIX: &[&str] = &[

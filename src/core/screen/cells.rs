@@ -179,7 +179,8 @@ fn blank_style(cell: &Cell) -> Style {
     Style { background: color(cell.bg), ..Style::default() }
 }
 
-fn color(color: CellColor) -> Color {
+/// The colour as frames have it; named colours of the palette are indexed ones there.
+pub(crate) fn color(color: CellColor) -> Color {
     match color {
         CellColor::Indexed(index) => Color::Indexed(index),
         CellColor::Spec(rgb) => Color::Rgb(rgb.r, rgb.g, rgb.b),

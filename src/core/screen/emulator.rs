@@ -5,26 +5,32 @@
 
 mod drawing;
 mod handler;
+mod keeping;
 pub(crate) mod keyboard;
+mod settings;
+mod tabs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line as GridLine;
+use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::term::{Config, Osc52, Term, TermMode};
+use alacritty_terminal::vte::ansi::CharsetIndex;
 
 use crate::core::frame::Size;
 use crate::core::frame::line::Line;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
+use crate::core::screen::ScreenLimits;
 use crate::core::screen::answers::Answers;
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::guard::Query;
 use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
-use crate::core::screen::{Origin, ScreenLimits};
 
 /// How many rows may scroll off before they are moved into history.
 const HARVEST_ROWS: usize = 8;
@@ -45,6 +51,11 @@ pub(crate) struct Emulator {
     title: Arc<str>,
     titles: VecDeque<Arc<str>>,
     keyboard: KeyboardStacks,
+    tabs: TabStops,
+    /// The character set in use.
+    charset: CharsetIndex,
+    /// The character that came last, which a repetition repeats.
+    repeatable: Option<char>,
     reports: VecDeque<Report>,
     /// The rows of the normal screen while the alternate one is shown, as they were left.
     shelf: Vec<Arc<Line>>,
@@ -70,7 +81,7 @@ struct Sync {
 }
 
 impl Emulator {
-    pub(crate) fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
+    pub(crate) fn new(size: Size, limits: ScreenLimits, ledger: Ledger) -> Self {
         let config = Config {
             scrolling_history: EMULATOR_ROWS_MAX,
             kitty_keyboard: true,
@@ -83,7 +94,7 @@ impl Emulator {
         let mut emulator = Self {
             term: Term::new(config, &Cells(larger), answers.clone()),
             limits,
-            ledger: Ledger::new(limits.history, origin),
+            ledger,
             answers,
             now: Moment::default(),
             sync: None,
@@ -91,6 +102,9 @@ impl Emulator {
             title: Arc::from(""),
             titles: VecDeque::new(),
             keyboard: KeyboardStacks::default(),
+            tabs: TabStops::every_eighth(size.cols.into()),
+            charset: CharsetIndex::default(),
+            repeatable: None,
             reports: VecDeque::new(),
             shelf: Vec::new(),
             shelved: Shelved::default(),
@@ -105,7 +119,7 @@ impl Emulator {
         self.now = now;
         self.answers.set_now(now);
         self.sync = self.sync.and_then(|sync| {
-            let bytes = sync.bytes + bytes;
+            let bytes = sync.bytes.saturating_add(bytes);
             (bytes <= self.limits.sync_bytes_max).then_some(Sync { bytes, ..sync })
         });
     }
@@ -248,6 +262,7 @@ impl Emulator {
             return;
         }
         let rewraps = size.cols != before.cols;
+        self.tabs.resize(size.cols.into());
         if self.alternate() {
             let shelved = if rewraps { Shelved::Rewrapped } else { Shelved::Resized };
             self.shelved = self.shelved.max(shelved);
@@ -273,15 +288,15 @@ impl Emulator {
             let line = self.draw_row(line).value;
             self.shelf.push(line);
         }
-        self.term.swap_alt();
-        self.keyboard.swap();
+        self.swap_screens();
         self.ledger.reset();
     }
 
     fn leave_alternate(&mut self) {
-        self.term.swap_alt();
-        self.keyboard.swap();
+        self.swap_screens();
         self.ledger.reset();
+        // They were one when the alternate screen came, and resizing moved only the cursor.
+        self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
         let shelf = std::mem::take(&mut self.shelf);
         let shelved = std::mem::take(&mut self.shelved);
         if shelved == Shelved::Rewrapped {
@@ -296,6 +311,11 @@ impl Emulator {
         }
     }
 
+    fn swap_screens(&mut self) {
+        self.term.swap_alt();
+        self.keyboard.swap();
+    }
+
     /// Prepares the rows that scrolling takes into use. Left alone, the emulator takes a thousand
     /// at the first scroll, which at 200 columns are 5 MB a session.
     fn set_rows_aside(&mut self) {
@@ -306,26 +326,36 @@ impl Emulator {
         grid.resize(false, rows, cols);
     }
 
-    /// Gives back the rows that growing set aside, and has every row cleared whole when it is used
-    /// again: by itself the emulator clears only what was written since the columns were others.
     fn settle_rows(&mut self) {
-        let rows = self.term.screen_lines() as i32;
-        let grid = self.term.grid_mut();
-        grid.truncate();
-        for line in 0..rows {
-            let _written = &mut grid[GridLine(line)][..];
-        }
+        settle_rows(self.term.grid_mut());
     }
 
     /// Does the same to the alternate screen while it is not shown.
     fn settle_alternate(&mut self) {
-        let saved = self.term.grid().saved_cursor.clone();
+        self.with_other(settle_rows);
+    }
+
+    /// Reaches the screen that is not shown, which the emulator shows to nobody. When that is the
+    /// alternate one, its rows are lost, as they are each time before it is shown.
+    fn with_other<T>(&mut self, work: impl FnOnce(&mut Grid<Cell>) -> T) -> T {
         let flags = keyboard::flags(*self.term.mode());
+        // Swapped in, the alternate screen is cleared and the saved cursor of the normal one lost.
+        let shown = std::mem::replace(self.term.grid_mut(), Grid::new(1, 1, 0));
         self.term.swap_alt();
-        self.settle_rows();
+        let done = work(self.term.grid_mut());
         self.term.swap_alt();
-        self.term.grid_mut().saved_cursor = saved;
+        *self.term.grid_mut() = shown;
         self.set_keyboard_flags(flags);
+        done
+    }
+}
+
+/// Gives back the rows that growing set aside, and has every row cleared whole when it is used
+/// again: by itself the emulator clears only what was written since the columns were others.
+fn settle_rows(grid: &mut Grid<Cell>) {
+    grid.truncate();
+    for line in 0..grid.screen_lines() as i32 {
+        let _written = &mut grid[GridLine(line)][..];
     }
 }
 

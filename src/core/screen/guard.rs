@@ -6,6 +6,11 @@
 //! it can lose the next one. All other bytes pass in slices, uncopied. What the sequences mean is
 //! not decided here.
 
+mod fragment;
+mod kept;
+
+use crate::core::screen::guard::fragment::Fragment;
+
 const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
@@ -14,8 +19,13 @@ const ESCAPE: u8 = 0x1b;
 /// How many bytes of a device control string are looked at; the rest is skipped.
 const DCS_BYTES_MAX: usize = 16;
 
-/// How many parameter bytes of a control sequence are looked at.
-const CSI_BYTES_MAX: usize = 16;
+/// How many parameter bytes a control sequence may have; a longer one is dropped whole. The
+/// emulator takes 32 numbers of five digits, so none that means anything is longer.
+const CSI_BYTES_MAX: usize = 256;
+
+/// How many intermediate bytes of an escape sequence are kept: the emulator drops one that has
+/// more than two, however many.
+const INTERMEDIATES_MAX: usize = 3;
 
 /// How often one sequence may repeat a character: as often as the widest row has columns.
 pub(crate) const REPEAT_MAX: usize = 1_000;
@@ -26,8 +36,8 @@ const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 pub(crate) enum Item<'a> {
     /// Bytes for the emulator.
     Bytes(&'a [u8]),
-    /// A character for the emulator that came in several pieces, in the first bytes.
-    Joined([u8; 4], usize),
+    /// A character for the emulator that came in several pieces.
+    Joined(Fragment),
     /// A query that the emulator leaves unanswered.
     Query(Query),
     /// A control string came to its end: see [`Guard::string`].
@@ -84,15 +94,17 @@ pub(crate) struct Guard {
     /// The string being read, or its head.
     string: Vec<u8>,
     ended: Ended,
-    /// The parameter and intermediate bytes of the control sequence being read.
-    csi: Vec<u8>,
+    /// The parameter and intermediate bytes of the sequence being read.
+    sequence: Vec<u8>,
     /// What is being read is longer than what is kept of it.
     overflowed: bool,
     /// What comes before any further input.
     due: Option<Item<'static>>,
-    /// The bytes of a character that the input did not come to the end of.
-    split: [u8; 4],
-    split_length: usize,
+    /// A character that the input did not come to the end of.
+    split: Fragment,
+    /// The beginning of a character at the end of what the parser got. Something else follows it
+    /// in the input, but the parser does not know yet.
+    broken: Fragment,
 }
 
 impl Guard {
@@ -102,11 +114,11 @@ impl Guard {
             command_bytes_max,
             string: Vec::new(),
             ended: Ended::default(),
-            csi: Vec::new(),
+            sequence: Vec::new(),
             overflowed: false,
             due: None,
-            split: [0; 4],
-            split_length: 0,
+            split: Fragment::default(),
+            broken: Fragment::default(),
         }
     }
 
@@ -114,10 +126,11 @@ impl Guard {
     pub(crate) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Item<'a>> {
         loop {
             if let Some(due) = self.due.take() {
+                self.broken = Fragment::default();
                 return Some(due);
             }
             let first = *rest.first()?;
-            if self.split_length > 0 {
+            if !self.split.is_empty() {
                 return self.join(rest);
             }
             match self.state {
@@ -133,6 +146,9 @@ impl Guard {
                 State::Ground | State::Escape | State::EscapeIntermediate | State::Csi => {
                     let bytes = self.pass(rest);
                     if !bytes.is_empty() {
+                        let in_text = self.state == State::Ground;
+                        let broken = in_text.then(|| Fragment::at_end_of(bytes));
+                        self.broken = broken.unwrap_or_default();
                         return Some(Item::Bytes(bytes));
                     }
                 }
@@ -176,26 +192,20 @@ impl Guard {
         if matches!(self.due, Some(Item::Bytes(_))) {
             return &bytes[..at - 1];
         }
-        let more = self.state == State::Ground && rest.is_empty();
-        self.split_length = if more { unfinished(bytes) } else { 0 };
-        let (passed, split) = bytes[..at].split_at(at - self.split_length);
-        self.split[..split.len()].copy_from_slice(split);
-        passed
+        if self.state == State::Ground && rest.is_empty() {
+            self.split = Fragment::at_end_of(bytes);
+        }
+        &bytes[..at - self.split.bytes().len()]
     }
 
     /// Completes the character that the input before broke off, as far as this one goes.
     fn join(&mut self, rest: &mut &[u8]) -> Option<Item<'static>> {
-        let length = character_length(self.split[0]);
-        while self.split_length < length {
-            let (next, after) = rest.split_first()?;
-            if !is_continuation(*next) {
-                break;
-            }
-            self.split[self.split_length] = *next;
-            self.split_length += 1;
-            *rest = after;
+        if !self.split.complete(rest) {
+            return None;
         }
-        Some(Item::Joined(self.split, std::mem::take(&mut self.split_length)))
+        let joined = std::mem::take(&mut self.split);
+        self.broken = Fragment::at_end_of(joined.bytes());
+        Some(Item::Joined(joined))
     }
 
     /// The state after a byte outside strings, as the emulator's parser has it.
@@ -204,12 +214,22 @@ impl Guard {
             (_, ESCAPE) => State::Escape,
             (_, CANCEL | SUBSTITUTE) => State::Ground,
             (State::Escape, b'[') => {
-                self.csi.clear();
+                self.sequence.clear();
                 self.overflowed = false;
                 State::Csi
             }
             (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Introducer,
-            (State::Escape, 0x20..=0x2f) => State::EscapeIntermediate,
+            (State::Escape, 0x20..=0x2f) => {
+                self.sequence.clear();
+                self.sequence.push(byte);
+                State::EscapeIntermediate
+            }
+            (State::EscapeIntermediate, 0x20..=0x2f) => {
+                if self.sequence.len() < INTERMEDIATES_MAX {
+                    self.sequence.push(byte);
+                }
+                State::EscapeIntermediate
+            }
             (State::Escape | State::EscapeIntermediate, 0x30..=0x7e) => State::Ground,
             (State::Csi, 0x40..=0x7e) => {
                 self.due = self.after_sequence(byte);
@@ -223,16 +243,16 @@ impl Guard {
     fn read_parameters(&mut self, bytes: &[u8]) -> usize {
         let length = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte));
         let length = length.unwrap_or(bytes.len());
-        let kept = length.min(CSI_BYTES_MAX - self.csi.len());
+        let kept = length.min(CSI_BYTES_MAX - self.sequence.len());
         self.overflowed |= kept < length;
-        self.csi.extend_from_slice(&bytes[..kept]);
+        self.sequence.extend_from_slice(&bytes[..kept]);
         length
     }
 
     /// What follows a control sequence with this final byte. Bytes stand in for the final byte.
     fn after_sequence(&self, end: u8) -> Option<Item<'static>> {
-        match (self.csi.as_slice(), end) {
-            (_, b'b') if self.overflowed => Some(Item::Bytes(&[CANCEL])),
+        match (self.sequence.as_slice(), end) {
+            _ if self.overflowed => Some(Item::Bytes(&[CANCEL])),
             (count, b'b') if first_number(count) > REPEAT_MAX => {
                 Some(Item::Bytes(REPEAT_MAX_TIMES))
             }
@@ -295,28 +315,6 @@ impl Guard {
             | State::Skipped => {}
         }
     }
-}
-
-/// How many bytes the character has that begins with this one.
-fn character_length(first: u8) -> usize {
-    match first {
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => 1,
-    }
-}
-
-fn is_continuation(byte: u8) -> bool {
-    (0x80..=0xbf).contains(&byte)
-}
-
-/// How many bytes at the end begin a character that goes on behind it.
-fn unfinished(bytes: &[u8]) -> usize {
-    let tail = &bytes[bytes.len().saturating_sub(3)..];
-    let first = tail.iter().rposition(|byte| !is_continuation(*byte));
-    let length = first.map_or(0, |at| tail.len() - at);
-    if first.is_some_and(|at| character_length(tail[at]) > length) { length } else { 0 }
 }
 
 /// The number that a parameter list begins with.

@@ -12,7 +12,6 @@ use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::screen::Origin;
 use crate::core::screen::cells::Reader;
 
 /// A line with the watermark of its last change.
@@ -33,13 +32,14 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(limits: HistoryLimits, origin: Origin) -> Self {
+    /// Counts on from this watermark, and from the end of this history.
+    pub(crate) fn new(limits: HistoryLimits, watermark: Watermark, history: History) -> Self {
         Self {
             limits,
-            history: History::starting_at(origin.row, limits),
-            mark: origin.watermark.next(),
+            mark: watermark.next(),
             shown: Arc::from([]),
-            shown_base: origin.row,
+            shown_base: history.end(),
+            history,
             reader: Reader::default(),
             reset: false,
             cleared: false,
@@ -56,8 +56,8 @@ impl Ledger {
         self.mark
     }
 
-    pub(crate) fn history(&self) -> Arc<History> {
-        Arc::new(self.history.clone())
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     pub(crate) fn was_reset(&self) -> bool {

@@ -4,6 +4,7 @@ mod differential;
 mod limits;
 mod numbering;
 mod replicas;
+mod snapshots;
 
 use super::*;
 use crate::core::frame::history::HistoryLimits;

@@ -16,6 +16,7 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::emulator::{Emulator, Sync, keyboard};
 
 /// No character below this one is without a width, save controls.
@@ -56,6 +57,7 @@ impl Emulator {
 impl Handler for Emulator {
     #[inline]
     fn input(&mut self, c: char) {
+        self.repeatable = Some(c);
         if self.is_surplus_mark(c) {
             return;
         }
@@ -112,6 +114,8 @@ impl Handler for Emulator {
         self.term.reset_state();
         self.titles.clear();
         self.keyboard = KeyboardStacks::default();
+        self.tabs = TabStops::every_eighth(self.term.columns());
+        self.charset = CharsetIndex::default();
         self.sync = None;
     }
 
@@ -288,6 +292,7 @@ impl Handler for Emulator {
 
     #[inline]
     fn set_horizontal_tabstop(&mut self) {
+        self.tabs.set(self.term.grid().cursor.point.column.0);
         self.term.set_horizontal_tabstop();
     }
 
@@ -333,6 +338,7 @@ impl Handler for Emulator {
 
     #[inline]
     fn clear_tabs(&mut self, mode: TabulationClearMode) {
+        self.tabs.clear(&mode, self.term.grid().cursor.point.column.0);
         self.term.clear_tabs(mode);
     }
 
@@ -373,6 +379,7 @@ impl Handler for Emulator {
 
     #[inline]
     fn set_active_charset(&mut self, index: CharsetIndex) {
+        self.charset = index;
         self.term.set_active_charset(index);
     }
 

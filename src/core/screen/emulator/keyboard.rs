@@ -1,7 +1,7 @@
 //! The kitty keyboard protocol's flags, and how many of them a program has put aside.
 //!
-//! The emulator fails when its own stack of them overflows, so depths are counted here before it
-//! is asked. What the flags do to keys is not known here.
+//! The emulator fails when its own stack of them overflows and does not show what is on it, so they
+//! are counted and remembered here before it is asked. What the flags do to keys is not known here.
 
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Handler, KeyboardModes, KeyboardModesApplyBehavior};
@@ -11,11 +11,11 @@ use crate::core::screen::emulator::Emulator;
 /// How many sets of flags a program may put aside on each screen.
 pub(crate) const FLAGS_STACK_MAX: usize = 64;
 
-/// How many sets of flags lie on the stacks of the shown screen and of the other.
-#[derive(Clone, Copy, Debug, Default)]
+/// The sets of flags on the stacks of the shown screen and of the other.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeyboardStacks {
-    shown: usize,
-    other: usize,
+    pub(super) shown: Vec<KeyboardModes>,
+    pub(super) other: Vec<KeyboardModes>,
 }
 
 impl KeyboardStacks {
@@ -40,16 +40,17 @@ pub(crate) fn flags(mode: TermMode) -> KeyboardModes {
 impl Emulator {
     /// Puts the flags aside and takes these; on a full stack only takes them.
     pub(super) fn push_keyboard_flags(&mut self, flags: KeyboardModes) {
-        if self.keyboard.shown == FLAGS_STACK_MAX {
+        if self.keyboard.shown.len() == FLAGS_STACK_MAX {
             self.set_keyboard_flags(flags);
         } else {
-            self.keyboard.shown += 1;
+            self.keyboard.shown.push(flags);
             self.term.push_keyboard_mode(flags);
         }
     }
 
     pub(super) fn pop_keyboard_flags(&mut self, count: u16) {
-        self.keyboard.shown = self.keyboard.shown.saturating_sub(usize::from(count));
+        let left = self.keyboard.shown.len().saturating_sub(usize::from(count));
+        self.keyboard.shown.truncate(left);
         self.term.pop_keyboard_modes(count);
     }
 

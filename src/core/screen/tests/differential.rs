@@ -158,6 +158,8 @@ impl Model {
                     self.kept.append(&mut self.shelf);
                 }
                 self.parser.advance(&mut self.term, b"\x1b[?1049l");
+                // Behind the alternate screen the saved cursor goes where the cursor goes.
+                self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
                 self.settle();
             }
             Step::Resize(size) => {

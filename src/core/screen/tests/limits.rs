@@ -145,10 +145,12 @@ fn the_larger_the_screen_the_less_output_it_takes_at_once() {
 }
 
 #[test]
-fn a_repetition_with_too_many_digits_is_dropped_whole() {
+fn a_control_sequence_of_more_than_256_bytes_is_dropped_whole() {
     let mut terminal = Terminal::new(2, 10);
-    terminal.show("x\x1b[00000000000000003by");
-    terminal.shows(0, &["xy", ""]);
+    terminal.show(format!("x\x1b[{:0255}by\x1b[{:0256}bz", 2, 2));
+    terminal.shows(0, &["xxxyyyz", ""]);
+    terminal.show(format!("\r\x1b[{:0257}b\x1b[{:0257}CX", 2, 2));
+    terminal.shows(0, &["Xxxyyyz", ""]);
 }
 
 #[test]

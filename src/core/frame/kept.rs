@@ -1,0 +1,111 @@
+//! Lines and their colours in the form in which they are kept over a restart.
+//!
+//! Bytes written by one version are read by another, so these types say how they lie and change
+//! only by a new version of what holds them; the lines that everybody uses are free to change.
+//! Whatever is read is looked at before it becomes a line.
+
+pub(crate) mod blocks;
+
+use serde::{Deserialize, Serialize};
+use unicode_width::UnicodeWidthChar;
+
+use crate::core::frame::Size;
+use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
+
+/// A colour, kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptColor {
+    Default,
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+impl From<Color> for KeptColor {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Default => Self::Default,
+            Color::Indexed(index) => Self::Indexed(index),
+            Color::Rgb(red, green, blue) => Self::Rgb(red, green, blue),
+        }
+    }
+}
+
+impl From<KeptColor> for Color {
+    fn from(color: KeptColor) -> Self {
+        match color {
+            KeptColor::Default => Self::Default,
+            KeptColor::Indexed(index) => Self::Indexed(index),
+            KeptColor::Rgb(red, green, blue) => Self::Rgb(red, green, blue),
+        }
+    }
+}
+
+/// A run of columns, kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptRun {
+    column: u16,
+    columns: u16,
+    foreground: KeptColor,
+    background: KeptColor,
+    attributes: u16,
+}
+
+impl KeptRun {
+    fn of(run: &Run) -> Self {
+        let Style { foreground, background, attributes } = run.style;
+        Self {
+            column: run.column,
+            columns: run.columns,
+            foreground: foreground.into(),
+            background: background.into(),
+            attributes: attributes.0,
+        }
+    }
+
+    fn run(&self) -> Run {
+        let style = Style {
+            foreground: self.foreground.into(),
+            background: self.background.into(),
+            attributes: Attributes(self.attributes),
+        };
+        Run { column: self.column, columns: self.columns, style }
+    }
+}
+
+/// A line, kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLine<'a> {
+    text: &'a str,
+    runs: Vec<KeptRun>,
+    wrapped: bool,
+}
+
+impl<'a> KeptLine<'a> {
+    pub(crate) fn of(text: &'a str, runs: &[Run], wrapped: bool) -> Self {
+        Self { text, runs: runs.iter().map(KeptRun::of).collect(), wrapped }
+    }
+
+    /// The line; none when no screen could have shown it.
+    pub(crate) fn line(&self) -> Option<Line> {
+        let runs: Box<[Run]> = self.runs.iter().map(KeptRun::run).collect();
+        let possible = text_is_possible(self.text) && runs_are_possible(&runs);
+        possible.then(|| Line { text: self.text.into(), runs, wrapped: self.wrapped })
+    }
+}
+
+/// Whether the text has no control characters, and columns that can be counted. Versions may
+/// disagree on the width of a character, so it may seem wider than any screen is.
+fn text_is_possible(text: &str) -> bool {
+    let columns: usize = text.chars().map(|character| character.width().unwrap_or(0)).sum();
+    columns <= usize::from(u16::MAX) && !text.chars().any(char::is_control)
+}
+
+/// Whether the runs lie one behind the other and on a screen.
+fn runs_are_possible(runs: &[Run]) -> bool {
+    let mut end = 0;
+    runs.iter().all(|run| {
+        let begins_behind = run.column >= end && run.columns > 0;
+        end = run.column.saturating_add(run.columns);
+        begins_behind && end <= Size::SIDE_MAX
+    })
+}

@@ -1,0 +1,141 @@
+//! The emulator taken down as something that is kept over a restart, and put up again.
+//!
+//! Both screens, their cursors, and all that was set: nothing that decides how later output is
+//! shown is left out. Answers and reports are not here, since they were taken before. It knows no
+//! bytes; and it believes nothing of what was kept until it is in its place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alacritty_terminal::vte::ansi::KeyboardModes;
+
+use crate::core::frame::Size;
+use crate::core::frame::kept::KeptLine;
+use crate::core::frame::kept::blocks::NUMBER_MAX;
+use crate::core::moment::Moment;
+use crate::core::screen::ScreenLimits;
+use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
+use crate::core::screen::ledger::Ledger;
+use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
+use crate::core::screen::snapshot::{KeptEmulator, KeptShelved, KeptSync};
+
+impl Emulator {
+    /// The emulator as it is now.
+    pub(crate) fn kept(&mut self) -> KeptEmulator<'_> {
+        self.harvest();
+        let Size { rows, cols } = self.size();
+        let alternate = self.alternate();
+        let other = self.with_other(|grid| {
+            if alternate { KeptGrid::of(grid) } else { KeptGrid::without_rows(grid) }
+        });
+        let settings = self.kept_settings();
+        let shelf = self.shelf.iter();
+        KeptEmulator {
+            rows,
+            cols,
+            alternate,
+            shown: KeptGrid::of(self.term.grid()),
+            other,
+            shelf: shelf.map(|line| KeptLine::of(&line.text, &line.runs, line.wrapped)).collect(),
+            shelved: self.shelved.into(),
+            settings,
+            bells: self.bells,
+            title: &self.title,
+            titles: self.titles.iter().map(|title| &**title).collect(),
+            sync: self.sync.map(KeptSync::from),
+        }
+    }
+
+    /// An emulator that is as the kept one was, with the history and numbering of this ledger.
+    pub(crate) fn restored(
+        kept: &KeptEmulator<'_>,
+        limits: ScreenLimits,
+        ledger: Ledger,
+    ) -> Result<Self, Damage> {
+        let size = Size::checked(kept.rows, kept.cols, Size::CELLS_MAX);
+        let mut emulator = Self::new(size.ok_or("there is no such size")?, limits, ledger);
+        emulator.put_settings(&kept.settings)?;
+        emulator.put_screens(kept)?;
+        emulator.put_titles(kept);
+        emulator.bells = kept.bells.min(NUMBER_MAX);
+        emulator.sync = kept.sync.map(Sync::from);
+        Ok(emulator)
+    }
+
+    fn put_screens(&mut self, kept: &KeptEmulator<'_>) -> Result<(), Damage> {
+        let (flags, shown, other) = &kept.settings.keyboard;
+        // Until now the normal screen is shown, and each stack is filled while its screen is.
+        if kept.alternate {
+            kept.other.put(self.term.grid_mut(), EMULATOR_ROWS_MAX)?;
+            self.put_keyboard_stack(other)?;
+            self.swap_screens();
+            self.put_shelf(kept)?;
+        } else {
+            self.swap_screens();
+            self.put_keyboard_stack(other)?;
+            self.swap_screens();
+            self.with_other(|grid| kept.other.put(grid, 0))?;
+        }
+        kept.shown.put(self.term.grid_mut(), 0)?;
+        self.put_keyboard_stack(shown)?;
+        self.set_keyboard_flags(KeyboardModes::from_bits_truncate(*flags));
+        Ok(())
+    }
+
+    fn put_shelf(&mut self, kept: &KeptEmulator<'_>) -> Result<(), Damage> {
+        if kept.shelf.len() > usize::from(Size::SIDE_MAX) {
+            return Err("the normal screen has too many rows");
+        }
+        let lines = kept.shelf.iter().map(|line| line.line().map(Arc::new));
+        let shelf: Option<Vec<_>> = lines.collect();
+        self.shelf = shelf.ok_or("a row of the normal screen is none that a screen shows")?;
+        self.shelved = kept.shelved.into();
+        Ok(())
+    }
+
+    /// Limits may be others now, so titles are cut to what they say.
+    fn put_titles(&mut self, kept: &KeptEmulator<'_>) {
+        let characters_max = self.limits.title_characters_max;
+        let cut = |title: &&str| -> Arc<str> {
+            let characters = title.chars().filter(|character| !character.is_control());
+            characters.take(characters_max).collect::<String>().into()
+        };
+        let surplus = kept.titles.len().saturating_sub(self.limits.titles_max);
+        self.title = cut(&kept.title);
+        self.titles = kept.titles.iter().skip(surplus).map(cut).collect();
+    }
+}
+
+impl From<Shelved> for KeptShelved {
+    fn from(shelved: Shelved) -> Self {
+        match shelved {
+            Shelved::Untouched => Self::Untouched,
+            Shelved::Resized => Self::Resized,
+            Shelved::Rewrapped => Self::Rewrapped,
+        }
+    }
+}
+
+impl From<KeptShelved> for Shelved {
+    fn from(kept: KeptShelved) -> Self {
+        match kept {
+            KeptShelved::Untouched => Self::Untouched,
+            KeptShelved::Resized => Self::Resized,
+            KeptShelved::Rewrapped => Self::Rewrapped,
+        }
+    }
+}
+
+impl From<Sync> for KeptSync {
+    fn from(sync: Sync) -> Self {
+        let until = u64::try_from(sync.until.since_boot().as_nanos()).unwrap_or(u64::MAX);
+        Self { until, bytes: sync.bytes as u64 }
+    }
+}
+
+impl From<KeptSync> for Sync {
+    fn from(kept: KeptSync) -> Self {
+        let until = Moment::from_boot(Duration::from_nanos(kept.until));
+        Self { until, bytes: usize::try_from(kept.bytes).unwrap_or(usize::MAX) }
+    }
+}

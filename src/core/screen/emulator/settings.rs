@@ -1,0 +1,149 @@
+//! What programs set that belongs to neither screen: modes, the scrolling region, tab stops, the
+//! character set, the cursor's style, the keyboard's flags.
+//!
+//! The emulator shows some of it, tells some by what it does, and the rest was remembered on the
+//! way. It is put back by the same operations with which a program sets it, before the cursors
+//! are, since some of them move one.
+
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::term::TermMode;
+use alacritty_terminal::vte::ansi::{
+    CursorShape, CursorStyle, Handler, KeyboardModes, NamedMode, NamedPrivateMode, PrivateMode,
+    TabulationClearMode,
+};
+
+use crate::core::screen::emulator::keyboard::FLAGS_STACK_MAX;
+use crate::core::screen::emulator::{Emulator, keyboard};
+use crate::core::screen::snapshot::KeptSettings;
+use crate::core::screen::snapshot::cells::{CHARSETS, Damage};
+
+/// How a mode is set.
+#[derive(Clone, Copy)]
+enum Switch {
+    Keypad,
+    Public(NamedMode),
+    Private(NamedPrivateMode),
+}
+
+/// The modes; the place of each is its bit in what is kept.
+const MODES: [(TermMode, Switch); 16] = [
+    (TermMode::SHOW_CURSOR, Switch::Private(NamedPrivateMode::ShowCursor)),
+    (TermMode::APP_CURSOR, Switch::Private(NamedPrivateMode::CursorKeys)),
+    (TermMode::APP_KEYPAD, Switch::Keypad),
+    (TermMode::BRACKETED_PASTE, Switch::Private(NamedPrivateMode::BracketedPaste)),
+    (TermMode::LINE_WRAP, Switch::Private(NamedPrivateMode::LineWrap)),
+    (TermMode::LINE_FEED_NEW_LINE, Switch::Public(NamedMode::LineFeedNewLine)),
+    (TermMode::ORIGIN, Switch::Private(NamedPrivateMode::Origin)),
+    (TermMode::INSERT, Switch::Public(NamedMode::Insert)),
+    (TermMode::FOCUS_IN_OUT, Switch::Private(NamedPrivateMode::ReportFocusInOut)),
+    (TermMode::MOUSE_REPORT_CLICK, Switch::Private(NamedPrivateMode::ReportMouseClicks)),
+    (TermMode::MOUSE_DRAG, Switch::Private(NamedPrivateMode::ReportCellMouseMotion)),
+    (TermMode::MOUSE_MOTION, Switch::Private(NamedPrivateMode::ReportAllMouseMotion)),
+    (TermMode::SGR_MOUSE, Switch::Private(NamedPrivateMode::SgrMouse)),
+    (TermMode::UTF8_MOUSE, Switch::Private(NamedPrivateMode::Utf8Mouse)),
+    (TermMode::ALTERNATE_SCROLL, Switch::Private(NamedPrivateMode::AlternateScroll)),
+    (TermMode::URGENCY_HINTS, Switch::Private(NamedPrivateMode::UrgencyHints)),
+];
+
+/// The shapes of the cursor that a program can choose, by their number in what is kept.
+const SHAPES: [CursorShape; 3] = [CursorShape::Block, CursorShape::Underline, CursorShape::Beam];
+
+impl Emulator {
+    pub(super) fn kept_settings(&mut self) -> KeptSettings {
+        let mode = *self.term.mode();
+        let bit = |(at, (mode_bit, _)): (usize, &(TermMode, Switch))| {
+            u32::from(mode.contains(*mode_bit)) << at
+        };
+        let style = self.term.cursor_style();
+        let place = |found: Option<usize>| found.unwrap_or_default() as u8;
+        let bits = |stack: &[KeyboardModes]| stack.iter().map(|flags| flags.bits()).collect();
+        KeptSettings {
+            modes: MODES.iter().enumerate().map(bit).sum(),
+            region: self.scrolling_region(),
+            tabs: self.tabs.columns().map(|column| column as u16).collect(),
+            charset: place(CHARSETS.iter().position(|charset| *charset == self.charset)),
+            cursor_style: (
+                place(SHAPES.iter().position(|shape| *shape == style.shape)),
+                style.blinking,
+            ),
+            keyboard: (
+                keyboard::flags(mode).bits(),
+                bits(&self.keyboard.shown),
+                bits(&self.keyboard.other),
+            ),
+            repeatable: self.repeatable,
+        }
+    }
+
+    /// The scrolling region, as the cursor finds it whose origin is there.
+    fn scrolling_region(&mut self) -> (u16, u16) {
+        const ORIGIN: PrivateMode = PrivateMode::Named(NamedPrivateMode::Origin);
+        let cursor = self.term.grid().cursor.clone();
+        let had_origin = self.term.mode().contains(TermMode::ORIGIN);
+        self.term.set_private_mode(ORIGIN);
+        let top = self.term.grid().cursor.point.line.0;
+        self.term.goto(self.term.screen_lines() as i32, 0);
+        let bottom = self.term.grid().cursor.point.line.0;
+        if !had_origin {
+            self.term.unset_private_mode(ORIGIN);
+        }
+        self.term.grid_mut().cursor = cursor;
+        (top as u16, bottom as u16 + 1)
+    }
+
+    /// Sets all of it on an emulator that is new and shows the normal screen.
+    pub(super) fn put_settings(&mut self, kept: &KeptSettings) -> Result<(), Damage> {
+        for (at, (_, switch)) in MODES.iter().enumerate() {
+            self.put_mode(*switch, kept.modes & 1 << at != 0);
+        }
+        let rows = self.term.screen_lines();
+        let (top, end) = (usize::from(kept.region.0), usize::from(kept.region.1));
+        if top >= end || end > rows {
+            return Err("the scrolling region lies beside the screen");
+        }
+        // A region of the bottom row alone can only be asked for by one that goes beyond it.
+        self.set_scrolling_region(top + 1, Some(if end == rows { rows + 1 } else { end }));
+        self.put_tabs(&kept.tabs)?;
+        let charset = CHARSETS.get(usize::from(kept.charset)).ok_or("no such character set")?;
+        self.set_active_charset(*charset);
+        let (shape, blinking) = kept.cursor_style;
+        let shape = *SHAPES.get(usize::from(shape)).ok_or("no such shape of the cursor")?;
+        self.set_cursor_style(Some(CursorStyle { shape, blinking }));
+        self.repeatable = kept.repeatable;
+        Ok(())
+    }
+
+    fn put_mode(&mut self, switch: Switch, on: bool) {
+        match (switch, on) {
+            (Switch::Keypad, true) => self.set_keypad_application_mode(),
+            (Switch::Keypad, false) => self.unset_keypad_application_mode(),
+            (Switch::Public(mode), true) => self.set_mode(mode.into()),
+            (Switch::Public(mode), false) => self.unset_mode(mode.into()),
+            (Switch::Private(mode), true) => self.set_private_mode(mode.into()),
+            (Switch::Private(mode), false) => self.unset_private_mode(mode.into()),
+        }
+    }
+
+    fn put_tabs(&mut self, columns: &[u16]) -> Result<(), Damage> {
+        self.clear_tabs(TabulationClearMode::All);
+        for column in columns {
+            if usize::from(*column) >= self.term.columns() {
+                return Err("a tab stop lies beside the screen");
+            }
+            self.term.grid_mut().cursor.point.column.0 = usize::from(*column);
+            self.set_horizontal_tabstop();
+        }
+        Ok(())
+    }
+
+    /// Puts these flags aside on the screen that is shown now, the uppermost last.
+    pub(super) fn put_keyboard_stack(&mut self, stack: &[u8]) -> Result<(), Damage> {
+        if stack.len() > FLAGS_STACK_MAX {
+            return Err("too many of the keyboard's flags are put aside");
+        }
+        for flags in stack {
+            self.push_keyboard_flags(KeyboardModes::from_bits_truncate(*flags));
+        }
+        Ok(())
+    }
+}

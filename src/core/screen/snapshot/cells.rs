@@ -1,0 +1,262 @@
+//! The cells and cursors of one screen, kept.
+//!
+//! A row is stretches of cells that look alike, so that blanks cost nothing and text little more
+//! than itself. Named colours of the palette are kept as the indexed ones that they are: nothing
+//! tells them apart. The emulator's types are read and written here and not kept.
+
+use std::borrow::Cow;
+
+use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
+use alacritty_terminal::index::{Column, Line, Point};
+use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::vte::ansi::{
+    CharsetIndex, Color as CellColor, NamedColor, Rgb, StandardCharset,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::core::frame::kept::KeptColor;
+use crate::core::frame::line::Color;
+use crate::core::screen::cells;
+
+/// The flags of a cell; the place of each is its bit in what is kept.
+const FLAGS: [Flags; 15] = [
+    Flags::INVERSE,
+    Flags::BOLD,
+    Flags::ITALIC,
+    Flags::UNDERLINE,
+    Flags::WRAPLINE,
+    Flags::WIDE_CHAR,
+    Flags::WIDE_CHAR_SPACER,
+    Flags::DIM,
+    Flags::HIDDEN,
+    Flags::STRIKEOUT,
+    Flags::LEADING_WIDE_CHAR_SPACER,
+    Flags::DOUBLE_UNDERLINE,
+    Flags::UNDERCURL,
+    Flags::DOTTED_UNDERLINE,
+    Flags::DASHED_UNDERLINE,
+];
+
+/// The character sets, in the order of their numbers.
+pub(crate) const CHARSETS: [CharsetIndex; 4] =
+    [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
+
+/// What is wrong with what was kept.
+pub(crate) type Damage = &'static str;
+
+/// How a cell looks, save for its character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Look {
+    foreground: KeptColor,
+    background: KeptColor,
+    flags: u16,
+}
+
+/// Cells that look alike. Those that the text does not reach are blank.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stretch<'a> {
+    look: Look,
+    columns: u16,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+}
+
+/// Marks without a width of their own on the character in a column.
+#[derive(Debug, Serialize, Deserialize)]
+struct Marks<'a> {
+    column: u16,
+    #[serde(borrow)]
+    marks: Cow<'a, str>,
+}
+
+/// A row; cells behind the last stretch are empty.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptRow<'a> {
+    #[serde(borrow)]
+    stretches: Vec<Stretch<'a>>,
+    marks: Vec<Marks<'a>>,
+}
+
+/// A cursor: where the next character goes and how it will look.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptCursor {
+    row: u16,
+    col: u16,
+    look: Look,
+    /// A bit for each character set that draws lines.
+    charsets: u8,
+    needs_wrap: bool,
+}
+
+/// One screen.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct KeptGrid<'a> {
+    /// How many rows lie above the screen, pushed out behind the alternate one.
+    above: u16,
+    /// Rows behind the last one are empty.
+    #[serde(borrow)]
+    rows: Vec<KeptRow<'a>>,
+    cursor: KeptCursor,
+    saved: KeptCursor,
+}
+
+impl KeptGrid<'static> {
+    pub(crate) fn of(grid: &Grid<Cell>) -> Self {
+        let lines = -(grid.history_size() as i32)..grid.screen_lines() as i32;
+        let mut rows: Vec<_> = lines.map(|line| KeptRow::of(&grid[Line(line)][..])).collect();
+        let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |at| at + 1);
+        rows.truncate(used);
+        Self { above: grid.history_size() as u16, rows, ..Self::without_rows(grid) }
+    }
+
+    /// The cursors alone, for a screen that is cleared before it is shown again.
+    pub(crate) fn without_rows(grid: &Grid<Cell>) -> Self {
+        let (cursor, saved) = (KeptCursor::of(&grid.cursor), KeptCursor::of(&grid.saved_cursor));
+        Self { above: 0, rows: Vec::new(), cursor, saved }
+    }
+}
+
+impl KeptGrid<'_> {
+    /// Puts rows and cursors onto an empty screen, which may have this many rows above it.
+    pub(crate) fn put(&self, grid: &mut Grid<Cell>, above_max: usize) -> Result<(), Damage> {
+        let (above, lines) = (usize::from(self.above), grid.screen_lines());
+        if above > above_max || self.rows.len() > above + lines {
+            return Err("a screen has too many rows");
+        }
+        let region = Line(0)..Line(lines as i32);
+        for line in 0..lines {
+            // The alternate screen comes in the colour of the cursor before it.
+            grid[Line(line as i32)][..].fill(Cell::default());
+        }
+        for index in 0..above.max(self.rows.len()) {
+            let line = Line(index.saturating_sub(above) as i32);
+            let cells = &mut grid[line][..];
+            if let Some(row) = self.rows.get(index) {
+                row.put(cells)?;
+            }
+            if index < above {
+                grid.scroll_up(&region, 1);
+            }
+        }
+        grid.cursor = self.cursor.cursor(grid)?;
+        grid.saved_cursor = self.saved.cursor(grid)?;
+        Ok(())
+    }
+}
+
+impl KeptRow<'static> {
+    fn of(cells: &[Cell]) -> Self {
+        let looks_empty =
+            |cell: &Cell| cell.c == ' ' && Look::of(cell) == Look::of(&Cell::default());
+        let used = cells.iter().rposition(|cell| !looks_empty(cell)).map_or(0, |at| at + 1);
+        let alike = cells[..used].chunk_by(|one, other| Look::of(one) == Look::of(other));
+        let marked = cells.iter().enumerate().filter_map(|(column, cell)| {
+            let marks: String = cell.zerowidth()?.iter().collect();
+            (!marks.is_empty()).then(|| Marks { column: column as u16, marks: marks.into() })
+        });
+        Self { stretches: alike.map(Stretch::of).collect(), marks: marked.collect() }
+    }
+}
+
+impl KeptRow<'_> {
+    fn is_empty(&self) -> bool {
+        self.stretches.is_empty() && self.marks.is_empty()
+    }
+
+    fn put(&self, cells: &mut [Cell]) -> Result<(), Damage> {
+        let mut rest = &mut *cells;
+        for stretch in &self.stretches {
+            let (these, behind) = rest
+                .split_at_mut_checked(stretch.columns.into())
+                .ok_or("a row has too many columns")?;
+            stretch.put(these)?;
+            rest = behind;
+        }
+        for Marks { column, marks } in &self.marks {
+            let cell = cells.get_mut(usize::from(*column)).ok_or("a mark lies beside its row")?;
+            marks.chars().for_each(|mark| cell.push_zerowidth(mark));
+        }
+        Ok(())
+    }
+}
+
+impl Stretch<'static> {
+    fn of(cells: &[Cell]) -> Self {
+        let text: String = cells.iter().map(|cell| cell.c).collect();
+        let text = text.trim_end_matches(' ').to_owned().into();
+        Self { look: Look::of(&cells[0]), columns: cells.len() as u16, text }
+    }
+}
+
+impl Stretch<'_> {
+    fn put(&self, cells: &mut [Cell]) -> Result<(), Damage> {
+        let template = self.look.template();
+        let mut characters = self.text.chars();
+        for cell in cells {
+            *cell = Cell { c: characters.next().unwrap_or(' '), ..template.clone() };
+            if cell.c.is_control() && cell.c != '\t' {
+                return Err("a cell has a control character");
+            }
+        }
+        characters.next().map_or(Ok(()), |_| Err("a stretch has more text than columns"))
+    }
+}
+
+impl Look {
+    fn of(cell: &Cell) -> Self {
+        let bit = |(at, flag): (usize, &Flags)| u16::from(cell.flags.contains(*flag)) << at;
+        Self {
+            foreground: cells::color(cell.fg).into(),
+            background: cells::color(cell.bg).into(),
+            flags: FLAGS.iter().enumerate().map(bit).sum(),
+        }
+    }
+
+    /// A blank cell that looks like this.
+    fn template(self) -> Cell {
+        let set = FLAGS.iter().enumerate().filter(|(at, _)| self.flags & 1 << at != 0);
+        Cell {
+            fg: cell_color(self.foreground, NamedColor::Foreground),
+            bg: cell_color(self.background, NamedColor::Background),
+            flags: set.map(|(_, flag)| *flag).collect(),
+            ..Cell::default()
+        }
+    }
+}
+
+fn cell_color(color: KeptColor, default: NamedColor) -> CellColor {
+    match color.into() {
+        Color::Default => CellColor::Named(default),
+        Color::Indexed(index) => CellColor::Indexed(index),
+        Color::Rgb(r, g, b) => CellColor::Spec(Rgb { r, g, b }),
+    }
+}
+
+impl KeptCursor {
+    fn of(cursor: &Cursor<Cell>) -> Self {
+        let lines = |index| cursor.charsets[index] != StandardCharset::Ascii;
+        let bit = |(at, index)| u8::from(lines(index)) << at;
+        Self {
+            row: cursor.point.line.0 as u16,
+            col: cursor.point.column.0 as u16,
+            look: Look::of(&cursor.template),
+            charsets: CHARSETS.into_iter().enumerate().map(bit).sum(),
+            needs_wrap: cursor.input_needs_wrap,
+        }
+    }
+
+    fn cursor(&self, grid: &Grid<Cell>) -> Result<Cursor<Cell>, Damage> {
+        let point = Point::new(Line(self.row.into()), Column(self.col.into()));
+        if point.line >= grid.screen_lines() || point.column >= grid.columns() {
+            return Err("a cursor lies beside the screen");
+        }
+        let mut cursor = Cursor { point, template: self.look.template(), ..Cursor::default() };
+        cursor.input_needs_wrap = self.needs_wrap;
+        for (at, index) in CHARSETS.into_iter().enumerate() {
+            if self.charsets & 1 << at != 0 {
+                cursor.charsets[index] = StandardCharset::SpecialCharacterAndLineDrawing;
+            }
+        }
+        Ok(cursor)
+    }
+}
