@@ -249,16 +249,13 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Gives output to the emulator. Should it panic, only the screen starts anew.
+    /// Gives output to the emulator. Should it panic, the screen starts anew below its history.
     fn feed(&mut self, bytes: &[u8]) {
         let now = self.clock.now();
         let fed = std::panic::catch_unwind(AssertUnwindSafe(|| self.screen.feed(now, bytes)));
         if fed.is_err() {
             tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
-            let frame = self.frames.borrow().clone();
-            let origin = Origin { watermark: frame.watermark, row: frame.end_row() };
-            let size = frame.size.value;
-            self.screen = Screen::new(size, self.rules.screen, origin);
+            self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
         }
         for report in self.screen.take_reports() {
             if let Report::Directory(directory) = report {
