@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod child;
     pub(crate) mod daemon;
     pub(crate) mod echo;
+    pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod rounds;
     pub(crate) mod samples;
@@ -20,9 +21,10 @@ mod support {
 use crate::support::agent::{Agent, number};
 use crate::support::daemon::Daemon;
 use crate::support::echo::{Echo, serve_if_asked};
+use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
 use crate::support::rounds::{Contender, Effect, measure};
-use crate::support::table::{Comparison, HEAD, load, machine};
+use crate::support::table::{Comparison, HEAD};
 
 /// Repetitions of a turn.
 const CALLS: usize = 2_000;

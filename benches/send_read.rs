@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
+    pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod rounds;
     pub(crate) mod samples;
@@ -24,10 +25,11 @@ use anyhow::{Context as _, ensure};
 
 use crate::support::agent::{Agent, number};
 use crate::support::daemon::Daemon;
+use crate::support::machine::{load, machine};
 use crate::support::placement::Placement;
 use crate::support::rounds::{Contender, Effect, Measured, measure};
 use crate::support::samples::now;
-use crate::support::table::{Comparison, HEAD, load, machine};
+use crate::support::table::{Comparison, HEAD};
 use crate::support::tmux::{self, Control, Output, Server};
 
 /// The program: it swallows what the terminal echoes.

@@ -1,29 +1,10 @@
-//! Results as tables that can be pasted into the documentation, and the machine they are of.
+//! Results as tables that can be pasted into the documentation.
 //!
 //! It judges nothing but whether a ratio keeps to its target, and says so; it never fails a run.
 
-use std::fs;
 use std::time::Duration;
 
 use crate::support::rounds::Measured;
-
-/// Says on which machine, how busy, the run takes place.
-pub(crate) fn machine() -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let processors = read("/proc/cpuinfo");
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = model.map_or("unknown processor", |line| line.trim_start_matches([' ', '\t', ':']));
-    let count = processors.lines().filter(|line| line.starts_with("processor")).count();
-    let kernel = read("/proc/sys/kernel/osrelease");
-    format!("{model}, {count} processors, Linux {}; {}", kernel.trim(), load())
-}
-
-/// How busy the machine is.
-pub(crate) fn load() -> String {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let minutes: Vec<&str> = load.split(' ').take(3).collect();
-    format!("load {}", minutes.join(" "))
-}
 
 /// One comparison: ours, a yardstick, and the ratio that is to be kept, where there is one.
 #[derive(Clone, Copy, Debug)]
