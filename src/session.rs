@@ -15,5 +15,6 @@ pub mod handle;
 pub mod live;
 pub mod people;
 pub mod pty;
+pub mod records;
 pub mod registry;
 pub mod urgent;

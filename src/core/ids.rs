@@ -121,6 +121,9 @@ pub enum PrincipalId {
 }
 
 impl PrincipalId {
+    /// Whoever held a lease when its daemon ended; nobody who asks is ever this principal.
+    pub const FORMER: Self = Self::Connection(u64::MAX);
+
     /// The number, unique among the principals of its kind.
     pub fn number(self) -> u64 {
         match self {
@@ -131,7 +134,8 @@ impl PrincipalId {
 
 impl fmt::Display for PrincipalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match *self {
+            Self::FORMER => f.write_str("former"),
             Self::Connection(number) => write!(f, "p{number}"),
             Self::Token(number) => write!(f, "t{number}"),
         }
@@ -160,6 +164,11 @@ impl FromStr for PrincipalId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
+impl ConnectionId {
+    /// A connection that ended with its daemon; none that lives is ever this one.
+    pub const FORMER: Self = Self(u64::MAX);
+}
+
 /// Counts the changes of one session; grows with every change and is never reused. Below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Watermark(pub u64);
@@ -182,6 +191,9 @@ impl fmt::Display for Watermark {
 pub struct Epoch(pub u64);
 
 impl Epoch {
+    /// No epoch is above it, so that clients that know numbers as doubles can tell epochs apart.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
     /// The epoch of the holding after this one.
     pub fn next(self) -> Self {
         Self(self.0 + 1)

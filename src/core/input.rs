@@ -4,6 +4,7 @@
 //! that no write can pass a check that no longer holds when its bytes go out.
 
 pub mod error;
+pub mod former;
 pub mod request;
 pub mod unit;
 
@@ -26,11 +27,12 @@ use std::time::Duration;
 use crate::core::caller::Caller;
 use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
 use crate::core::input::error::WriteError;
+use crate::core::input::former::{FormerWrite, FormerWrites, WriteStamp};
 use crate::core::input::queue::{Awaited, Queue, Wanted};
 use crate::core::input::remember::{Flight, Outcome};
-use crate::core::input::replay::{Recall, Replays};
+use crate::core::input::replay::Replays;
 use crate::core::input::request::{
-    Accepted, Completion, DiscardCause, IdempotencyKey, InputEvent, Warning, WriteRequest,
+    Accepted, Completion, DiscardCause, InputEvent, KeyedCall, Warning, WriteRequest,
 };
 use crate::core::input::unit::Unit;
 use crate::core::input::warnings::Warnings;
@@ -82,6 +84,7 @@ pub struct Input {
     ended: bool,
     queue: Queue,
     replays: Replays<Flight, Outcome>,
+    former: FormerWrites,
     warnings: Warnings,
     completions: Vec<Completion>,
     events: Vec<InputEvent>,
@@ -107,12 +110,20 @@ impl Input {
             ended: false,
             queue: Queue::default(),
             replays: Replays::default(),
+            former: FormerWrites::default(),
             warnings: Warnings::default(),
             completions: Vec::new(),
             events: Vec::new(),
             grants: Vec::new(),
             refusals: Vec::new(),
         }
+    }
+
+    /// The same input, which knows the writes with idempotency keys that daemons before have made,
+    /// oldest first, and makes none of them again for as long as results are kept.
+    pub fn with_former(self, now: Moment, writes: Vec<FormerWrite>) -> Self {
+        let kept_for = Replays::<Flight, Outcome>::KEPT_FOR;
+        Self { former: FormerWrites::new(now, writes, kept_for), ..self }
     }
 
     /// The lease, to look at.
@@ -137,7 +148,8 @@ impl Input {
         request: WriteRequest,
     ) -> Result<Accepted, WriteError> {
         self.judge(now);
-        if let Some(made) = self.made_before(now, caller, request.key.as_ref())? {
+        let call = KeyedCall { presented: request.presented, key: request.key.as_ref() };
+        if let Some(made) = self.made_before(now, caller, call, || request.unit.len())? {
             return Ok(made);
         }
         let right = self.right(now, caller, request.presented, request.take)?;
@@ -155,34 +167,14 @@ impl Input {
         self.lease.on_seen();
         self.cut_ended_epochs(now);
         let WriteRequest { unit, write, key, .. } = request;
+        let stamp = key.as_ref().map(|key| WriteStamp::new(&caller.tenant, grant.lease, key));
         if let Some(key) = key {
             self.replays.begin(caller.principal, key, Flight::Write(write));
         }
         let epoch = grant.epoch;
-        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None });
+        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp });
         self.follow(now);
         Ok(Accepted::Queued { write, grant })
-    }
-
-    /// What became of the write that a caller made before under this key, if it made one; asking
-    /// again has no effect, so neither the lease nor the screen matters any more.
-    ///
-    /// # Errors
-    /// [`WriteError::KeyReused`] when the key was used for another call.
-    pub fn made_before(
-        &self,
-        now: Moment,
-        caller: &Caller,
-        key: Option<&IdempotencyKey>,
-    ) -> Result<Option<Accepted>, WriteError> {
-        match self.recall(now, caller, key) {
-            Recall::New => Ok(None),
-            Recall::InFlight(Flight::Write(write)) => Ok(Some(Accepted::InFlight(write))),
-            Recall::Done(Outcome::Written(outcome)) => Ok(Some(Accepted::Replayed(outcome))),
-            Recall::InFlight(Flight::Wait(_))
-            | Recall::Done(Outcome::Granted(_) | Outcome::Released(_))
-            | Recall::Conflict => Err(WriteError::KeyReused),
-        }
     }
 
     /// Allows an act that sends no bytes but changes the terminal as a write does, and renews.
@@ -290,6 +282,12 @@ impl Input {
     /// The epoch of the bytes to write now; none for an answer of the terminal.
     pub fn next_epoch(&self) -> Option<Epoch> {
         self.queue.next_epoch()
+    }
+
+    /// What the next daemon will know the bytes to write by; none for those of a write without an
+    /// idempotency key.
+    pub fn next_stamp(&self) -> Option<WriteStamp> {
+        self.queue.next_stamp()
     }
 
     /// Notes how many of the bytes to write the terminal took.

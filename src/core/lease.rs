@@ -6,6 +6,7 @@
 pub mod error;
 pub mod event;
 pub mod limits;
+pub mod record;
 pub mod request;
 pub mod view;
 

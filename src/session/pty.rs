@@ -72,6 +72,22 @@ impl Evidence {
     }
 }
 
+/// What is kept beside a terminal for the next daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Note {
+    /// Which session it is of.
+    Identity,
+    /// How its lease stands.
+    Lease,
+    /// What a screen does not tell of the terminal.
+    Terminal,
+}
+
+impl Note {
+    /// How many bytes a note may have.
+    pub const BYTES_MAX: usize = 8 * 1024;
+}
+
 /// A terminal with a program in it.
 ///
 /// All operations take `&self`, so that one task may wait for several of them at once. Every
@@ -94,6 +110,12 @@ pub trait Pty: Send + Sync + 'static {
 
     /// Says that the output before `offset` will not be asked for again.
     fn commit(&self, offset: u64);
+
+    /// Keeps a note of at most [`Note::BYTES_MAX`] for the next daemon, in place of the one before;
+    /// a terminal that ends with its daemon keeps nothing.
+    ///
+    /// Once this returns, a daemon that comes after the death of this one finds it.
+    fn remember(&self, note: Note, bytes: &[u8]);
 
     /// Writes what the terminal takes at once and says how many bytes that was; 0 when it takes
     /// nothing now.

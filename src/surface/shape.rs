@@ -31,6 +31,9 @@ pub struct LeaseShape {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_to: Option<String>,
+    /// Its holder lost its connection when the daemon started anew, and may take it back by its id.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reclaimable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
     pub waiters: usize,
@@ -69,6 +72,7 @@ impl LeaseShape {
             epoch: holding.map(|holding| holding.epoch.0),
             reason: holding.and_then(|holding| holding.reason.as_deref().map(str::to_owned)),
             offered_to: holding.and_then(|it| it.offered_to.as_ref().map(ToString::to_string)),
+            reclaimable: holding.is_some_and(|holding| holding.reclaimable),
             expires_in_ms: None,
             waiters: view.waiters,
             suspended: view.suspended.as_ref().map(SuspendedShape::of),
@@ -165,6 +169,7 @@ mod tests {
             epoch: Epoch(number),
             reason: Some(Box::from("deploying")),
             offered_to: None,
+            reclaimable: false,
         }
     }
 
@@ -179,6 +184,19 @@ mod tests {
         assert_eq!((&shape["by"], &shape["kind"]), (&json!("ada#p5"), &json!("human")));
         let suspended = json!({"by": "bot#p4", "kind": "agent", "reason": "deploying"});
         assert_eq!(shape["suspended"], suspended);
+    }
+
+    #[test]
+    fn a_lease_that_is_to_be_taken_back_after_a_restart_says_so_and_no_other_does() {
+        let former = PrincipalName { label: Arc::from("bot"), principal: PrincipalId::FORMER };
+        let held = holding("bot", Kind::Agent, 4);
+        let reclaimable = HoldingView { by: former, reclaimable: true, ..held.clone() };
+        let shape = |holding| LeaseShape::of(&LeaseView { holding, ..LeaseView::default() });
+        let told = serde_json::to_value(shape(Some(reclaimable))).unwrap();
+        assert_eq!((&told["held"], &told["by"]), (&json!(true), &json!("bot#former")));
+        assert_eq!(told["reclaimable"], json!(true));
+        let told = serde_json::to_value(shape(Some(held))).unwrap();
+        assert!(told.get("reclaimable").is_none());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::architecture::source::{Complaint, Source, all, assert_none};
 const SHELL: &[&str] =
     &["config", "session", "surface", "gateway", "mcp", "transport", "cli", "main"];
 
-/// Everything of ours that speaks the protocol or a shape of it.
-const WIRE: &[&str] = &["surface", "gateway", "mcp", "transport", "cli"];
+/// Everything of ours that speaks the protocol or a shape of it, or keeps notes.
+const WIRE: &[&str] = &["session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
 const HOMES: [(&str, &[&str]); 34] = [
@@ -59,6 +59,7 @@ const SERDE: &[&str] = &[
     "core/frame/kept",
     "core/screen/snapshot",
     "config/tokens",
+    "session/records",
     "surface",
     "mcp",
     "transport",

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
+use crate::core::input::former::WriteStamp;
 use crate::core::input::progress::{Mark, Progress};
 use crate::core::input::request::{WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};
@@ -33,6 +34,7 @@ pub(super) struct Queued {
     /// Keeps the lease alive until the terminal has taken the last byte.
     pub until_taken: Option<HoldToken>,
     pub discarded: usize,
+    pub stamp: Option<WriteStamp>,
 }
 
 /// A write to be queued.
@@ -43,6 +45,8 @@ pub(super) struct Wanted {
     pub epoch: Epoch,
     /// Keeps the lease alive until the terminal has taken the last byte.
     pub until_taken: Option<HoldToken>,
+    /// By what the next daemon knows it, if it is ever asked for again.
+    pub stamp: Option<WriteStamp>,
 }
 
 impl Queued {
@@ -118,7 +122,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, writer: Caller, wanted: Wanted, awaited: Awaited) {
-        let Wanted { write, unit, epoch, until_taken } = wanted;
+        let Wanted { write, unit, epoch, until_taken, stamp } = wanted;
         self.writes.push_back(Queued {
             write,
             writer,
@@ -127,6 +131,7 @@ impl Queue {
             awaited: Some(awaited),
             until_taken,
             discarded: 0,
+            stamp,
         });
     }
 
@@ -169,6 +174,14 @@ impl Queue {
     pub(super) fn next_epoch(&self) -> Option<Epoch> {
         match self.turn() {
             Turn::Write => self.writes.front().map(|front| front.epoch),
+            Turn::Answers | Turn::Nobody => None,
+        }
+    }
+
+    /// The stamp of the write whose bytes go out next.
+    pub(super) fn next_stamp(&self) -> Option<WriteStamp> {
+        match self.turn() {
+            Turn::Write => self.writes.front().and_then(|front| front.stamp),
             Turn::Answers | Turn::Nobody => None,
         }
     }

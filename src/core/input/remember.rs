@@ -6,8 +6,9 @@ use crate::core::caller::Caller;
 use crate::core::ids::LeaseId;
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
+use crate::core::input::former::{FormerRecall, WriteStamp};
 use crate::core::input::replay::{Full, Recall};
-use crate::core::input::request::{IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::request::{Accepted, IdempotencyKey, KeyedCall, WriteId, WriteOutcome};
 use crate::core::lease::request::{Grant, Released, WaiterId};
 use crate::core::moment::Moment;
 
@@ -27,6 +28,50 @@ pub(super) enum Outcome {
 }
 
 impl Input {
+    /// What became of the write that a caller made before under this key, if it made one; asking
+    /// again has no effect, so neither the lease nor the screen matters any more.
+    ///
+    /// A write of a daemon before is recognised under the same lease, by whoever holds it or shows
+    /// its id; of the bytes that `sends` counts, those that the terminal did not take then are gone.
+    ///
+    /// # Errors
+    /// [`WriteError::KeyReused`] when the key was used for another call.
+    pub fn made_before(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        call: KeyedCall<'_>,
+        sends: impl FnOnce() -> usize,
+    ) -> Result<Option<Accepted>, WriteError> {
+        match self.recall(now, caller, call.key) {
+            Recall::New => self.made_by_former(now, caller, call, sends),
+            Recall::InFlight(Flight::Write(write)) => Ok(Some(Accepted::InFlight(write))),
+            Recall::Done(Outcome::Written(outcome)) => Ok(Some(Accepted::Replayed(outcome))),
+            Recall::InFlight(Flight::Wait(_))
+            | Recall::Done(Outcome::Granted(_) | Outcome::Released(_))
+            | Recall::Conflict => Err(WriteError::KeyReused),
+        }
+    }
+
+    fn made_by_former(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        call: KeyedCall<'_>,
+        sends: impl FnOnce() -> usize,
+    ) -> Result<Option<Accepted>, WriteError> {
+        let lease = call.presented.or_else(|| self.lease.id_of(caller));
+        let (Some(key), Some(lease)) = (call.key, lease) else { return Ok(None) };
+        match self.former.recall(now, &WriteStamp::new(&caller.tenant, lease, key)) {
+            FormerRecall::New => Ok(None),
+            FormerRecall::Taken(written) => {
+                let discarded = sends().saturating_sub(written);
+                Ok(Some(Accepted::Replayed(WriteOutcome { written, discarded, queued: 0 })))
+            }
+            FormerRecall::Conflict => Err(WriteError::KeyReused),
+        }
+    }
+
     /// What is known of a call that has this key.
     pub(super) fn recall(
         &self,

@@ -32,6 +32,16 @@ impl IdempotencyKey {
         fits.then(|| Self { text: Arc::from(text), fingerprint })
     }
 
+    /// The text, as the caller gave it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What tells calls with the same text apart.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
     /// Whether both are the same text, be it for different calls.
     pub fn has_text_of(&self, other: &Self) -> bool {
         self.text == other.text
@@ -49,6 +59,14 @@ pub struct WriteRequest {
     pub key: Option<IdempotencyKey>,
     /// Up to where the caller has seen the screen; that it still matches is not checked here.
     pub expected: Option<Watermark>,
+}
+
+/// What a write is recognised by when it is asked for again.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyedCall<'a> {
+    /// The id of the lease that it shows; the one the caller holds when not given.
+    pub presented: Option<LeaseId>,
+    pub key: Option<&'a IdempotencyKey>,
 }
 
 /// What a person types.

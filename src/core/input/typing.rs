@@ -39,7 +39,11 @@ impl Input {
         self.cut_ended_epochs(now);
         let Typing { unit, write, fresh: _ } = typing;
         let until_taken = Some(self.lease.hold());
-        self.enqueue(now, caller, Wanted { write, unit, epoch: grant.epoch, until_taken });
+        self.enqueue(
+            now,
+            caller,
+            Wanted { write, unit, epoch: grant.epoch, until_taken, stamp: None },
+        );
         self.follow(now);
         Ok(grant)
     }

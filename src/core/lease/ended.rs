@@ -27,7 +27,12 @@ impl EndedLeases {
     /// How many ended leases are remembered.
     pub(super) const KEPT_MAX: usize = 16;
 
+    /// Remembers how a lease ended. One that nobody took back after a restart is none: its id is
+    /// answered like all others from before.
     pub(super) fn remember(&mut self, holding: Holding, cause: EndCause) {
+        if holding.is_former() {
+            return;
+        }
         if self.recent.len() == Self::KEPT_MAX {
             self.recent.pop_front();
         }

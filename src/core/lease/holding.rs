@@ -27,6 +27,10 @@ pub(super) enum Presence {
     Gone {
         until: Option<Moment>,
     },
+    /// It ended with its daemon, and the lease ends at `until` unless its id is shown by then.
+    Former {
+        until: Moment,
+    },
 }
 
 /// A lease on its way to somebody.
@@ -132,6 +136,15 @@ impl Holding {
         self.presence = Presence::Gone { until };
     }
 
+    /// When its holder has been away for too long.
+    pub(super) fn leaves_at(&self) -> Option<Moment> {
+        match self.presence {
+            Presence::Here => None,
+            Presence::Gone { until } => until,
+            Presence::Former { until } => Some(until),
+        }
+    }
+
     /// Whether the lease is on its way to this caller.
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
         let offered =
@@ -146,12 +159,18 @@ impl Holding {
         }
     }
 
+    /// Whether it is of a daemon before, and nobody has shown its id since.
+    pub(super) fn is_former(&self) -> bool {
+        matches!(self.presence, Presence::Former { .. })
+    }
+
     /// How much time is left unless it is renewed.
     pub(super) fn remaining(&self, now: Moment) -> Duration {
-        match &self.offer {
-            Some(offer) => offer.remaining,
-            None if self.calls_in_flight > 0 => self.ttl,
-            None => now.until(self.expires_at),
+        match (&self.offer, self.presence) {
+            (Some(offer), _) => offer.remaining,
+            (None, Presence::Former { until }) => now.until(until),
+            (None, _) if self.calls_in_flight > 0 => self.ttl,
+            (None, _) => now.until(self.expires_at),
         }
     }
 
@@ -162,12 +181,9 @@ impl Holding {
             let returns = Some((offer.until, Due::OfferReturns));
             return [too_long, returns].into_iter().flatten().min_by_key(|(at, _)| *at);
         }
-        let idle = self.calls_in_flight == 0;
+        let idle = self.calls_in_flight == 0 && !self.is_former();
         let expires = idle.then_some((self.expires_at, Due::Ends(EndCause::Expired)));
-        let left = match self.presence {
-            Presence::Here => None,
-            Presence::Gone { until } => until.map(|at| (at, Due::Ends(EndCause::Disconnected))),
-        };
+        let left = self.leaves_at().map(|at| (at, Due::Ends(EndCause::Disconnected)));
         [expires, left, too_long].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -185,6 +201,7 @@ impl Holding {
             epoch: self.epoch,
             reason: self.reason.clone(),
             offered_to: self.offer.as_ref().map(|offer| offer.to.clone()),
+            reclaimable: self.is_former(),
         }
     }
 

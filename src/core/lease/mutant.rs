@@ -34,6 +34,14 @@ pub(crate) enum Mutant {
     LastUsedCounts,
     /// Anybody may type while a person has taken the keyboard over.
     TakeOverIgnored,
+    /// The next daemon goes on with the epochs of the one before.
+    EpochKeptOnRestart,
+    /// After a restart, the session goes to whoever asks first.
+    ReclaimIgnored,
+    /// A lease of a daemon before is taken back by whoever shows its id, of whatever tenant.
+    ReclaimedByAnyTenant,
+    /// A write that a daemon before has made is made again.
+    WrittenAgainAfterRestart,
 }
 
 #[cfg(test)]

@@ -138,10 +138,8 @@ impl LeaseManager {
 
     /// What becomes of a suspended lease next, and when: only its holder's leaving counts.
     pub(super) fn suspended_due(&self) -> Option<(Moment, Due)> {
-        match self.suspended.as_ref()?.holding.presence {
-            Presence::Here => None,
-            Presence::Gone { until } => until.map(|at| (at, Due::SuspendedLeaves)),
-        }
+        let leaves_at = self.suspended.as_ref()?.holding.leaves_at();
+        leaves_at.map(|at| (at, Due::SuspendedLeaves))
     }
 
     /// Ends the suspended lease, if there is one.
@@ -221,7 +219,8 @@ impl LeaseManager {
         let Some(mut holding) = self.take_held() else { return };
         holding.take_back(now);
         self.events.push(holding.event(LeaseChange::Suspended { by }));
-        let remaining = holding.remaining(now);
+        // A holder that comes back to it has its whole time, as if nobody had typed.
+        let remaining = if holding.is_former() { holding.ttl } else { holding.remaining(now) };
         self.suspended = Some(Suspended { holding, since: now, remaining });
     }
 

@@ -68,6 +68,17 @@ impl LeaseManager {
         how.map(Right)
     }
 
+    /// The id of the lease that this caller has by name: in force, expired or suspended.
+    pub(crate) fn id_of(&self, caller: &Caller) -> Option<LeaseId> {
+        let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
+        let known = match &self.state {
+            State::Held(known) | State::Lapsed(known) => Some(known),
+            State::Free => None,
+        };
+        let own = |holding: &&Holding| holding.holder.principal == caller.principal;
+        aside.filter(own).or(known.filter(own)).map(|holding| holding.id)
+    }
+
     fn right_by_name(
         &self,
         now: Moment,
@@ -113,7 +124,8 @@ impl LeaseManager {
         caller: &Caller,
         held: &Holding,
     ) -> Result<How, LeaseError> {
-        if held.holder.tenant != caller.tenant {
+        let anybody = held.is_former() && mutant::is(Mutant::ReclaimedByAnyTenant);
+        if held.holder.tenant != caller.tenant && !anybody {
             return Err(LeaseError::OtherTenant);
         }
         if held.is_offered_to(caller) {
@@ -121,7 +133,8 @@ impl LeaseManager {
         }
         // A kept lease is made for many short connections: each uses it, and none becomes its holder
         // by that, so that what the one before typed stays queued.
-        if holds(held, caller) || held.on_disconnect == OnDisconnect::Keep {
+        let kept = held.on_disconnect == OnDisconnect::Keep && !held.is_former();
+        if holds(held, caller) || kept {
             return use_unless_offered(held);
         }
         if is_here(held) {

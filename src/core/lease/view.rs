@@ -27,4 +27,6 @@ pub struct HoldingView {
     pub reason: Option<Box<str>>,
     /// To whom the lease was handed and who has not taken it up yet.
     pub offered_to: Option<PrincipalName>,
+    /// It is of a daemon before, and whoever held it may take it back for a moment.
+    pub reclaimable: bool,
 }

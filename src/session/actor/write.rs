@@ -8,7 +8,7 @@ use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::input::request::{
-    Accepted as Queued, DiscardCause, Warning, WriteId, WriteOutcome, WriteRequest,
+    Accepted as Queued, DiscardCause, KeyedCall, Warning, WriteId, WriteOutcome, WriteRequest,
 };
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::Key;
@@ -93,8 +93,11 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         let take = order.take;
         let caller = &order.caller;
+        let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
+        // What it would send now stands for what it was to send; if that is nothing, so be it.
+        let sends = || self.encode(&order.content).map_or(0, |unit| unit.len());
         if !order.dry_run
-            && let Some(made) = self.input.made_before(now, caller, order.key.as_ref())?
+            && let Some(made) = self.input.made_before(now, caller, call, sends)?
         {
             return Ok(Step::of(made, None));
         }

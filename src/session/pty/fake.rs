@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::core::frame::{Exit, Size};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Evidence, Output, ProcessId, Pty, READ_MAX};
+use crate::session::pty::{Evidence, Note, Output, ProcessId, Pty, READ_MAX};
 
 /// Makes a terminal in memory and the controller of what happens in it.
 ///
@@ -27,6 +27,7 @@ struct State {
     ended: bool,
     exit: Option<Exit>,
     committed: u64,
+    notes: Vec<(Note, Vec<u8>)>,
     written: Vec<u8>,
     room: Option<usize>,
     evidence: Evidence,
@@ -43,6 +44,7 @@ impl State {
             ended: false,
             exit: None,
             committed: 0,
+            notes: Vec::new(),
             written: Vec::new(),
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
@@ -88,6 +90,10 @@ impl Pty for FakePty {
 
     fn commit(&self, offset: u64) {
         self.state.send_modify(|state| state.committed = state.committed.max(offset));
+    }
+
+    fn remember(&self, note: Note, bytes: &[u8]) {
+        self.state.send_modify(|state| state.notes.push((note, bytes.to_vec())));
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
@@ -215,6 +221,11 @@ impl FakeTerminal {
     /// Up to where the output was committed.
     pub fn committed(&self) -> u64 {
         self.state.borrow().committed
+    }
+
+    /// The notes that were kept, in order.
+    pub fn notes(&self) -> Vec<(Note, Vec<u8>)> {
+        self.state.borrow().notes.clone()
     }
 
     /// Whether the session asked for the end of everything in the terminal.

@@ -23,7 +23,7 @@ use crate::session::pty::reaper::Child;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::spawn::{self, Ends, SpawnError};
 use crate::session::pty::watch::watch;
-use crate::session::pty::{Evidence, Output, ProcessId, Pty, READ_MAX, processes};
+use crate::session::pty::{Evidence, Note, Output, ProcessId, Pty, READ_MAX, processes};
 
 /// How long nothing must come after the exit before the output is over, when a process in the
 /// background keeps the terminal open.
@@ -157,6 +157,8 @@ impl Pty for OwnPty {
     }
 
     fn commit(&self, _offset: u64) {}
+
+    fn remember(&self, _note: Note, _bytes: &[u8]) {}
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let write = |master: &OwnedFd| nix::unistd::write(master, bytes).map_err(io::Error::from);

@@ -1,0 +1,110 @@
+//! Writes that a daemon before has made, so that asking for one of them again has no second effect.
+//!
+//! It knows them by stamps alone: whoever keeps a stamp and the bytes that went out under it need not
+//! know who wrote, nor what.
+
+use std::time::Duration;
+
+use crate::core::ids::{LeaseId, TenantId};
+use crate::core::input::request::IdempotencyKey;
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::moment::Moment;
+
+/// Names a write with an idempotency key beyond the daemon that makes it.
+///
+/// It stands for the tenant, the lease that the write was made under and the key; its last four
+/// bytes stand for what was to be written. The holder's number is no part of it, since the next
+/// daemon gives that number to somebody else, and the lease can be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WriteStamp(pub [u8; 16]);
+
+impl WriteStamp {
+    /// How many bytes stand for the call, without what was to be written.
+    const CALL_BYTES: usize = 12;
+
+    /// The stamp of a write under this lease.
+    pub fn new(tenant: &TenantId, lease: LeaseId, key: &IdempotencyKey) -> Self {
+        let mut hash = Fnv::default();
+        hash.take(tenant.as_str().as_bytes());
+        hash.take(&[0]);
+        hash.take(lease.0.as_bytes());
+        hash.take(key.text().as_bytes());
+        let mut bytes = hash.0.to_be_bytes();
+        let what = key.fingerprint().to_be_bytes();
+        bytes[Self::CALL_BYTES..].copy_from_slice(&what[what.len() / 2..]);
+        Self(bytes)
+    }
+
+    fn is_of_call_of(&self, other: &Self) -> bool {
+        self.0[..Self::CALL_BYTES] == other.0[..Self::CALL_BYTES]
+    }
+}
+
+/// A write that a daemon before has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormerWrite {
+    pub stamp: WriteStamp,
+    /// How many of its bytes the terminal took.
+    pub taken: usize,
+}
+
+/// What is known of a write that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormerRecall {
+    New,
+    /// It was made, and the terminal took this many bytes.
+    Taken(usize),
+    /// Its key was used for something else.
+    Conflict,
+}
+
+/// The writes that daemons before have made.
+#[derive(Debug, Default)]
+pub(super) struct FormerWrites {
+    writes: Vec<FormerWrite>,
+    /// From when on they are forgotten.
+    until: Moment,
+}
+
+impl FormerWrites {
+    /// How many are remembered.
+    pub(super) const KEPT_MAX: usize = 64;
+
+    /// The newest of these, which come oldest first, for as long as results are kept.
+    pub(super) fn new(now: Moment, mut writes: Vec<FormerWrite>, kept_for: Duration) -> Self {
+        writes.drain(..writes.len().saturating_sub(Self::KEPT_MAX));
+        Self { writes, until: now + kept_for }
+    }
+
+    /// What is known of a write with this stamp at this moment.
+    pub(super) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
+        let forgotten = now >= self.until || mutant::is(Mutant::WrittenAgainAfterRestart);
+        let known = self.writes.iter().rev().find(|write| write.stamp.is_of_call_of(stamp));
+        match known.filter(|_| !forgotten) {
+            None => FormerRecall::New,
+            Some(write) if write.stamp == *stamp => FormerRecall::Taken(write.taken),
+            Some(_) => FormerRecall::Conflict,
+        }
+    }
+}
+
+/// The hash of Fowler, Noll and Vo with 128 bits: the same in every build, which the standard
+/// library does not promise of its own. Nobody gains by a collision, since the lease in it is known
+/// to those alone who may write with it.
+struct Fnv(u128);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    const PRIME: u128 = (1 << 88) + (1 << 8) + 0x3b;
+
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(Self::PRIME);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What of a lease outlives its daemon, and the lease that the next daemon makes of it.
+//!
+//! It knows nothing of how a record is kept. A record holds what the next daemon must know and no
+//! more: a use of the lease does not change it, and ids that it does not name are answered as those
+//! of leases that were, whether they ever were or not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, TenantId};
+use crate::core::lease::holding::{Holding, Presence, Resumed};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::mutant::{self, Mutant};
+use crate::core::lease::request::OnDisconnect;
+use crate::core::lease::terms::Span;
+use crate::core::lease::{LeaseManager, State};
+use crate::core::moment::Moment;
+
+/// What the next daemon must know of the lease of one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The epoch of the newest holding.
+    pub epoch: Epoch,
+    /// The holding that its holder may take back: the one in force, or the one that stands aside
+    /// for a person. None for a person's, for one that was taken for one call, and for one that
+    /// was to end with its holder's connection.
+    pub holding: Option<HoldingRecord>,
+}
+
+/// What the next daemon must know of one holding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldingRecord {
+    pub lease: LeaseId,
+    pub tenant: TenantId,
+    pub kind: Kind,
+    /// What the holder called itself. Its number is not kept, since the next daemon counts anew.
+    pub label: Arc<str>,
+    /// How long it lasts without use.
+    pub ttl: Duration,
+    pub on_disconnect: OnDisconnect,
+    /// What the holder said it is doing.
+    pub reason: Option<Box<str>>,
+    /// A person typed, and the holder has not said since that it saw the screen.
+    pub must_look: bool,
+}
+
+impl LeaseManager {
+    /// How long whoever held the lease when a daemon ended may take it back from the next one.
+    pub const RECLAIM_FOR: Duration = Duration::from_secs(10);
+
+    /// How far the first epoch of a daemon lies above the newest that is known of the daemon
+    /// before, which may have given more of them than it could record, or be stopped in the midst
+    /// and still give some.
+    pub const EPOCHS_SKIPPED: u64 = 1 << 20;
+
+    /// What the next daemon must know.
+    pub fn record(&self) -> LeaseRecord {
+        let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
+        let holding = aside.or(self.held()).filter(|holding| outlives_a_daemon(holding));
+        LeaseRecord { epoch: self.epoch, holding: holding.map(HoldingRecord::of) }
+    }
+
+    /// The lease of a session whose daemon ended.
+    ///
+    /// Every epoch it gives is above those of `record` and above `newest`, the highest epoch under
+    /// which bytes are known to have gone out. The recorded holding is nobody's until a caller of
+    /// its tenant shows its id, in whatever call, which makes that caller its holder as after any
+    /// lost connection: same id, next epoch, whole time. Nobody else is granted the lease before
+    /// [`LeaseManager::RECLAIM_FOR`] is over; then it is free, or goes to the first in line.
+    pub fn recovered(record: LeaseRecord, newest: Epoch, limits: LeaseLimits, now: Moment) -> Self {
+        let known = record.epoch.max(newest);
+        let floor = match mutant::is(Mutant::EpochKeptOnRestart) {
+            true => record.epoch,
+            false => Epoch(known.0.saturating_add(Self::EPOCHS_SKIPPED).min(Epoch::MAX.0)),
+        };
+        let mut lease = Self::new(floor, limits);
+        if let Some(holding) = record.holding {
+            let holding = lease.reclaimable(holding, now);
+            lease.state = match mutant::is(Mutant::ReclaimIgnored) {
+                true => State::Lapsed(holding),
+                false => State::Held(holding),
+            };
+        }
+        lease
+    }
+
+    fn reclaimable(&self, record: HoldingRecord, now: Moment) -> Holding {
+        let ttl = record.ttl.clamp(self.limits.ttl_min, self.limits.ttl_max);
+        Holding {
+            id: record.lease,
+            holder: Caller {
+                principal: PrincipalId::FORMER,
+                connection: ConnectionId::FORMER,
+                tenant: record.tenant,
+                kind: record.kind,
+                label: record.label,
+            },
+            others: BTreeSet::new(),
+            epoch: self.epoch,
+            ttl,
+            granted_at: now,
+            renewed_at: now,
+            expires_at: now + ttl,
+            on_disconnect: record.on_disconnect,
+            presence: Presence::Former { until: now + Self::RECLAIM_FOR },
+            span: Span::Kept,
+            reason: record.reason,
+            offer: None,
+            waited_as: None,
+            stint: 0,
+            calls_in_flight: 0,
+            resumed: record.must_look.then_some(Resumed::Unseen),
+        }
+    }
+}
+
+impl HoldingRecord {
+    fn of(holding: &Holding) -> Self {
+        let Caller { tenant, kind, label, .. } = &holding.holder;
+        Self {
+            lease: holding.id,
+            tenant: tenant.clone(),
+            kind: *kind,
+            label: Arc::clone(label),
+            ttl: holding.ttl,
+            on_disconnect: holding.on_disconnect,
+            reason: holding.reason.clone(),
+            must_look: holding.resumed.is_some(),
+        }
+    }
+}
+
+fn outlives_a_daemon(holding: &Holding) -> bool {
+    holding.span == Span::Kept && holding.on_disconnect != OnDisconnect::Release
+}

@@ -1,0 +1,113 @@
+//! The record of how a lease stands.
+//!
+//! It decides nothing about leases. The id of the lease is in it: whoever reads the note may write
+//! to the session, as may whoever reads what keeps it.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{Epoch, LeaseId};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::record::{HoldingRecord, LeaseRecord};
+use crate::core::lease::request::OnDisconnect;
+use crate::session::records::{RecordError, cut, millis, read, write};
+
+/// How many bytes of JSON each text may take.
+const LABEL_BYTES: usize = 128;
+const REASON_BYTES: usize = 1_024;
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Wire {
+    #[serde(default)]
+    epoch: u64,
+    #[serde(default)]
+    holding: Option<HoldingWire>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct HoldingWire {
+    lease: String,
+    tenant: String,
+    kind: String,
+    #[serde(default)]
+    label: String,
+    ttl_ms: Option<u64>,
+    on_disconnect: Option<OnDisconnectWire>,
+    reason: Option<String>,
+    #[serde(default)]
+    must_look: bool,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnDisconnectWire {
+    Release,
+    GraceMs(u64),
+    Keep,
+}
+
+/// The bytes of a note.
+pub fn to_note(record: &LeaseRecord) -> Vec<u8> {
+    let holding = record.holding.as_ref().map(HoldingWire::of);
+    write(Wire { epoch: record.epoch.0, holding })
+}
+
+/// Reads a note.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn from_note(bytes: &[u8]) -> Result<LeaseRecord, RecordError> {
+    let Wire { epoch, holding } = read(bytes)?;
+    if epoch > Epoch::MAX.0 {
+        return Err(RecordError::value("epoch", epoch));
+    }
+    let holding = holding.map(HoldingWire::record).transpose()?;
+    Ok(LeaseRecord { epoch: Epoch(epoch), holding })
+}
+
+impl HoldingWire {
+    fn of(holding: &HoldingRecord) -> Self {
+        Self {
+            lease: holding.lease.to_string(),
+            tenant: holding.tenant.as_str().to_owned(),
+            kind: holding.kind.as_str().to_owned(),
+            label: cut(&holding.label, LABEL_BYTES),
+            ttl_ms: Some(millis(holding.ttl)),
+            on_disconnect: Some(match holding.on_disconnect {
+                OnDisconnect::Release => OnDisconnectWire::Release,
+                OnDisconnect::Grace(grace) => OnDisconnectWire::GraceMs(millis(grace)),
+                OnDisconnect::Keep => OnDisconnectWire::Keep,
+            }),
+            reason: holding.reason.as_deref().map(|reason| cut(reason, REASON_BYTES)),
+            must_look: holding.must_look,
+        }
+    }
+
+    fn record(self) -> Result<HoldingRecord, RecordError> {
+        let Self { lease, tenant, kind, label, ttl_ms, on_disconnect, reason, must_look } = self;
+        let limits = LeaseLimits::default();
+        let kinds = [Kind::Agent, Kind::Human, Kind::Operator];
+        let known = kinds.into_iter().find(|known| known.as_str() == kind);
+        Ok(HoldingRecord {
+            lease: Uuid::parse_str(&lease)
+                .map(LeaseId)
+                .map_err(|_| RecordError::value("lease", "what is no id"))?,
+            tenant: tenant.parse().map_err(|_| RecordError::value("tenant", tenant))?,
+            kind: known.ok_or_else(|| RecordError::value("kind", kind))?,
+            label: Caller::clean_label(&label),
+            ttl: ttl_ms.map_or(limits.ttl_default, Duration::from_millis),
+            on_disconnect: match on_disconnect {
+                Some(OnDisconnectWire::Release) => OnDisconnect::Release,
+                Some(OnDisconnectWire::GraceMs(grace)) => {
+                    OnDisconnect::Grace(Duration::from_millis(grace).min(limits.ttl_max))
+                }
+                Some(OnDisconnectWire::Keep) => OnDisconnect::Keep,
+                None => OnDisconnect::Grace(limits.grace_default),
+            },
+            reason: reason.map(String::into_boxed_str),
+            must_look,
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! Notes as the next daemon reads them, which may be another version.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::identity::SessionRecord;
+use super::lease::{from_note, to_note};
+use super::*;
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{Epoch, LeaseId, SessionId, TenantId};
+use crate::core::lease::record::{HoldingRecord, LeaseRecord};
+use crate::core::lease::request::OnDisconnect;
+use crate::session::create::{NAME_MAX, TAGS_MAX};
+
+fn id() -> SessionId {
+    SessionId::from_random(Uuid::from_u128(7 << 80))
+}
+
+fn session() -> SessionRecord {
+    SessionRecord {
+        id: id(),
+        tenant: TenantId::of_uid(1000),
+        name: Arc::from("build"),
+        command: "make \"all\"".to_owned(),
+        cwd: PathBuf::from("/src"),
+        tags: vec!["ci".to_owned()],
+        created_at: moment(86_400_123),
+    }
+}
+
+fn holding() -> HoldingRecord {
+    HoldingRecord {
+        lease: LeaseId(Uuid::from_u128(9)),
+        tenant: TenantId::of_uid(1000),
+        kind: Kind::Agent,
+        label: Arc::from("claude-code"),
+        ttl: Duration::from_secs(45),
+        on_disconnect: OnDisconnect::Grace(Duration::from_secs(5)),
+        reason: Some("deploying".into()),
+        must_look: true,
+    }
+}
+
+fn lease() -> LeaseRecord {
+    LeaseRecord { epoch: Epoch(41), holding: Some(holding()) }
+}
+
+#[test]
+fn a_session_is_read_back_as_it_was_noted() {
+    assert_eq!(SessionRecord::from_note(&session().to_note(), id()).unwrap(), session());
+}
+
+#[test]
+fn a_lease_is_read_back_as_it_was_noted() {
+    let every_end =
+        [OnDisconnect::Release, OnDisconnect::Grace(Duration::from_millis(1)), OnDisconnect::Keep];
+    for on_disconnect in every_end {
+        let holding = Some(HoldingRecord { on_disconnect, ..holding() });
+        let record = LeaseRecord { holding, ..lease() };
+        assert_eq!(from_note(&to_note(&record)).unwrap(), record);
+    }
+    let free = LeaseRecord { epoch: Epoch(3), holding: None };
+    assert_eq!(from_note(&to_note(&free)).unwrap(), free);
+}
+
+#[test]
+fn the_first_version_of_the_notes_is_read_by_every_later_one() {
+    let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
+        "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
+    assert_eq!(SessionRecord::from_note(note, id()).unwrap(), session());
+    let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
+        "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,
+        "on_disconnect":{"grace_ms":5000},"reason":"deploying","must_look":true}}"#;
+    assert_eq!(from_note(note).unwrap(), lease());
+}
+
+#[test]
+fn members_that_are_not_known_are_skipped_and_missing_ones_have_defaults() {
+    let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1","mood":{"good":[true]}}"#;
+    let read = SessionRecord::from_note(note, id()).unwrap();
+    let bare = SessionRecord::unknown(id(), TenantId::of_uid(1), Moment::default());
+    assert_eq!(read, bare);
+    let note = br#"{"v":1,"mood":"good"}"#;
+    assert_eq!(from_note(note).unwrap(), LeaseRecord::default());
+    let note = br#"{"v":1,"epoch":2,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
+        "tenant":"uid:1","kind":"operator","mood":"good"}}"#;
+    let read = from_note(note).unwrap().holding.unwrap();
+    assert_eq!((read.ttl, read.must_look), (Duration::from_secs(30), false));
+    assert_eq!(read.on_disconnect, OnDisconnect::Grace(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_note_of_another_version_is_refused_whatever_its_members_are() {
+    let note = br#"{"v":2,"id":["none"],"epoch":"later"}"#;
+    let error = SessionRecord::from_note(note, id()).unwrap_err();
+    assert!(matches!(error, RecordError::Version(2)), "{error}");
+    assert!(matches!(from_note(note).unwrap_err(), RecordError::Version(2)));
+}
+
+#[test]
+fn a_note_of_another_session_is_refused() {
+    let other = SessionId::from_random(Uuid::from_u128(8 << 80));
+    let error = SessionRecord::from_note(&session().to_note(), other).unwrap_err();
+    assert!(matches!(error, RecordError::Value { member: "id", .. }), "{error}");
+}
+
+#[test]
+fn a_note_without_a_tenant_that_there_could_be_is_refused() {
+    let note = br#"{"v":1,"id":"000000000007","tenant":"root"}"#;
+    let error = SessionRecord::from_note(note, id()).unwrap_err();
+    assert!(matches!(error, RecordError::Value { member: "tenant", .. }), "{error}");
+}
+
+#[test]
+fn a_name_that_no_session_may_have_gives_way_to_the_id() {
+    let record = SessionRecord { name: Arc::from("../../etc"), ..session() };
+    let read = SessionRecord::from_note(&record.to_note(), id()).unwrap();
+    assert_eq!(&*read.name, "000000000007");
+}
+
+#[test]
+fn an_epoch_that_leaves_no_higher_one_is_refused() {
+    let record = LeaseRecord { epoch: Epoch(u64::MAX), holding: None };
+    let error = from_note(&to_note(&record)).unwrap_err();
+    assert!(matches!(error, RecordError::Value { member: "epoch", .. }), "{error}");
+}
+
+#[test]
+fn the_longest_texts_fit_a_note_whatever_they_are_made_of() {
+    for sign in ["\u{1}", "\"", "\u{10348}", "a"] {
+        let long = sign.repeat(100_000);
+        let record = SessionRecord {
+            tenant: TenantId::of_uid(u32::MAX),
+            name: Arc::from("n".repeat(NAME_MAX)),
+            command: long.clone(),
+            cwd: PathBuf::from(&long),
+            tags: vec![long.clone(); 10 * TAGS_MAX],
+            created_at: Moment::from_boot(Duration::MAX),
+            ..session()
+        };
+        let note = record.to_note();
+        assert!(note.len() <= Note::BYTES_MAX, "{} bytes of {sign:?}", note.len());
+        let read = SessionRecord::from_note(&note, id()).unwrap();
+        assert!(read.command.starts_with(sign) && read.command.ends_with('\u{2026}'));
+        assert_eq!(read.tags.len(), TAGS_MAX);
+        let holding = HoldingRecord {
+            tenant: TenantId::of_uid(u32::MAX),
+            label: Arc::from(long.as_str()),
+            reason: Some(long.into_boxed_str()),
+            ttl: Duration::MAX,
+            ..holding()
+        };
+        let note = to_note(&LeaseRecord { epoch: Epoch::MAX, holding: Some(holding) });
+        assert!(note.len() <= Note::BYTES_MAX, "{} bytes of {sign:?}", note.len());
+        let label = from_note(&note).unwrap().holding.unwrap().label;
+        assert!(label.len() <= Caller::LABEL_MAX);
+    }
+}
+
+#[test]
+fn a_text_that_just_fits_is_not_cut() {
+    assert_eq!(cut("ab\"", 4), "ab\"");
+    assert_eq!(cut("ab\"\"", 5), "ab\u{2026}");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_fail_otherwise_than_by_an_error(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        at in 0..400usize,
+        byte: u8,
+    ) {
+        let _ = SessionRecord::from_note(&bytes, id());
+        let _ = from_note(&bytes);
+        for mut note in [session().to_note(), to_note(&lease())] {
+            let at = at % note.len();
+            note[at] = byte;
+            let _ = SessionRecord::from_note(&note, id());
+            let _ = from_note(&note);
+            let _ = from_note(&note[..at]);
+        }
+    }
+}
