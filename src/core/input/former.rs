@@ -108,3 +108,61 @@ impl Fnv {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_boot(Duration::from_secs(seconds))
+    }
+
+    fn stamp(tenant: u32, lease: u128, name: &str, fingerprint: u64) -> WriteStamp {
+        let key = IdempotencyKey::new(name, fingerprint).unwrap();
+        WriteStamp::new(&TenantId::of_uid(tenant), LeaseId(Uuid::from_u128(lease)), &key)
+    }
+
+    fn memory(count: usize) -> FormerWrites {
+        let write = |number: usize| FormerWrite {
+            stamp: stamp(1, 1, &number.to_string(), 7),
+            taken: number,
+        };
+        FormerWrites::new(at(0), (0..count).map(write).collect(), Duration::from_secs(300))
+    }
+
+    #[test]
+    fn the_hash_is_the_one_that_was_published() {
+        let mut hash = Fnv::default();
+        hash.take(b"a");
+        assert_eq!(hash.0, 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+    }
+
+    #[test]
+    fn a_stamp_is_of_one_tenant_one_lease_and_one_key() {
+        let known = stamp(1, 1, "a", 7);
+        assert_eq!(known, stamp(1, 1, "a", 7));
+        for other in [stamp(2, 1, "a", 7), stamp(1, 2, "a", 7), stamp(1, 1, "b", 7)] {
+            assert!(!known.is_of_call_of(&other));
+        }
+        assert!(known.is_of_call_of(&stamp(1, 1, "a", 8)) && known != stamp(1, 1, "a", 8));
+    }
+
+    #[test]
+    fn what_was_made_before_is_known_for_five_minutes_by_what_was_to_be_written() {
+        let memory = memory(3);
+        let known = stamp(1, 1, "2", 7);
+        assert_eq!(memory.recall(at(299), &known), FormerRecall::Taken(2));
+        assert_eq!(memory.recall(at(300), &known), FormerRecall::New);
+        assert_eq!(memory.recall(at(0), &stamp(1, 1, "2", 8)), FormerRecall::Conflict);
+        assert_eq!(memory.recall(at(0), &stamp(1, 1, "3", 7)), FormerRecall::New);
+    }
+
+    #[test]
+    fn the_oldest_give_way_when_there_are_too_many() {
+        let memory = memory(FormerWrites::KEPT_MAX + 1);
+        assert_eq!(memory.recall(at(0), &stamp(1, 1, "0", 7)), FormerRecall::New);
+        assert_eq!(memory.recall(at(0), &stamp(1, 1, "1", 7)), FormerRecall::Taken(1));
+    }
+}

@@ -15,24 +15,29 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::input::model::reference::Look;
+use crate::core::input::former::FormerWrite;
 use crate::core::input::model::reference::{
-    AGENTS, After, Bytes, GRACE, KEY, Keyboard, LINE_MAX, MAX_HOLD, OFFER, PERSON_IDLE, PRINCIPALS,
-    Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Verdict, Waiting,
+    AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
+    PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Verdict, Waiting,
 };
 use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::record::LeaseRecord;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, HandOver, OnDisconnect, ReleaseRequest, RenewRequest,
 };
 
 const STEPS_MAX: usize = 200;
-const HISTORIES: u32 = 128;
+const HISTORIES: u32 = 1_024;
 /// Every history starts late enough after boot for the reference to look back.
 const BEGIN: u64 = 10_000;
 const FLOOR: Epoch = Epoch(41);
+/// Each principal has two connections, and speaks on one of them.
+const FIRST_CONNECTIONS: [u64; PRINCIPALS] = [0, 1, 2, 3, 4, 5];
+const OTHER_CONNECTIONS: [u64; PRINCIPALS] = [6, 7, 8, 9, 10, 11];
+const CONNECTIONS: u64 = 12;
 const ANSWER: &[u8] = b"\x1b[0n";
 
 /// One step of a history.
@@ -53,6 +58,10 @@ enum Step {
         named: Option<u8>,
         /// How long ago the frame is that the writer has seen, in frames.
         seen: Option<u64>,
+    },
+    /// A named write is asked for again with its lease, by anybody of its tenant.
+    Retry {
+        which: usize,
     },
     Interrupt {
         who: usize,
@@ -120,6 +129,11 @@ enum Step {
     Drain {
         bytes: usize,
     },
+    /// The daemon dies, and the next one begins; what it is told of the lease may be lost.
+    Restart {
+        down: u64,
+        is_recorded: bool,
+    },
     /// Time passes, and the shell looks when it was told to.
     Tick {
         seconds: u64,
@@ -149,6 +163,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|((who, shows, take, keys), named, seen)| {
                 Step::Write { who, shows, take, keys, named, seen }
             }),
+        2 => (0..6usize).prop_map(|which| Step::Retry { which }),
         1 => who().prop_map(|who| Step::Interrupt { who }),
         1 => who().prop_map(|who| Step::TooLong { who }),
         2 => (who(), shows(), take())
@@ -173,6 +188,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|seconds| Step::Window { seconds }),
         1 => Just(Step::Answer),
         6 => (1..12usize).prop_map(|bytes| Step::Drain { bytes }),
+        2 => (1..15u64, proptest::bool::weighted(0.9))
+            .prop_map(|(down, is_recorded)| Step::Restart { down, is_recorded }),
         5 => (0..8u64).prop_map(|seconds| Step::Tick { seconds }),
         2 => (0..60u64).prop_map(|seconds| Step::Jump { seconds }),
     ];
@@ -211,37 +228,36 @@ struct Pair {
     answer_bytes: usize,
     /// The watermark of the newest frame.
     watermark: u64,
+    /// By write: its tenant, its lease and its name, where it has one.
+    keyed: BTreeMap<u64, Keyed>,
+    /// What the terminal took under each stamp, and of each named write.
+    stamps: Vec<FormerWrite>,
+    taken: BTreeMap<Keyed, usize>,
+    /// What daemons before made of named writes, and until when that counts.
+    former: (BTreeMap<Keyed, usize>, u64),
+    restarts: u64,
 }
+
+type Keyed = (usize, u128, u8);
 
 type Check = Result<(), TestCaseError>;
 
 impl Pair {
     fn new() -> Self {
-        let limits = LeaseLimits {
-            max_hold: Duration::from_secs(MAX_HOLD),
-            waiters_max: LINE_MAX,
-            tenant_waiters_max: TENANT_LINE_MAX,
-            ttl_default: Duration::from_secs(TTL_DEFAULT),
-            grace_default: Duration::from_secs(GRACE),
-            offer: Duration::from_secs(OFFER),
-            ttl_max: Duration::from_secs(TTL_MAX),
-            person_idle: Duration::from_secs(PERSON_IDLE),
-            ..LeaseLimits::default()
-        };
-        let input = Input::new(LeaseManager::new(FLOOR, limits), WriteWindow::Open);
+        let input = Input::new(LeaseManager::new(FLOOR, limits()), WriteWindow::Open);
         let reference = Reference {
             now: BEGIN,
             open_until: u64::MAX,
             epoch: FLOOR.0,
-            on: [0, 1, 2, 3, 4, 5],
+            on: FIRST_CONNECTIONS,
             ..Reference::default()
         };
         Self {
             input,
             reference,
             unseen: 0,
-            elsewhere: [6, 7, 8, 9, 10, 11],
-            connections: 12,
+            elsewhere: OTHER_CONNECTIONS,
+            connections: CONNECTIONS,
             fresh: 0,
             writes: 10,
             stories: BTreeMap::new(),
@@ -253,6 +269,11 @@ impl Pair {
             aside: None,
             answer_bytes: 0,
             watermark: 0,
+            keyed: BTreeMap::new(),
+            stamps: Vec::new(),
+            taken: BTreeMap::new(),
+            former: (BTreeMap::new(), 0),
+            restarts: 0,
         }
     }
 
@@ -262,12 +283,16 @@ impl Pair {
 
     fn caller(&self, who: usize) -> Caller {
         Caller {
-            principal: PrincipalId::Connection(who as u64),
+            principal: self.principal(who),
             connection: ConnectionId(self.reference.on[who]),
             tenant: TenantId::of_uid(TENANT[who] as u32),
             kind: if who < AGENTS { Kind::Agent } else { Kind::Human },
             label: Arc::from("model"),
         }
+    }
+
+    fn principal(&self, who: usize) -> PrincipalId {
+        principal_of(who, self.restarts)
     }
 
     fn fresh(&mut self) -> u128 {
@@ -292,8 +317,9 @@ impl Pair {
                 self.acquire(who, shows, ttl, wait, after)?;
             }
             Step::Write { who, shows, take, keys, named, seen } => {
-                self.write(who, shows, take, keys, named, seen)?;
+                self.write(who, self.id_of(shows), take, keys, named, seen)?;
             }
+            Step::Retry { which } => self.retry(which)?,
             Step::Interrupt { who } => self.interrupt(who)?,
             Step::TooLong { who } => self.write_too_much(who)?,
             Step::Resize { who, shows, take } => self.resize(who, shows, take)?,
@@ -309,7 +335,7 @@ impl Pair {
                 prop_assert_eq!(had, self.reference.let_person_go(who));
             }
             Step::Detach { who } => {
-                self.input.on_person_left(self.now(), PrincipalId::Connection(who as u64));
+                self.input.on_person_left(self.now(), self.principal(who));
                 self.reference.let_person_go(who);
             }
             Step::Show => {
@@ -333,6 +359,7 @@ impl Pair {
                 }
             }
             Step::Drain { bytes } => self.drain(bytes)?,
+            Step::Restart { down, is_recorded } => self.restart(down, is_recorded)?,
             Step::Tick { seconds } => return self.tick(seconds),
             Step::Jump { .. } => {}
         }
@@ -400,10 +427,20 @@ impl Pair {
         Ok(())
     }
 
+    fn retry(&mut self, which: usize) -> Check {
+        let newest = self.keyed.values().rev().nth(which);
+        let Some((tenant, lease, name)) = newest.copied() else {
+            self.input.on_time(self.now());
+            return Ok(());
+        };
+        let who = TENANT.iter().position(|of| *of == tenant).expect("every tenant has an agent");
+        self.write(who, Some(lease), Take::Held, 1, Some(name), None)
+    }
+
     fn write(
         &mut self,
         who: usize,
-        shows: Option<usize>,
+        id: Option<u128>,
         take: Take,
         keys: usize,
         named: Option<u8>,
@@ -416,7 +453,7 @@ impl Pair {
         let known = named.and_then(|name| self.named.get(&(who, name)));
         let fresh_enough = |done: Option<u64>| done.is_none_or(|at| at + 300 > self.reference.now);
         let first = known.filter(|(_, done)| fresh_enough(*done)).map(|(first, _)| *first);
-        let (id, fresh) = (self.id_of(shows), self.fresh());
+        let fresh = self.fresh();
         let expected = seen.map(|ago| self.watermark.saturating_sub(ago));
         let answer = self.ask(who, id, take, fresh, number, unit, key, expected);
         if let Some(first) = first {
@@ -429,6 +466,15 @@ impl Pair {
             prop_assert!(replays, "a replay has no second effect: {answer:?}");
             return Ok(());
         }
+        let lease = id.or_else(|| self.reference.own_id(who));
+        let keyed = named.zip(lease).map(|(name, lease)| (TENANT[who], lease, name));
+        let counts = self.reference.now < self.former.1;
+        if let Some(taken) = keyed.filter(|_| counts).and_then(|it| self.former.0.get(&it)) {
+            let discarded = (keys * KEY).saturating_sub(*taken);
+            let outcome = WriteOutcome { written: *taken, discarded, queued: 0 };
+            prop_assert_eq!(answer, Ok(Accepted::Replayed(outcome)), "a replay after a restart");
+            return Ok(());
+        }
         let open = self.reference.now < self.reference.open_until;
         let verdict = self.reference.verdict(who, id, take, false);
         let expected = open
@@ -436,11 +482,13 @@ impl Pair {
             && self.reference.use_lease(who, id, take, fresh, false);
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
         if expected {
-            self.reference.hold.as_mut().expect("used").look = Look::Nothing;
-            self.follow_write(number, keys * KEY);
+            let hold = self.reference.hold.as_mut().expect("used");
+            hold.look = Look::Nothing;
             if let Some(name) = named {
                 self.named.insert((who, name), (number, None));
+                self.keyed.insert(number, (TENANT[who], hold.id, name));
             }
+            self.follow_write(number, keys * KEY);
         }
         self.reference.tidy();
         Ok(())
@@ -673,7 +721,10 @@ impl Pair {
             let taken = bytes.len().min(left);
             let (bytes, epoch) = (bytes[..taken].to_vec(), self.input.next_epoch());
             match epoch {
-                Some(epoch) => self.log(epoch, &bytes)?,
+                Some(epoch) => {
+                    self.keep_stamp(taken)?;
+                    self.log(epoch, &bytes)?;
+                }
                 None => self.log_answer(taken)?,
             }
             self.input.on_taken(self.now(), taken);
@@ -683,6 +734,51 @@ impl Pair {
             }
             left -= taken;
         }
+        Ok(())
+    }
+
+    /// Adds up what went out under each stamp, as whoever outlives the daemon does.
+    fn keep_stamp(&mut self, taken: usize) -> Check {
+        let write = self.reference.bytes.first().map_or(0, |write| write.write);
+        let keyed = self.keyed.get(&write);
+        let stamp = self.input.next_stamp();
+        prop_assert_eq!(stamp.is_some(), keyed.is_some(), "named writes alone have a stamp");
+        if let (Some(stamp), Some(keyed)) = (stamp, keyed) {
+            *self.taken.entry(*keyed).or_default() += taken;
+            match self.stamps.iter_mut().find(|write| write.stamp == stamp) {
+                Some(known) => known.taken += taken,
+                None => self.stamps.push(FormerWrite { stamp, taken }),
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, down: u64, is_recorded: bool) -> Check {
+        // Whoever told everything so far has also told how the lease stands.
+        self.input.on_time(self.now());
+        self.hear()?;
+        let record = self.input.lease().record();
+        let record = if is_recorded { record } else { LeaseRecord::default() };
+        let written = self.last_logged.map_or(Epoch(0), |(epoch, _)| epoch);
+        let window = match self.reference.open_until {
+            0 => WriteWindow::Closed,
+            u64::MAX => WriteWindow::Open,
+            end => WriteWindow::Until(at(end)),
+        };
+        let told = self.newest_epoch;
+        self.reference.restart(down, is_recorded, written.0);
+        let lease = LeaseManager::recovered(record, written, limits(), self.now());
+        (self.in_force, self.aside) = (lease.epoch(), None);
+        prop_assert!(self.in_force.is_none_or(|epoch| told < epoch), "an epoch does not grow");
+        self.newest_epoch = self.in_force.unwrap_or(told);
+        self.input = Input::new(lease, window).with_former(self.now(), self.stamps.clone());
+        self.former = (self.taken.clone(), self.reference.now + 300);
+        self.restarts += 1;
+        self.reference.on = FIRST_CONNECTIONS;
+        (self.elsewhere, self.connections) = (OTHER_CONNECTIONS, CONNECTIONS);
+        self.named.clear();
+        self.answer_bytes = 0;
+        self.input.on_time(self.now());
         Ok(())
     }
 
@@ -732,16 +828,19 @@ impl Pair {
         let (lease, reference) = (self.input.lease(), &mut self.reference);
         let hold = reference.hold.as_ref();
         prop_assert_eq!(lease.epoch(), hold.map(|hold| Epoch(hold.epoch)));
-        let holder = lease.holder().map(|holder| holder.principal.number());
-        prop_assert_eq!(holder, hold.map(|hold| hold.who as u64));
+        let holder = lease.holder().map(|holder| holder.principal);
+        prop_assert_eq!(holder, hold.map(|hold| principal_of(hold.who, self.restarts)));
         let now = at(reference.now);
         let left = lease.expires_at(now).map(|at| now.until(at));
         prop_assert_eq!(left, reference.left().map(Duration::from_secs));
         prop_assert!(left.is_none_or(|left| left <= Duration::from_secs(TTL_MAX)));
         let view = lease.view();
-        let aside = view.suspended.map(|suspended| suspended.by.principal.number());
-        let expected = reference.aside.as_ref().map(|aside| aside.hold.who as u64);
+        let aside = view.suspended.map(|suspended| suspended.by.principal);
+        let aside_of = |hold: &Hold| principal_of(hold.who, self.restarts);
+        let expected = reference.aside.as_ref().map(|aside| aside_of(&aside.hold));
         prop_assert_eq!(aside, expected);
+        let reclaimable = view.holding.as_ref().is_some_and(|holding| holding.reclaimable);
+        prop_assert_eq!(reclaimable, hold.is_some_and(|hold| hold.former.is_some()));
         let human = view.holding.is_some_and(|holding| holding.kind == Kind::Human);
         prop_assert_eq!(human, hold.is_some_and(|hold| hold.keyboard.is_some()));
         prop_assert!(human || aside.is_none(), "a lease is suspended and nobody types");
@@ -824,6 +923,26 @@ impl Pair {
         }
         Ok(())
     }
+}
+
+fn limits() -> LeaseLimits {
+    LeaseLimits {
+        max_hold: Duration::from_secs(MAX_HOLD),
+        waiters_max: LINE_MAX,
+        tenant_waiters_max: TENANT_LINE_MAX,
+        ttl_default: Duration::from_secs(TTL_DEFAULT),
+        grace_default: Duration::from_secs(GRACE),
+        offer: Duration::from_secs(OFFER),
+        ttl_max: Duration::from_secs(TTL_MAX),
+        person_idle: Duration::from_secs(PERSON_IDLE),
+        ..LeaseLimits::default()
+    }
+}
+
+/// Each daemon counts its principals anew, so that each number goes to another one.
+fn principal_of(who: usize, restarts: u64) -> PrincipalId {
+    let number = (who as u64 + restarts) % PRINCIPALS as u64;
+    if who < PRINCIPALS { PrincipalId::Connection(number) } else { PrincipalId::FORMER }
 }
 
 fn at(second: u64) -> Moment {
@@ -949,6 +1068,26 @@ fn typing_while_somebody_took_over_is_noticed() {
 #[test]
 fn a_lease_that_ends_with_one_of_its_holders_connections_is_noticed() {
     assert!(is_noticed(Mutant::LastUsedCounts));
+}
+
+#[test]
+fn epochs_that_are_not_raised_by_a_restart_are_noticed() {
+    assert!(is_noticed(Mutant::EpochKeptOnRestart));
+}
+
+#[test]
+fn a_restart_that_lets_anybody_come_before_the_former_holder_is_noticed() {
+    assert!(is_noticed(Mutant::ReclaimIgnored));
+}
+
+#[test]
+fn a_lease_that_another_tenant_takes_back_is_noticed() {
+    assert!(is_noticed(Mutant::ReclaimedByAnyTenant));
+}
+
+#[test]
+fn a_write_that_is_made_again_after_a_restart_is_noticed() {
+    assert!(is_noticed(Mutant::WrittenAgainAfterRestart));
 }
 
 #[test]

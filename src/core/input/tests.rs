@@ -1,6 +1,7 @@
 //! The rules of the way in, one sentence each.
 
 mod people;
+mod restart;
 
 use std::sync::Arc;
 

@@ -50,11 +50,6 @@ impl LeaseManager {
     /// How long whoever held the lease when a daemon ended may take it back from the next one.
     pub const RECLAIM_FOR: Duration = Duration::from_secs(10);
 
-    /// How far the first epoch of a daemon lies above the newest that is known of the daemon
-    /// before, which may have given more of them than it could record, or be stopped in the midst
-    /// and still give some.
-    pub const EPOCHS_SKIPPED: u64 = 1 << 20;
-
     /// What the next daemon must know.
     pub fn record(&self) -> LeaseRecord {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
@@ -65,18 +60,21 @@ impl LeaseManager {
     /// The lease of a session whose daemon ended.
     ///
     /// Every epoch it gives is above those of `record` and above `newest`, the highest epoch under
-    /// which bytes are known to have gone out. The recorded holding is nobody's until a caller of
-    /// its tenant shows its id, in whatever call, which makes that caller its holder as after any
-    /// lost connection: same id, next epoch, whole time. Nobody else is granted the lease before
-    /// [`LeaseManager::RECLAIM_FOR`] is over; then it is free, or goes to the first in line.
+    /// which bytes are known to have gone out; and above the number of microseconds since boot, so
+    /// that it is higher than any of a daemon before also where the record was lost, or where that
+    /// daemon was only stopped and still gives some. The recorded holding is nobody's until a
+    /// caller of its tenant shows its id, in whatever call, which makes that caller its holder as
+    /// after any lost connection: same id, next epoch, whole time. Nobody else is granted the lease
+    /// before [`LeaseManager::RECLAIM_FOR`] is over; then it is free, or goes to the first in line.
     pub fn recovered(record: LeaseRecord, newest: Epoch, limits: LeaseLimits, now: Moment) -> Self {
-        let known = record.epoch.max(newest);
+        let micros = u64::try_from(now.since_boot().as_micros()).unwrap_or(Epoch::MAX.0);
         let floor = match mutant::is(Mutant::EpochKeptOnRestart) {
             true => record.epoch,
-            false => Epoch(known.0.saturating_add(Self::EPOCHS_SKIPPED).min(Epoch::MAX.0)),
+            false => record.epoch.max(newest).max(Epoch(micros)),
         };
-        let mut lease = Self::new(floor, limits);
+        let mut lease = Self::new(floor.min(Epoch::MAX), limits);
         if let Some(holding) = record.holding {
+            lease.epoch = lease.epoch.next();
             let holding = lease.reclaimable(holding, now);
             lease.state = match mutant::is(Mutant::ReclaimIgnored) {
                 true => State::Lapsed(holding),
@@ -87,7 +85,7 @@ impl LeaseManager {
     }
 
     fn reclaimable(&self, record: HoldingRecord, now: Moment) -> Holding {
-        let ttl = record.ttl.clamp(self.limits.ttl_min, self.limits.ttl_max);
+        let ttl = record.ttl.min(self.limits.ttl_max).max(self.limits.ttl_min);
         Holding {
             id: record.lease,
             holder: Caller {

@@ -178,11 +178,15 @@ impl LeaseManager {
 
     /// Says who holds the lease, to somebody who would have liked it.
     pub(super) fn held_by(&self, held: &Holding, now: Moment) -> LeaseError {
+        let expires_in = held.remaining(now);
         LeaseError::Held {
             by: held.holder.name(),
             kind: held.holder.kind,
-            expires_in: held.remaining(now),
-            at_most: now.until(self.latest_end(held)),
+            expires_in,
+            at_most: match held.is_former() {
+                true => expires_in,
+                false => now.until(self.latest_end(held)),
+            },
             waiters: self.waiters.len(),
         }
     }

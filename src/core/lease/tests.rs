@@ -1,5 +1,7 @@
 //! The rules of a lease, one sentence each.
 
+mod restart;
+
 use std::sync::Arc;
 use std::time::Duration;
 

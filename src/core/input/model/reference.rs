@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Agents come first, people after them.
 pub(super) const AGENTS: usize = 4;
 pub(super) const PRINCIPALS: usize = 6;
-/// The first two agents and the people share a tenant.
-pub(super) const TENANT: [usize; PRINCIPALS] = [0, 0, 1, 2, 0, 0];
+const TENANTS: usize = 3;
+/// The first two agents and the people share a tenant. Behind the principals comes, for each tenant,
+/// whoever of it held a lease when the daemon ended.
+pub(super) const TENANT: [usize; PRINCIPALS + TENANTS] = [0, 0, 1, 2, 0, 0, 0, 1, 2];
 pub(super) const LINE_MAX: usize = 3;
 pub(super) const TENANT_LINE_MAX: usize = 2;
 pub(super) const MAX_HOLD: u64 = 40;
@@ -18,6 +20,9 @@ pub(super) const TTL_DEFAULT: u64 = 30;
 pub(super) const GRACE: u64 = 5;
 pub(super) const TTL_MAX: u64 = 45;
 pub(super) const PERSON_IDLE: u64 = 10;
+const RECLAIM: u64 = 10;
+/// The epochs of a later daemon begin above the microseconds since boot.
+const EPOCHS_PER_SECOND: u64 = 1_000_000;
 /// Every piece of every write is a key of this many bytes.
 pub(super) const KEY: usize = 4;
 
@@ -71,6 +76,8 @@ pub(super) struct Hold {
     /// How a person has it, and when it pressed its last key.
     pub keyboard: Option<(Keyboard, u64)>,
     pub look: Look,
+    /// It is of a daemon before, and until when it may be taken back.
+    pub former: Option<u64>,
 }
 
 /// A lease that stands aside.
@@ -188,7 +195,8 @@ impl Reference {
         }
         // Of two ends in one second, the one that came first counts; they differ in whether the
         // holder may come back.
-        let expired = !waited_for && second >= hold.used + hold.ttl;
+        let runs = !waited_for && hold.former.is_none();
+        let expired = runs && second >= hold.used + hold.ttl;
         if expired || left { Some(expired) } else { None }
     }
 
@@ -255,7 +263,7 @@ impl Reference {
         self.lapsed = None;
         let (since, used, epoch) = (self.now, self.now, self.epoch);
         let (used_on, gone, offer, waited) = (BTreeSet::from([on]), None, None, None);
-        let (keyboard, look) = (None, Look::Nothing);
+        let (keyboard, look, former) = (None, Look::Nothing, None);
         self.ids.insert(who, id);
         self.hold = Some(Hold {
             who,
@@ -272,6 +280,7 @@ impl Reference {
             waited,
             keyboard,
             look,
+            former,
         });
         self.serve_twins(who);
     }
@@ -322,7 +331,7 @@ impl Reference {
                 let mut hold = self.hold.take().or(self.lapsed.take()).expect("known");
                 self.epoch += 1;
                 (hold.who, hold.epoch, hold.used, hold.gone) = (who, self.epoch, now, None);
-                (hold.waited, hold.offer) = (None, None);
+                (hold.waited, hold.offer, hold.former) = (None, None, None);
                 hold.used_on = BTreeSet::from([on]);
                 if !was_held {
                     hold.since = now;
@@ -373,6 +382,7 @@ impl Reference {
             (Some(hold), _, Some(id)) if hold.id != id || !same_tenant(hold) => Verdict::No,
             (Some(hold), _, _) if hold.offer.is_some() && !takes_back => Verdict::No,
             (Some(hold), _, _) if hold.who == who => Verdict::Yes,
+            (Some(hold), _, _) if hold.former.is_some() => Verdict::Move,
             (Some(hold), _, _) if hold.gone.is_some() && takes_back => Verdict::Move,
             (Some(hold), _, _) if hold.after == After::Never => Verdict::Yes,
             (Some(hold), _, _) if hold.gone.is_some() => Verdict::Move,
@@ -433,10 +443,11 @@ impl Reference {
     pub(super) fn left(&self) -> Option<u64> {
         let hold = self.hold.as_ref()?;
         let waited_for = self.is_waited_for(hold);
-        Some(match hold.offer {
-            Some((_, _, _, left)) => left,
-            None if waited_for => hold.ttl,
-            None => (hold.used + hold.ttl).saturating_sub(self.now),
+        Some(match (hold.offer, hold.former) {
+            (Some((_, _, _, left)), _) => left,
+            (None, Some(until)) => until.saturating_sub(self.now),
+            (None, None) if waited_for => hold.ttl,
+            (None, None) => (hold.used + hold.ttl).saturating_sub(self.now),
         })
     }
 
@@ -482,7 +493,7 @@ impl Reference {
             && let Some(Aside { hold, .. }) = &mut self.aside
             && (hold.gone.is_some() || hold.who == who)
         {
-            (hold.who, hold.gone) = (who, None);
+            (hold.who, hold.gone, hold.former) = (who, None, None);
             hold.used_on.insert(self.on[who]);
             self.ids.insert(who, hold.id);
         }
@@ -525,7 +536,8 @@ impl Reference {
                 let left = self.left();
                 if let Some(mut hold) = self.hold.take().filter(|hold| !hold.once) {
                     hold.offer = None;
-                    self.aside = Some(Aside { hold, since: now, left: left.expect("held") });
+                    let left = if hold.former.is_some() { hold.ttl } else { left.expect("held") };
+                    self.aside = Some(Aside { hold, since: now, left });
                 }
                 self.start((who, self.on[who]), id, PERSON_IDLE, After::Nothing, false);
             }
@@ -552,6 +564,43 @@ impl Reference {
         had
     }
 
+    /// The id of the lease that a principal has by name.
+    pub(super) fn own_id(&self, who: usize) -> Option<u128> {
+        let aside = self.aside.as_ref().map(|aside| &aside.hold);
+        let known = [aside, self.hold.as_ref(), self.lapsed.as_ref()];
+        known.into_iter().flatten().find(|hold| hold.who == who).map(|hold| hold.id)
+    }
+
+    /// The daemon dies; after so many seconds another one begins, which finds bytes up to the epoch
+    /// `written` and the record of the lease, or none.
+    pub(super) fn restart(&mut self, down: u64, is_recorded: bool, written: u64) {
+        let aside = self.aside.take().map(|aside| aside.hold);
+        let outlives = |hold: &Hold| {
+            is_recorded && hold.keyboard.is_none() && !hold.once && hold.after != After::Nothing
+        };
+        let known = aside.or(self.hold.take()).filter(outlives);
+        let recorded = if is_recorded { self.epoch } else { 0 };
+        let now = self.now + down;
+        let floor = recorded.max(written).max(now * EPOCHS_PER_SECOND);
+        let epoch = floor + u64::from(known.is_some());
+        let hold = known.map(|hold| Hold {
+            who: PRINCIPALS + TENANT[hold.who],
+            epoch,
+            since: now,
+            used: now,
+            used_on: BTreeSet::new(),
+            gone: Some(now),
+            offer: None,
+            waited: None,
+            look: if hold.look == Look::Nothing { Look::Nothing } else { Look::NotShown },
+            former: Some(now + RECLAIM),
+            ..hold
+        });
+        let (open_until, ids) = (self.open_until, std::mem::take(&mut self.ids));
+        *self = Self { now, open_until, epoch, hold, ids, ..Self::default() };
+        self.advance(now);
+    }
+
     /// Lets the terminal take this many bytes.
     pub(super) fn take(&mut self, mut count: usize) {
         for write in &mut self.bytes {
@@ -565,6 +614,9 @@ impl Reference {
 
 /// Whether the holder's connection closed and it did not come back in time.
 fn has_left(hold: &Hold, second: u64) -> bool {
+    if let Some(until) = hold.former {
+        return second >= until;
+    }
     match (hold.gone, hold.after) {
         (None, _) | (_, After::Never) => false,
         (Some(_), After::Nothing) => true,

@@ -1,0 +1,114 @@
+//! Writes that are asked for again after the daemon that made them has ended.
+
+use super::*;
+use crate::core::input::former::FormerWrite;
+use crate::core::lease::record::LeaseRecord;
+
+/// Some seconds after the death of the daemon before.
+const LATER: u64 = 60_000;
+
+fn named(number: u64, name: &str, unit: Unit) -> WriteRequest {
+    WriteRequest { key: key(name, 1), ..request(number, unit) }
+}
+
+fn shown(lease: u128, request: WriteRequest) -> WriteRequest {
+    WriteRequest { presented: Some(id(lease)), ..request }
+}
+
+/// What outlived a daemon in which principal 1 held lease 1 and wrote `ls` under the key `a`, of
+/// which the terminal took so many bytes.
+fn survived(taken: usize) -> (LeaseRecord, Vec<FormerWrite>) {
+    let mut before = held();
+    before.write(at(0), &caller(1), named(1, "a", text("ls"))).unwrap();
+    let stamp = before.next_stamp().expect("the write has a key");
+    assert_eq!(take(&mut before, at(0), taken).len(), taken);
+    let writes = if taken > 0 { vec![FormerWrite { stamp, taken }] } else { Vec::new() };
+    (before.lease().record(), writes)
+}
+
+fn next_daemon((record, writes): (LeaseRecord, Vec<FormerWrite>)) -> Input {
+    let limits = LeaseLimits::default();
+    let lease = LeaseManager::recovered(record, Epoch(0), limits, at(LATER));
+    Input::new(lease, WriteWindow::Open).with_former(at(LATER), writes)
+}
+
+fn take_back(input: &mut Input, who: u64) {
+    let request = AcquireRequest { presented: Some(id(1)), ..asking(9) };
+    input.acquire(at(LATER), &caller(who), request, None).unwrap();
+}
+
+#[test]
+fn a_retry_after_a_restart_gets_the_first_result_and_writes_nothing() {
+    let mut input = next_daemon(survived(2));
+    take_back(&mut input, 5);
+    let answer = input.write(at(LATER), &caller(5), named(1, "a", text("ls")));
+    assert_eq!(answer, Ok(Accepted::Replayed(outcome(2, 0, 0))));
+    assert_eq!(input.next_bytes(), None);
+}
+
+#[test]
+fn a_retry_that_shows_the_lease_needs_not_take_it_back_and_may_come_too_late_for_that() {
+    for second in [0, 200] {
+        let mut input = next_daemon(survived(2));
+        let now = at(LATER + 1_000 * second);
+        let answer = input.write(now, &caller(5), shown(1, named(1, "a", text("ls"))));
+        assert_eq!(answer, Ok(Accepted::Replayed(outcome(2, 0, 0))));
+        assert_eq!(input.next_bytes(), None);
+    }
+}
+
+#[test]
+fn what_the_terminal_had_not_taken_is_told_as_discarded() {
+    let mut input = next_daemon(survived(1));
+    let answer = input.write(at(LATER), &caller(5), shown(1, named(1, "a", text("ls"))));
+    assert_eq!(answer, Ok(Accepted::Replayed(outcome(1, 1, 0))));
+}
+
+#[test]
+fn a_write_of_which_no_byte_went_out_is_made_after_the_restart() {
+    let mut input = next_daemon(survived(0));
+    take_back(&mut input, 5);
+    input.write(at(LATER), &caller(5), named(1, "a", text("ls"))).unwrap();
+    assert_eq!(take_all(&mut input, at(LATER)), "ls");
+}
+
+#[test]
+fn the_key_of_another_holder_says_nothing_after_a_restart() {
+    let mut input = next_daemon(survived(2));
+    input.preempt(at(LATER), caller(9).name());
+    // It has the number that the former holder had.
+    input.acquire(at(LATER), &caller(1), asking(2), None).unwrap();
+    input.write(at(LATER), &caller(1), named(1, "a", text("ls"))).unwrap();
+    assert_eq!(take_all(&mut input, at(LATER)), "ls");
+}
+
+#[test]
+fn a_key_that_was_used_for_something_else_before_a_restart_is_refused() {
+    let mut input = next_daemon(survived(2));
+    let other = WriteRequest { key: key("a", 2), ..request(1, text("rm")) };
+    let answer = input.write(at(LATER), &caller(5), shown(1, other));
+    assert_eq!(answer, Err(WriteError::KeyReused));
+}
+
+#[test]
+fn only_the_bytes_of_a_write_with_a_key_have_a_stamp() {
+    let mut input = held();
+    write(&mut input, at(0), 1, text("x"));
+    assert_eq!(input.next_stamp(), None);
+    assert_eq!(take_all(&mut input, at(0)), "x");
+    input.write(at(0), &caller(1), named(2, "a", keys(&["\x1b[A"]))).unwrap();
+    let stamp = input.next_stamp();
+    assert_eq!(take(&mut input, at(0), 1), "\x1b");
+    assert!(stamp.is_some() && input.next_stamp() == stamp);
+    input.answer(b"<1>");
+    assert_eq!(take(&mut input, at(0), 2), "[A");
+    assert_eq!((input.next_epoch(), input.next_stamp()), (None, None));
+}
+
+#[test]
+fn a_write_that_shows_the_id_takes_the_lease_back() {
+    let mut input = next_daemon(survived(2));
+    input.write(at(LATER), &caller(5), shown(1, request(2, text("w")))).unwrap();
+    assert_eq!(input.lease().holder(), Some(&caller(5)));
+    assert_eq!(take_all(&mut input, at(LATER)), "w");
+}
