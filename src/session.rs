@@ -16,5 +16,6 @@ pub mod live;
 pub mod people;
 pub mod pty;
 pub mod records;
+pub mod recover;
 pub mod registry;
 pub mod urgent;

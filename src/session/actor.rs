@@ -7,6 +7,7 @@ mod manage;
 mod people;
 mod posted;
 mod publish;
+mod records;
 mod write;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -29,6 +30,7 @@ use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::report::Report;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::session::actor::records::Records;
 use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
 use crate::session::clock::Clock;
@@ -41,6 +43,7 @@ use crate::session::live::Live;
 use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::{Output, Pty};
+use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::Urgent;
 
 /// How many commands may wait for the task; more are answered `busy`.
@@ -61,6 +64,8 @@ pub struct Rules {
 #[derive(Debug)]
 pub struct Setup<P> {
     pub identity: Arc<Identity>,
+    /// What the next daemon is to know of it.
+    pub record: SessionRecord,
     pub rules: Rules,
     pub clock: Clock,
     pub pty: P,
@@ -106,6 +111,8 @@ pub struct Actor<P> {
     pending: HashMap<WriteId, Vec<Pending>>,
     waiting: HashMap<WaiterId, Vec<Reply<Grant>>>,
     holds: HashMap<WriteId, HoldToken>,
+    /// What the next daemon would know.
+    records: Records,
     killing: Option<Killing>,
     killers: Vec<Reply<()>>,
     /// Operators to be told whether the lease that they ended was held.
@@ -131,7 +138,8 @@ impl<P> fmt::Debug for Actor<P> {
 impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its empty screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { identity, rules, clock, pty, input, outlets, urgent } = setup;
+        let Setup { identity, record, rules, clock, pty, input, outlets, urgent } = setup;
+        let records = Records::begin(&pty, record, input.lease());
         let mut screen = Screen::new(rules.size, rules.screen, Origin::default());
         let view = Arc::new(input.lease().view());
         let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
@@ -156,6 +164,7 @@ impl<P: Pty> Actor<P> {
             pending: HashMap::new(),
             waiting: HashMap::new(),
             holds: HashMap::new(),
+            records,
             killing: None,
             killers: Vec::new(),
             preempted: Vec::new(),
@@ -320,6 +329,7 @@ impl<P: Pty> Actor<P> {
         self.publish_if_due();
         self.answer_writes();
         self.answer_waiters();
+        self.remember_lease();
         for event in self.input.take_events() {
             match event {
                 InputEvent::Lease(event) => {
@@ -343,6 +353,7 @@ impl<P: Pty> Actor<P> {
         // A lease or a switch that has ended meanwhile takes its bytes along.
         self.input.on_time(self.clock.now());
         while self.exit.is_none() {
+            self.remember_lease();
             let Some(bytes) = self.input.next_bytes() else { return };
             match self.pty.try_write(bytes) {
                 Ok(0) => return,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::core::caller::Caller;
@@ -24,6 +25,7 @@ use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
 use crate::session::pty::own::OwnPty;
 use crate::session::pty::spawn::SpawnError;
+use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
 use crate::session::urgent::Urgent;
 
@@ -136,7 +138,7 @@ pub(in crate::session) struct Started {
     pub session: Session,
     /// Its first lease, where one was asked for.
     pub grant: Option<Grant>,
-    pub task: tokio::task::JoinHandle<()>,
+    pub task: JoinHandle<()>,
 }
 
 /// Starts the program and the task that owns it.
@@ -148,30 +150,7 @@ pub(in crate::session) fn start(
     spec: &SpawnSpec,
 ) -> Result<Started, CreateError> {
     let pty = OwnPty::open(spec)?;
-    let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
-    let about = About {
-        command: command_text(&creation.launch, spec),
-        pid,
-        cwd: spec.cwd.clone(),
-        tags: creation.tags.clone(),
-        created_at: registry.clock().now(),
-    };
-    Ok(run(registry, identity, name, about, creation, pty))
-}
-
-/// Runs a session on any terminal.
-pub(in crate::session) fn run<P: Pty>(
-    registry: &Registry,
-    identity: Identity,
-    name: Arc<str>,
-    about: About,
-    creation: &Creation,
-    pty: P,
-) -> Started {
-    let identity = Arc::new(identity);
     let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
-    let live = Arc::new(Live::default());
-    let outlets = registry.outlets(Arc::clone(&live));
     let mut input = Input::new(lease, creation.window);
     let grant = creation.first.clone().and_then(|(caller, request)| {
         match input.acquire(registry.clock().now(), &caller, request, None) {
@@ -180,22 +159,57 @@ pub(in crate::session) fn run<P: Pty>(
             Ok(Acquired::Waiting(_)) | Err(_) => None,
         }
     });
+    let Identity { id, tenant } = identity;
+    let record = SessionRecord {
+        id,
+        tenant,
+        name,
+        command: command_text(&creation.launch, spec),
+        cwd: spec.cwd.clone(),
+        tags: creation.tags.clone(),
+        created_at: registry.clock().now(),
+    };
+    let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
+    let (session, task) = run(registry, Making { record, pid, size: creation.size, input, pty });
+    Ok(Started { session, grant, task })
+}
+
+/// What a session's task is made of, besides what the registry knows.
+#[derive(Debug)]
+pub(in crate::session) struct Making<P> {
+    pub record: SessionRecord,
+    pub pid: i32,
+    pub size: Size,
+    pub input: Input,
+    pub pty: P,
+}
+
+/// Runs a session on any terminal.
+pub(in crate::session) fn run<P: Pty>(
+    registry: &Registry,
+    making: Making<P>,
+) -> (Session, JoinHandle<()>) {
+    let Making { record, pid, size, input, pty } = making;
+    let SessionRecord { id, tenant, name, command, cwd, tags, created_at } = record.clone();
+    let identity = Arc::new(Identity { id, tenant });
+    let about = About { command, pid, cwd, tags, created_at };
+    let live = Arc::new(Live::new(name));
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),
-        rules: registry.rules(creation.size),
+        record,
+        rules: registry.rules(size),
         clock: registry.clock().clone(),
         pty,
         input,
-        outlets,
+        outlets: registry.outlets(Arc::clone(&live)),
         urgent: Arc::clone(&urgent),
     });
     let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
     let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
     let ends = Ends { commands, people, urgent, frames, live };
-    let session = Session::new(identity, name, about, ends);
-    let task = tokio::spawn(actor.run(receiver, asked));
-    Started { session, grant, task }
+    let session = Session::new(identity, about, ends);
+    (session, tokio::spawn(actor.run(receiver, asked)))
 }
 
 /// Makes an id for a session that no other has.

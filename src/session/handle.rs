@@ -6,7 +6,7 @@
 mod people;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -55,7 +55,6 @@ pub struct Session(Arc<Shared>);
 struct Shared {
     identity: Arc<Identity>,
     about: About,
-    name: Mutex<Arc<str>>,
     commands: mpsc::Sender<Command>,
     people: mpsc::Sender<PersonCommand>,
     urgent: Arc<Urgent>,
@@ -75,10 +74,9 @@ pub struct Ends {
 
 impl Session {
     /// A handle on the task at the other ends.
-    pub fn new(identity: Arc<Identity>, name: Arc<str>, about: About, ends: Ends) -> Self {
+    pub fn new(identity: Arc<Identity>, about: About, ends: Ends) -> Self {
         let Ends { commands, people, urgent, frames, live } = ends;
-        let name = Mutex::new(name);
-        Self(Arc::new(Shared { identity, about, name, commands, people, urgent, frames, live }))
+        Self(Arc::new(Shared { identity, about, commands, people, urgent, frames, live }))
     }
 
     /// Its id.
@@ -93,7 +91,7 @@ impl Session {
 
     /// Its name, unique among the sessions of its tenant.
     pub fn name(&self) -> Arc<str> {
-        Arc::clone(&self.0.name.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.live.name()
     }
 
     /// What was said of it when it was created.
@@ -121,9 +119,18 @@ impl Session {
         &self.0.live
     }
 
-    /// Gives it another name; the registry sees to it that no other session has it.
-    pub(in crate::session) fn set_name(&self, name: Arc<str>) {
-        *self.0.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    /// Gives it another name, and tells the one before; the registry sees to it that no other
+    /// session has it.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] when the session is gone.
+    pub(in crate::session) async fn rename(
+        &self,
+        name: Arc<str>,
+    ) -> Result<Arc<str>, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.urgent.post(|entries| entries.renames.push((name, reply)));
+        answer.await.map_err(|_| SessionError::Closed)
     }
 
     /// Writes, and answers when the terminal has taken the bytes, they were discarded, or a second

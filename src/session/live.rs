@@ -1,5 +1,5 @@
-//! The few facts of a session that frames do not hold: its observers, its directory, how much its
-//! program wrote, and when its lease expires.
+//! The few facts of a session that frames do not hold: its name, its observers, its directory, how
+//! much its program wrote, and when its lease expires.
 //!
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
@@ -17,6 +17,7 @@ const NEVER: u64 = u64::MAX;
 /// Facts of one session that frames do not hold.
 #[derive(Debug)]
 pub struct Live {
+    name: Mutex<Arc<str>>,
     lease_expires_ms: AtomicU64,
     observers: AtomicUsize,
     /// What its program wrote, in bytes.
@@ -26,9 +27,11 @@ pub struct Live {
     detaches: watch::Sender<u64>,
 }
 
-impl Default for Live {
-    fn default() -> Self {
+impl Live {
+    /// The facts of a new session with this name.
+    pub fn new(name: Arc<str>) -> Self {
         Self {
+            name: Mutex::new(name),
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             output_bytes: Counter::default(),
@@ -36,9 +39,17 @@ impl Default for Live {
             detaches: watch::Sender::new(0),
         }
     }
-}
 
-impl Live {
+    /// Its name, unique among the sessions of its tenant.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it another name, and tells the one before.
+    pub fn set_name(&self, name: Arc<str>) -> Arc<str> {
+        std::mem::replace(&mut *self.name.lock().unwrap_or_else(PoisonError::into_inner), name)
+    }
+
     /// When the lease expires unless it is renewed; none while the session is free.
     pub fn lease_expires_at(&self) -> Option<Moment> {
         let millis = self.lease_expires_ms.load(Ordering::Relaxed);

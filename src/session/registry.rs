@@ -12,6 +12,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::core::frame::Size;
@@ -27,6 +28,7 @@ use crate::session::counters::Counters;
 use crate::session::create::{
     CreateError, Creation, Started, check_name, fresh_id, name_of, resolve, start,
 };
+use crate::session::error::SessionError;
 use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
@@ -53,6 +55,17 @@ pub struct SessionLimits {
     pub keep_ended: Duration,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
+}
+
+/// Why a session did not get another name.
+#[derive(Debug, thiserror::Error)]
+pub enum RenameError {
+    /// It cannot have the name.
+    #[error(transparent)]
+    Name(#[from] CreateError),
+    /// The session is gone.
+    #[error(transparent)]
+    Session(#[from] SessionError),
 }
 
 /// A session that was just created, for whoever opens doors for it.
@@ -208,38 +221,36 @@ impl Registry {
         if let Some(grant) = &grant {
             self.remember_lease(grant.lease, id);
         }
+        self.0.counters.sessions_created.add(1);
         self.adopt(session.clone(), task);
         // Whoever ends the daemon either sees this session or is seen here.
         if self.0.ending.load(Ordering::SeqCst) {
             session.end();
             return Err(CreateError::Ending);
         }
-        let (opened, open) = oneshot::channel();
-        let announcement = Announcement { session: session.clone(), opened };
-        if self.0.announcements.send(announcement).await.is_ok() {
-            // The sender is dropped, not used, once the doors are open.
-            let _ = open.await;
-        }
+        self.announce(&session).await;
         Ok((session, grant))
     }
 
     /// Gives a session another name.
     ///
     /// # Errors
-    /// [`CreateError::BadName`] and [`CreateError::NameTaken`].
-    pub fn rename(
+    /// Why it cannot have the name, or that it is gone.
+    pub async fn rename(
         &self,
         _permit: &Permit,
         session: &Session,
         name: &str,
-    ) -> Result<(), CreateError> {
-        let before = session.name();
-        if *before == *name {
+    ) -> Result<(), RenameError> {
+        if *session.name() == *name {
             return Ok(());
         }
         let name = self.take_name(session.tenant(), name, session.id())?;
-        session.set_name(name);
-        self.free_name(session.tenant(), before, session.id());
+        let renamed = session.rename(Arc::clone(&name)).await;
+        // Of a session that is gone, nothing has the new name.
+        let unused = renamed.as_ref().unwrap_or(&name);
+        self.free_name(session.tenant(), Arc::clone(unused), session.id());
+        renamed?;
         self.tell_listed(session);
         Ok(())
     }
@@ -282,9 +293,8 @@ impl Registry {
         Outlets { facts, changes, live, counters: Arc::clone(&self.0.counters) }
     }
 
-    fn adopt(&self, session: Session, task: tokio::task::JoinHandle<()>) {
+    pub(in crate::session) fn adopt(&self, session: Session, task: JoinHandle<()>) {
         self.0.sessions.insert(session.id(), session.clone());
-        self.0.counters.sessions_created.add(1);
         self.tell_listed(&session);
         let registry = self.clone();
         self.0.tasks.spawn(async move {
@@ -293,6 +303,16 @@ impl Registry {
             }
             registry.forget(&session);
         });
+    }
+
+    /// Waits until the doors of a new session are open.
+    pub(in crate::session) async fn announce(&self, session: &Session) {
+        let (opened, open) = oneshot::channel();
+        let announcement = Announcement { session: session.clone(), opened };
+        if self.0.announcements.send(announcement).await.is_ok() {
+            // The sender is dropped, not used, once the doors are open.
+            let _ = open.await;
+        }
     }
 
     fn forget(&self, session: &Session) {
@@ -332,6 +352,15 @@ impl Registry {
         id: SessionId,
     ) -> Result<Arc<str>, CreateError> {
         check_name(name)?;
+        self.claim_name(tenant, name, id)
+    }
+
+    fn claim_name(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        id: SessionId,
+    ) -> Result<Arc<str>, CreateError> {
         let name: Arc<str> = Arc::from(name);
         match self.0.names.entry((tenant.clone(), Arc::clone(&name))) {
             Entry::Occupied(_) => Err(CreateError::NameTaken(name.to_string())),
@@ -340,6 +369,17 @@ impl Registry {
                 Ok(name)
             }
         }
+    }
+
+    /// The name that a session had in a daemon before, which is its id where nobody knows another.
+    pub(in crate::session) fn keep_name(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        id: SessionId,
+    ) -> Arc<str> {
+        let kept = self.claim_name(tenant, name, id);
+        kept.unwrap_or_else(|_| self.take_free_name(tenant, name, id))
     }
 
     fn take_free_name(&self, tenant: &TenantId, base: &str, id: SessionId) -> Arc<str> {

@@ -5,7 +5,7 @@
 //! done from a destructor.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -32,6 +32,8 @@ pub struct Entries {
     pub end: bool,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.
     pub preempts: Vec<(PrincipalName, oneshot::Sender<bool>)>,
+    /// New names, each with where the one before is told; bounded in the same way.
+    pub renames: Vec<(Arc<str>, oneshot::Sender<Arc<str>>)>,
 }
 
 /// The box of one session.

@@ -8,6 +8,7 @@ use crate::core::policy::Denial;
 use crate::core::wait::pattern::PatternError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
+use crate::session::registry::RenameError;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,15 @@ pub enum SurfaceError {
     /// Something that should not fail did.
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<RenameError> for SurfaceError {
+    fn from(error: RenameError) -> Self {
+        match error {
+            RenameError::Name(error) => error.into(),
+            RenameError::Session(error) => error.into(),
+        }
+    }
 }
 
 impl SurfaceError {

@@ -53,8 +53,11 @@ impl LeaseManager {
     /// What the next daemon must know.
     pub fn record(&self) -> LeaseRecord {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
-        let holding = aside.or(self.held()).filter(|holding| outlives_a_daemon(holding));
-        LeaseRecord { epoch: self.epoch, holding: holding.map(HoldingRecord::of) }
+        let kept = aside.or(self.held()).filter(|holding| outlives_a_daemon(holding));
+        // Whoever stands aside cannot have seen what the person does meanwhile.
+        let must_look = |holding: &Holding| aside.is_some() || holding.resumed.is_some();
+        let holding = kept.map(|kept| HoldingRecord::of(kept, must_look(kept)));
+        LeaseRecord { epoch: self.epoch, holding }
     }
 
     /// The lease of a session whose daemon ended.
@@ -115,7 +118,7 @@ impl LeaseManager {
 }
 
 impl HoldingRecord {
-    fn of(holding: &Holding) -> Self {
+    fn of(holding: &Holding, must_look: bool) -> Self {
         let Caller { tenant, kind, label, .. } = &holding.holder;
         Self {
             lease: holding.id,
@@ -125,7 +128,7 @@ impl HoldingRecord {
             ttl: holding.ttl,
             on_disconnect: holding.on_disconnect,
             reason: holding.reason.clone(),
-            must_look: holding.resumed.is_some(),
+            must_look,
         }
     }
 }

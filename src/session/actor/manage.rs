@@ -96,6 +96,7 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_manage(&mut self, ask: Manage) {
         let Manage { caller, act, fresh, over_any_lease, accepted, reply } = ask;
         if !over_any_lease && let Err(error) = self.check_manage(&caller, fresh) {
+            self.remember_lease();
             let _ = reply.send(Err(error));
             return;
         }

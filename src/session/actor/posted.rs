@@ -17,6 +17,9 @@ impl<P: Pty> Actor<P> {
             let held = self.input.preempt(now, by);
             self.preempted.push((reply, held));
         }
+        for (name, reply) in entries.renames {
+            let _ = reply.send(self.rename(name));
+        }
         if let Some(window) = entries.window {
             self.input.set_window(now, window);
         }

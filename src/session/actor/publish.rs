@@ -21,6 +21,7 @@ impl<P: Pty> Actor<P> {
 
     /// Publishes when it is time, and at once when the lease or the exit is another.
     pub(super) fn publish_if_due(&mut self) {
+        self.remember_lease();
         let now = self.clock.now();
         self.outlets.live.set_lease_expires_at(self.input.lease().expires_at(now));
         let view = self.input.lease().view();
@@ -41,6 +42,7 @@ impl<P: Pty> Actor<P> {
     }
 
     fn publish_now(&mut self, now: Moment, view: LeaseView) {
+        self.remember_lease();
         self.dirty = false;
         let facts = Facts { lease: Arc::new(view), exit: self.exit };
         if let Some(frame) = self.screen.publish(now, &facts) {

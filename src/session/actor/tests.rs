@@ -1,6 +1,7 @@
 //! A session over a terminal in memory, on paused time.
 
 mod people;
+mod records;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl Desk {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
         let (facts, receiver) = mpsc::channel(FACTS_MAX);
-        let live = Arc::new(Live::default());
+        let live = Arc::new(Live::new(Arc::from("fake")));
         let urgent = Arc::new(Urgent::default());
         let identity = Arc::new(Identity {
             id: SessionId::from_random(Uuid::from_u128(1 << 80)),
@@ -52,6 +53,7 @@ impl Desk {
         let screen = ScreenLimits::default();
         let (actor, frames) = Actor::new(Setup {
             identity: Arc::clone(&identity),
+            record: SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now()),
             rules: Rules {
                 size: SIZE,
                 screen,
@@ -82,7 +84,7 @@ impl Desk {
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
         let ends = Ends { commands, people, urgent, frames, live };
-        let session = Session::new(identity, Arc::from("fake"), about, ends);
+        let session = Session::new(identity, about, ends);
         let task = tokio::spawn(actor.run(queue, asked));
         Self { session, terminal, clock, facts: receiver, task }
     }

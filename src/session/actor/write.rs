@@ -56,6 +56,7 @@ impl<P: Pty> Actor<P> {
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
+                self.remember_lease();
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order);
                 let replayed = !order.dry_run;

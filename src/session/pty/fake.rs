@@ -3,7 +3,9 @@
 //! It knows no process and no clock, so that a session can be driven through every situation, such
 //! as a program that stops reading, on paused time.
 
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -28,6 +30,7 @@ struct State {
     exit: Option<Exit>,
     committed: u64,
     notes: Vec<(Note, Vec<u8>)>,
+    witness: Option<Witness>,
     written: Vec<u8>,
     room: Option<usize>,
     evidence: Evidence,
@@ -45,6 +48,7 @@ impl State {
             exit: None,
             committed: 0,
             notes: Vec::new(),
+            witness: None,
             written: Vec::new(),
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
@@ -57,6 +61,18 @@ impl State {
     fn exit(&mut self, exit: Exit) {
         self.exit.get_or_insert(exit);
         self.ended = true;
+    }
+}
+
+type Look = dyn Fn(Note, &[u8]) + Send + Sync;
+
+/// Who looks around whenever a note is kept.
+#[derive(Clone)]
+struct Witness(Arc<Look>);
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witness")
     }
 }
 
@@ -93,6 +109,10 @@ impl Pty for FakePty {
     }
 
     fn remember(&self, note: Note, bytes: &[u8]) {
+        let witness = self.state.borrow().witness.clone();
+        if let Some(Witness(witness)) = witness {
+            witness(note, bytes);
+        }
         self.state.send_modify(|state| state.notes.push((note, bytes.to_vec())));
     }
 
@@ -226,6 +246,12 @@ impl FakeTerminal {
     /// The notes that were kept, in order.
     pub fn notes(&self) -> Vec<(Note, Vec<u8>)> {
         self.state.borrow().notes.clone()
+    }
+
+    /// Calls this just before each note is kept, so that it sees what was told and written until
+    /// then.
+    pub fn on_note(&self, witness: impl Fn(Note, &[u8]) + Send + Sync + 'static) {
+        self.state.send_modify(|state| state.witness = Some(Witness(Arc::new(witness))));
     }
 
     /// Whether the session asked for the end of everything in the terminal.

@@ -81,7 +81,7 @@ impl Tool for ManageSession {
             call.daemon.sessions.forgotten(target.session.id()).await;
         }
         if let (Action::Rename, Some(name)) = (parameters.action, &parameters.new_name) {
-            call.daemon.sessions.rename(&target.permit, &target.session, name)?;
+            call.daemon.sessions.rename(&target.permit, &target.session, name).await?;
         }
         if matches!(parameters.action, Action::Detach) {
             target.session.live().detach_all();

@@ -574,7 +574,10 @@ impl Reference {
     /// The daemon dies; after so many seconds another one begins, which finds bytes up to the epoch
     /// `written` and the record of the lease, or none.
     pub(super) fn restart(&mut self, down: u64, is_recorded: bool, written: u64) {
-        let aside = self.aside.take().map(|aside| aside.hold);
+        let aside = self.aside.take().map(|Aside { mut hold, .. }| {
+            hold.look = Look::NotShown;
+            hold
+        });
         let outlives = |hold: &Hold| {
             is_recorded && hold.keyboard.is_none() && !hold.once && hold.after != After::Nothing
         };

@@ -1,0 +1,88 @@
+//! Sessions that outlived their daemon: what was kept beside the terminal becomes a session again.
+//!
+//! It does not know how the terminals are found. Whatever is kept may be lost or garbage; the
+//! terminal is there all the same, and so is its session.
+
+use crate::core::frame::Size;
+use crate::core::ids::{Epoch, SessionId, TenantId};
+use crate::core::input::former::FormerWrite;
+use crate::core::input::{Input, WriteWindow};
+use crate::core::lease::LeaseManager;
+use crate::core::lease::record::LeaseRecord;
+use crate::core::moment::Moment;
+use crate::session::create::{Making, run};
+use crate::session::handle::Session;
+use crate::session::pty::Pty;
+use crate::session::records::identity::SessionRecord;
+use crate::session::records::lease::from_note;
+use crate::session::registry::Registry;
+
+/// What the daemon before kept beside a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notes {
+    pub session: SessionRecord,
+    pub lease: LeaseRecord,
+}
+
+impl Notes {
+    /// Reads the notes of the session `id`.
+    ///
+    /// A note of the session that cannot be read makes one of the tenant `own` that is called by
+    /// its id; a note of the lease that cannot be read makes a free one.
+    pub fn read(
+        (id, own): (SessionId, &TenantId),
+        identity: &[u8],
+        lease: &[u8],
+        now: Moment,
+    ) -> Self {
+        let session = SessionRecord::from_note(identity, id).unwrap_or_else(|error| {
+            tracing::warn!(session = %id, %error, "nobody knows what the session was called");
+            SessionRecord::unknown(id, own.clone(), now)
+        });
+        let lease = from_note(lease).unwrap_or_else(|error| {
+            tracing::warn!(session = %id, %error, "nobody knows who had the lease");
+            LeaseRecord::default()
+        });
+        Self { session, lease }
+    }
+}
+
+/// A terminal that outlived its daemon.
+#[derive(Debug)]
+pub struct Survivor<P> {
+    pub notes: Notes,
+    pub pty: P,
+    pub pid: i32,
+    pub size: Size,
+    /// The highest epoch under which bytes went out.
+    pub newest: Epoch,
+    /// The last writes with idempotency keys, oldest first.
+    pub writes: Vec<FormerWrite>,
+    /// What the write switches leave open for it.
+    pub window: WriteWindow,
+}
+
+impl Registry {
+    /// Makes a session of a terminal that outlived its daemon, and waits until its doors are open.
+    ///
+    /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
+    /// with a number where another session of its tenant came first.
+    pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
+        let Survivor { notes, pty, pid, size, newest, writes, window } = survivor;
+        let Notes { session: mut record, lease } = notes;
+        record.name = self.keep_name(&record.tenant, &record.name, record.id);
+        let now = self.clock().now();
+        if let Some(holding) = &lease.holding {
+            self.remember_lease(holding.lease, record.id);
+        }
+        let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
+        let input = Input::new(lease, window).with_former(now, writes);
+        let (session, task) = run(self, Making { record, pid, size, input, pty });
+        self.adopt(session.clone(), task);
+        self.announce(&session).await;
+        session
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Sessions of a second daemon, over terminals in memory that the first one left.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
+use crate::core::input::error::WriteError;
+use crate::core::input::former::WriteStamp;
+use crate::core::input::request::IdempotencyKey;
+use crate::core::lease::error::LeaseError;
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::record::HoldingRecord;
+use crate::core::lease::request::{AcquireRequest, OnDisconnect, TakeRule};
+use crate::core::policy::switches::{Scope, Switches};
+use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
+use crate::core::quota::Quota;
+use crate::core::screen::ScreenLimits;
+use crate::session::clock::Clock;
+use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
+use crate::session::error::SessionError;
+use crate::session::pty::Note;
+use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
+use crate::session::registry::{RenameError, SessionLimits, Settings};
+
+const LEASE: LeaseId = LeaseId(Uuid::from_u128(9));
+
+fn tenant() -> TenantId {
+    TenantId::of_uid(1000)
+}
+
+fn id(number: u128) -> SessionId {
+    SessionId::from_random(Uuid::from_u128(number << 80))
+}
+
+fn registry() -> Registry {
+    let limits = SessionLimits {
+        lease: LeaseLimits::default(),
+        screen: ScreenLimits::default(),
+        cells_max: 10_000,
+        frame_interval: Duration::from_millis(8),
+        keep_ended: Duration::from_secs(60),
+        sessions_max: Quota { own: 9, others: 9 },
+    };
+    let settings = Settings {
+        limits,
+        own_tenant: tenant(),
+        environment: BTreeMap::new(),
+        default_cwd: PathBuf::from("/"),
+    };
+    // Nobody opens doors here.
+    Registry::new(settings, Clock::paused()).0
+}
+
+fn notes(number: u128) -> Notes {
+    let session = SessionRecord {
+        id: id(number),
+        tenant: tenant(),
+        name: Arc::from("build"),
+        command: "make".to_owned(),
+        cwd: PathBuf::from("/src"),
+        tags: vec!["ci".to_owned()],
+        created_at: Moment::default(),
+    };
+    let holding = HoldingRecord {
+        lease: LEASE,
+        tenant: tenant(),
+        kind: Kind::Agent,
+        label: Arc::from("claude"),
+        ttl: Duration::from_secs(30),
+        on_disconnect: OnDisconnect::Keep,
+        reason: None,
+        must_look: false,
+    };
+    Notes { session, lease: LeaseRecord { epoch: Epoch(3), holding: Some(holding) } }
+}
+
+fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
+    let (pty, terminal) = pair();
+    let survivor = Survivor {
+        notes,
+        pty,
+        pid: 4,
+        size: Size { rows: 5, cols: 20 },
+        newest: Epoch(2),
+        writes: Vec::new(),
+        window: WriteWindow::Open,
+    };
+    (survivor, terminal)
+}
+
+fn caller() -> Caller {
+    Caller {
+        principal: PrincipalId(1),
+        connection: ConnectionId(1),
+        tenant: tenant(),
+        kind: Kind::Agent,
+        label: Arc::from("claude"),
+    }
+}
+
+fn permit() -> Permit {
+    let mut switches = Switches::default();
+    switches.set(Scope::Everything, WriteWindow::Open);
+    let (door, reach) = (Door::Gateway, Reach::Tenant);
+    let standing = Standing { caller: caller(), door, reach, managed: false };
+    decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
+}
+
+/// The newest note of this kind, as the next daemon finds it.
+fn kept(terminal: &FakeTerminal, of: Note) -> Vec<u8> {
+    let notes = terminal.notes().into_iter().rev();
+    notes.into_iter().find(|(note, _)| *note == of).expect("it was kept").1
+}
+
+fn read_back(terminal: &FakeTerminal, number: u128) -> Notes {
+    let (identity, lease) = (kept(terminal, Note::Identity), kept(terminal, Note::Lease));
+    Notes::read((id(number), &tenant()), &identity, &lease, Moment::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_found_by_the_lease_that_it_had_in_the_daemon_before() {
+    let registry = registry();
+    let session = registry.recover(survivor(notes(1)).0).await;
+    assert_eq!((session.id(), &*session.name()), (id(1), "build"));
+    assert_eq!(session.about().tags, ["ci"]);
+    let found = registry.of_lease(LEASE).expect("the lease is known");
+    assert_eq!(found.id(), id(1));
+    let request = asking(Some(LEASE), Duration::ZERO, registry.clock().now());
+    let accepted = Accepted::nothing();
+    let grant = found.acquire(&permit(), caller(), request, None, accepted).await.unwrap();
+    assert_eq!(grant.lease, LEASE);
+    assert!(grant.epoch > Epoch(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
+    let registry = registry();
+    let (survivor, terminal) = survivor(notes(1));
+    registry.recover(survivor).await;
+    let again = read_back(&terminal, 1);
+    assert_eq!(again.session, notes(1).session);
+    assert_eq!(again.lease.holding, notes(1).lease.holding);
+    assert!(again.lease.epoch > Epoch(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_name_is_kept_before_anybody_is_told() {
+    let registry = registry();
+    let (first, terminal) = survivor(notes(1));
+    let session = registry.recover(first).await;
+    registry.rename(&permit(), &session, "deploy").await.unwrap();
+    assert_eq!(&*session.name(), "deploy");
+    assert_eq!(&*read_back(&terminal, 1).session.name, "deploy");
+    let (other, _terminal) = survivor(notes(2));
+    assert_eq!(&*registry.recover(other).await.name(), "build", "the old name is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_gone_takes_no_name_with_it() {
+    let registry = registry();
+    let session = registry.recover(survivor(notes(1)).0).await;
+    session.end();
+    session.closed().await;
+    registry.forgotten(id(1)).await;
+    let renamed = registry.rename(&permit(), &session, "deploy").await;
+    assert!(matches!(renamed, Err(RenameError::Session(_))), "{renamed:?}");
+    let mut next = notes(2);
+    next.session.name = Arc::from("deploy");
+    assert_eq!(&*registry.recover(survivor(next).0).await.name(), "deploy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_sessions_with_one_name_the_later_gets_a_number() {
+    let registry = registry();
+    let first = registry.recover(survivor(notes(1)).0).await;
+    let second = registry.recover(survivor(notes(2)).0).await;
+    assert_eq!((&*first.name(), &*second.name()), ("build", "build-2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminal_of_which_nothing_else_is_known_is_a_free_session_called_by_its_id() {
+    let registry = registry();
+    let now = registry.clock().now();
+    let garbage = Notes::read((id(1), &tenant()), b"\xff", b"", now);
+    let (survivor, terminal) = survivor(garbage);
+    let session = registry.recover(survivor).await;
+    assert_eq!(session.name().to_string(), id(1).to_string());
+    assert_eq!(session.tenant(), &tenant());
+    assert_eq!(session.frame().lease.value.holding, None);
+    assert!(read_back(&terminal, 1).lease.epoch >= Epoch(2));
+}
+
+fn asking(presented: Option<LeaseId>, wait: Duration, now: Moment) -> AcquireRequest {
+    AcquireRequest {
+        fresh: LeaseId(Uuid::from_u128(10)),
+        presented,
+        ttl: None,
+        on_disconnect: None,
+        reason: None,
+        wait_until: Some(now + wait),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_has_the_lease_when_nobody_took_it_back_for_ten_seconds() {
+    let registry = registry();
+    let session = registry.recover(survivor(notes(1)).0).await;
+    let view = session.frame().lease.value.holding.clone().expect("somebody may take it back");
+    assert!(view.reclaimable);
+    let start = registry.clock().now();
+    let request = asking(None, Duration::from_secs(60), start);
+    let grant = session.acquire(&permit(), caller(), request, None, Accepted::nothing()).await;
+    assert_eq!(registry.clock().now().since(start), LeaseManager::RECLAIM_FOR);
+    assert!(grant.unwrap().epoch > view.epoch);
+    let late = asking(Some(LEASE), Duration::ZERO, start);
+    let late = session.acquire(&permit(), caller(), late, None, Accepted::nothing()).await;
+    let superseded = SessionError::Write(WriteError::Lease(LeaseError::Superseded));
+    assert_eq!(late.unwrap_err().to_string(), superseded.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
+    let registry = registry();
+    let key = IdempotencyKey::new("a", 1).expect("short");
+    let stamp = WriteStamp::new(&tenant(), LEASE, &key);
+    let (mut survivor, terminal) = survivor(notes(1));
+    survivor.writes = vec![FormerWrite { stamp, taken: 2 }];
+    let session = registry.recover(survivor).await;
+    let order = WriteOrder {
+        caller: caller(),
+        content: Content::Bytes { bytes: b"make".to_vec(), enter: false },
+        presented: Some(LEASE),
+        take: TakeRule::HeldOnly,
+        expect: Expectation::default(),
+        key: Some(key),
+        dry_run: false,
+        keep_alive: false,
+    };
+    let written = session.write(&permit(), order.clone(), Accepted::nothing()).await.unwrap();
+    assert!(written.replayed);
+    assert_eq!((written.outcome.written, written.outcome.discarded), (2, 2));
+    assert_eq!(terminal.written(), b"");
+    let other = WriteOrder { key: IdempotencyKey::new("b", 1), ..order };
+    session.write(&permit(), other, Accepted::nothing()).await.unwrap();
+    assert_eq!(terminal.written(), b"make");
+}
