@@ -146,7 +146,10 @@ impl Code {
             Self::LeaseLost => {
                 "The lease you held is gone: it expired, was released, or an operator ended it."
             }
-            Self::LeaseSuperseded => "The lease id belongs to a holding that another one replaced.",
+            Self::LeaseSuperseded => {
+                "The lease id is of a holding that another one replaced, or that was not taken back in \
+                 time after the daemon started anew."
+            }
             Self::ScreenChanged => {
                 "The screen is no longer what you read, or a person typed since you read it, so \
                  nothing was sent; the answer says what changed as far as it can."
