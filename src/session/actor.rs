@@ -42,7 +42,7 @@ use crate::session::handle::Identity;
 use crate::session::live::Live;
 use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
-use crate::session::pty::{Output, Pty};
+use crate::session::pty::{Checkpoint, Output, Pty, Stamp};
 use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::Urgent;
 
@@ -221,6 +221,7 @@ impl<P: Pty> Actor<P> {
             // Nobody is left to read what these programs would still write.
             let _ = self.pty.kill().await;
         }
+        self.pty.forget();
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -241,7 +242,7 @@ impl<P: Pty> Actor<P> {
                     }
                     self.feed(slice);
                 }
-                self.pty.commit(self.offset);
+                self.commit_if_due();
                 self.buffer = bytes;
                 self.buffer.clear();
             }
@@ -255,6 +256,21 @@ impl<P: Pty> Actor<P> {
                 let exit = self.pty.exited().await;
                 self.on_exit(exit);
             }
+        }
+    }
+
+    /// Hands over what a daemon to come needs, when the terminal needs the room.
+    fn commit_if_due(&self) {
+        if self.pty.owes(self.offset) {
+            let history = Arc::clone(&self.frames.borrow().history);
+            self.pty.commit(Checkpoint {
+                offset: self.offset,
+                snapshot: Vec::new(),
+                rows: Vec::new(),
+                first_row: history.first(),
+                end_row: history.end(),
+                quiet: false,
+            });
         }
     }
 
@@ -355,7 +371,13 @@ impl<P: Pty> Actor<P> {
         while self.exit.is_none() {
             self.remember_lease();
             let Some(bytes) = self.input.next_bytes() else { return };
-            match self.pty.try_write(bytes) {
+            let epoch = self.input.next_epoch();
+            // All output so far was fed, and the answers to it wait before anything newer.
+            let answered = if epoch.is_none() { self.offset } else { 0 };
+            match self
+                .pty
+                .try_write(bytes, Stamp { epoch, answered, write: self.input.next_stamp() })
+            {
                 Ok(0) => return,
                 Ok(taken) => {
                     self.outlets.counters.input_bytes.add(taken as u64);

@@ -7,6 +7,7 @@
 pub mod command;
 pub mod environment;
 pub mod fake;
+pub mod held;
 pub mod kill;
 pub mod own;
 pub mod processes;
@@ -20,6 +21,9 @@ use std::future::Future;
 use std::io;
 
 use crate::core::frame::{Exit, Size};
+use crate::core::ids::{Epoch, RowNumber};
+use crate::core::input::former::WriteStamp;
+use crate::holder::wire;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
 
@@ -72,6 +76,37 @@ impl Evidence {
     }
 }
 
+/// What goes with input, so that whoever keeps the terminal can judge and remember it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The epoch of the lease it was typed under; none for what needs no lease: the terminal's own
+    /// answers, and the end of what was begun. Input of a lower epoch than the highest seen is
+    /// refused.
+    pub epoch: Option<Epoch>,
+    /// The queries in the output before this offset have had their answers once this is taken.
+    pub answered: u64,
+    /// The write it is a part of, so that how much of it was taken can be told after a restart.
+    pub write: Option<WriteStamp>,
+}
+
+/// All that a daemon to come needs to know of the output before an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The output before it will not be asked for again.
+    pub offset: u64,
+    /// The screen at this offset, in the screen's own writing; the one before it still counts when
+    /// it is empty.
+    pub snapshot: Vec<u8>,
+    /// The rows that went into history since the last checkpoint, in history's own writing.
+    pub rows: Vec<u8>,
+    /// The oldest row that history still has.
+    pub first_row: RowNumber,
+    /// The row after the newest one in history.
+    pub end_row: RowNumber,
+    /// Whether nothing more is expected soon, so that memory may be given back.
+    pub quiet: bool,
+}
+
 /// What is kept beside a terminal for the next daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Note {
@@ -84,8 +119,11 @@ pub enum Note {
 }
 
 impl Note {
+    /// Every note there is.
+    pub const ALL: [Self; 3] = [Self::Identity, Self::Lease, Self::Terminal];
+
     /// How many bytes a note may have.
-    pub const BYTES_MAX: usize = 8 * 1024;
+    pub const BYTES_MAX: usize = wire::NOTE_MAX;
 }
 
 /// A terminal with a program in it.
@@ -108,8 +146,12 @@ pub trait Pty: Send + Sync + 'static {
         into: &mut Vec<u8>,
     ) -> impl Future<Output = io::Result<Output>> + Send;
 
-    /// Says that the output before `offset` will not be asked for again.
-    fn commit(&self, offset: u64);
+    /// Whether a checkpoint is due, now that the output was read up to `offset`; without one there
+    /// would soon be no room for more.
+    fn owes(&self, offset: u64) -> bool;
+
+    /// Hands over a checkpoint. The output before its offset will not be asked for again.
+    fn commit(&self, checkpoint: Checkpoint);
 
     /// Keeps a note of at most [`Note::BYTES_MAX`] for the next daemon, in place of the one before;
     /// a terminal that ends with its daemon keeps nothing.
@@ -121,8 +163,9 @@ pub trait Pty: Send + Sync + 'static {
     /// nothing now.
     ///
     /// # Errors
-    /// `BrokenPipe` once the program has ended; otherwise what the kernel said.
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// `BrokenPipe` once the program has ended; `PermissionDenied` when its epoch is over;
+    /// otherwise what the kernel said.
+    fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
     /// Waits until [`Pty::try_write`] is worth another attempt.
     ///
@@ -156,4 +199,8 @@ pub trait Pty: Send + Sync + 'static {
     /// # Errors
     /// Who is left, when the kernel would not let somebody go.
     fn kill(&self) -> impl Future<Output = Result<(), KillError>> + Send;
+
+    /// Says that the session is forgotten: nobody will ask for its terminal or its exit again, and
+    /// whatever still runs in it ends.
+    fn forget(&self);
 }

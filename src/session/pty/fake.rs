@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::core::frame::{Exit, Size};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Evidence, Note, Output, ProcessId, Pty, READ_MAX};
+use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
 
 /// Makes a terminal in memory and the controller of what happens in it.
 ///
@@ -28,15 +28,19 @@ struct State {
     output: Vec<u8>,
     ended: bool,
     exit: Option<Exit>,
-    committed: u64,
+    /// How much uncommitted output makes a checkpoint due.
+    checkpoint_after: Option<u64>,
+    checkpoints: Vec<Checkpoint>,
     notes: Vec<(Note, Vec<u8>)>,
     witness: Option<Witness>,
     written: Vec<u8>,
+    stamps: Vec<Stamp>,
     room: Option<usize>,
     evidence: Evidence,
     sizes: Vec<Size>,
     signals: Vec<Signal>,
     killed: bool,
+    forgotten: bool,
 }
 
 impl State {
@@ -46,16 +50,23 @@ impl State {
             output: Vec::new(),
             ended: false,
             exit: None,
-            committed: 0,
+            checkpoint_after: None,
+            checkpoints: Vec::new(),
             notes: Vec::new(),
             witness: None,
             written: Vec::new(),
+            stamps: Vec::new(),
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
             sizes: Vec::new(),
             signals: Vec::new(),
             killed: false,
+            forgotten: false,
         }
+    }
+
+    fn committed(&self) -> u64 {
+        self.checkpoints.last().map_or(0, |checkpoint| checkpoint.offset)
     }
 
     fn exit(&mut self, exit: Exit) {
@@ -94,7 +105,7 @@ impl Pty for FakePty {
         let start = {
             let state = self.state.borrow();
             let from = usize::try_from(offset).ok().filter(|from| *from <= state.output.len());
-            from.filter(|_| offset >= state.committed).ok_or(io::ErrorKind::InvalidInput)?
+            from.filter(|_| offset >= state.committed()).ok_or(io::ErrorKind::InvalidInput)?
         };
         self.wait_for(|state| state.output.len() > start || state.ended).await;
         let state = self.state.borrow();
@@ -104,8 +115,14 @@ impl Pty for FakePty {
         Ok(if taken == 0 { Output::End } else { Output::Bytes(taken) })
     }
 
-    fn commit(&self, offset: u64) {
-        self.state.send_modify(|state| state.committed = state.committed.max(offset));
+    fn owes(&self, offset: u64) -> bool {
+        let state = self.state.borrow();
+        let uncommitted = offset.saturating_sub(state.committed());
+        state.checkpoint_after.is_some_and(|after| uncommitted > after)
+    }
+
+    fn commit(&self, checkpoint: Checkpoint) {
+        self.state.send_modify(|state| state.checkpoints.push(checkpoint));
     }
 
     fn remember(&self, note: Note, bytes: &[u8]) {
@@ -116,7 +133,7 @@ impl Pty for FakePty {
         self.state.send_modify(|state| state.notes.push((note, bytes.to_vec())));
     }
 
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+    fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize> {
         if self.state.borrow().exit.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -125,6 +142,7 @@ impl Pty for FakePty {
             taken = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
             state.room = state.room.map(|room| room - taken);
             state.written.extend_from_slice(&bytes[..taken]);
+            state.stamps.push(stamp);
         });
         Ok(taken)
     }
@@ -160,6 +178,10 @@ impl Pty for FakePty {
             state.exit(Exit::Signal(Signal::Kill.number()));
         });
         Ok(())
+    }
+
+    fn forget(&self) {
+        self.state.send_modify(|state| state.forgotten = true);
     }
 }
 
@@ -238,9 +260,30 @@ impl FakeTerminal {
         self.state.borrow().signals.clone()
     }
 
-    /// Up to where the output was committed.
-    pub fn committed(&self) -> u64 {
-        self.state.borrow().committed
+    /// Lets checkpoints be due when more than this many bytes are not committed.
+    pub fn ask_for_checkpoints(&self, after: u64) {
+        self.state.send_modify(|state| state.checkpoint_after = Some(after));
+    }
+
+    /// The checkpoints that were handed over, in order.
+    pub fn checkpoints(&self) -> Vec<Checkpoint> {
+        self.state.borrow().checkpoints.clone()
+    }
+
+    /// What was last to be remembered by this note.
+    pub fn note(&self, note: Note) -> Option<Vec<u8>> {
+        let state = self.state.borrow();
+        state.notes.iter().rev().find(|(known, _)| *known == note).map(|(_, bytes)| bytes.clone())
+    }
+
+    /// What came with each write of which any was asked, in order.
+    pub fn stamps(&self) -> Vec<Stamp> {
+        self.state.borrow().stamps.clone()
+    }
+
+    /// Whether the session said that it is forgotten.
+    pub fn forgotten(&self) -> bool {
+        self.state.borrow().forgotten
     }
 
     /// The notes that were kept, in order.

@@ -23,7 +23,9 @@ use crate::session::pty::reaper::Child;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::spawn::{self, Ends, SpawnError};
 use crate::session::pty::watch::watch;
-use crate::session::pty::{Evidence, Note, Output, ProcessId, Pty, READ_MAX, processes};
+use crate::session::pty::{
+    Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp, processes,
+};
 
 /// How long nothing must come after the exit before the output is over, when a process in the
 /// background keeps the terminal open.
@@ -156,11 +158,15 @@ impl Pty for OwnPty {
         }
     }
 
-    fn commit(&self, _offset: u64) {}
+    fn owes(&self, _offset: u64) -> bool {
+        false
+    }
+
+    fn commit(&self, _checkpoint: Checkpoint) {}
 
     fn remember(&self, _note: Note, _bytes: &[u8]) {}
 
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+    fn try_write(&self, bytes: &[u8], _stamp: Stamp) -> io::Result<usize> {
         let write = |master: &OwnedFd| nix::unistd::write(master, bytes).map_err(io::Error::from);
         // The kernel would take input for a program that is gone, and keep it.
         if self.child.known_exit().is_some() {
@@ -228,6 +234,9 @@ impl Pty for OwnPty {
         })
         .await
     }
+
+    /// The terminal goes with its owner.
+    fn forget(&self) {}
 }
 
 /// Reads until there is no more or [`READ_MAX`] bytes were taken; says how many, and what stopped

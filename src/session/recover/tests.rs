@@ -96,7 +96,7 @@ fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
 
 fn caller() -> Caller {
     Caller {
-        principal: PrincipalId(1),
+        principal: PrincipalId::Connection(1),
         connection: ConnectionId(1),
         tenant: tenant(),
         kind: Kind::Agent,
@@ -108,7 +108,7 @@ fn permit() -> Permit {
     let mut switches = Switches::default();
     switches.set(Scope::Everything, WriteWindow::Open);
     let (door, reach) = (Door::Gateway, Reach::Tenant);
-    let standing = Standing { caller: caller(), door, reach, managed: false };
+    let standing = Standing { caller: caller(), door, reach, token: None, managed: false };
     decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
 }
 

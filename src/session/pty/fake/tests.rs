@@ -1,6 +1,7 @@
 //! What a session may rely on when a terminal in memory stands in for a real one.
 
 use super::*;
+use crate::core::ids::{Epoch, RowNumber};
 
 #[tokio::test(start_paused = true)]
 async fn pushed_output_is_read_from_any_offset_that_was_not_committed() {
@@ -10,8 +11,16 @@ async fn pushed_output_is_read_from_any_offset_that_was_not_committed() {
     assert_eq!(pty.read(0, &mut read).await.unwrap(), Output::Bytes(5));
     assert_eq!(pty.read(3, &mut read).await.unwrap(), Output::Bytes(2));
     assert_eq!(read, b"hellolo");
-    pty.commit(4);
-    assert_eq!(program.committed(), 4);
+    let checkpoint = Checkpoint {
+        offset: 4,
+        snapshot: b"screen".to_vec(),
+        rows: Vec::new(),
+        first_row: RowNumber(0),
+        end_row: RowNumber(0),
+        quiet: true,
+    };
+    pty.commit(checkpoint.clone());
+    assert_eq!(program.checkpoints(), [checkpoint]);
     let refused = pty.read(3, &mut read).await.unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
 }
@@ -66,11 +75,11 @@ async fn the_first_exit_counts() {
 async fn a_stuck_terminal_takes_what_it_has_room_for_and_then_nothing() {
     let (pty, program) = pair();
     program.limit_writes(Some(3));
-    assert_eq!(pty.try_write(b"abcde").unwrap(), 3);
-    assert_eq!(pty.try_write(b"de").unwrap(), 0);
+    assert_eq!(pty.try_write(b"abcde", Stamp::default()).unwrap(), 3);
+    assert_eq!(pty.try_write(b"de", Stamp::default()).unwrap(), 0);
     let (ready, ()) = tokio::join!(pty.writable(), async { program.limit_writes(None) });
     ready.unwrap();
-    assert_eq!(pty.try_write(b"de").unwrap(), 2);
+    assert_eq!(pty.try_write(b"de", Stamp::default()).unwrap(), 2);
     assert_eq!(program.take_written(), b"abcde");
     assert_eq!(program.written(), b"");
 }
@@ -79,7 +88,10 @@ async fn a_stuck_terminal_takes_what_it_has_room_for_and_then_nothing() {
 async fn a_program_that_ended_takes_no_input() {
     let (pty, program) = pair();
     program.exit(Exit::Unknown);
-    assert_eq!(pty.try_write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(
+        pty.try_write(b"x", Stamp::default()).unwrap_err().kind(),
+        io::ErrorKind::BrokenPipe
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,4 +105,30 @@ async fn sizes_signals_and_evidence_are_what_the_other_end_set() {
     let secret = Evidence { echo: false, ..program.evidence() };
     program.set_evidence(secret);
     assert_eq!(pty.evidence().unwrap(), secret);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_is_due_once_more_than_asked_for_is_not_committed() {
+    let (pty, program) = pair();
+    assert!(!pty.owes(1_000_000));
+    program.ask_for_checkpoints(10);
+    assert!(!pty.owes(10));
+    assert!(pty.owes(11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_remembered_last_is_kept_by_its_note() {
+    let (pty, program) = pair();
+    pty.remember(Note::Lease, b"one");
+    pty.remember(Note::Lease, b"two");
+    assert_eq!(program.note(Note::Lease), Some(b"two".to_vec()));
+    assert_eq!(program.note(Note::Terminal), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_write_is_kept_with_its_stamp() {
+    let (pty, program) = pair();
+    let stamp = Stamp { epoch: Some(Epoch(3)), ..Stamp::default() };
+    pty.try_write(b"x", stamp).unwrap();
+    assert_eq!(program.stamps(), [stamp]);
 }

@@ -198,7 +198,7 @@ async fn a_resize_reaches_the_program() {
 #[tokio::test]
 async fn input_reaches_the_program() {
     let pty = line("read -r word; echo got:$word");
-    assert_eq!(pty.try_write(b"hello\r").unwrap(), 6);
+    assert_eq!(pty.try_write(b"hello\r", Stamp::default()).unwrap(), 6);
     assert!(read_to_end(&pty).await.ends_with("got:hello\r\n"));
 }
 
@@ -207,12 +207,12 @@ async fn a_stuck_program_takes_nothing_until_it_reads() {
     let pty =
         line("stty raw -echo; trap 'exec cat >/dev/null' USR1; echo ready; sleep 1000 & wait");
     wait_for(&pty, "ready").await;
-    while pty.try_write(&[b'x'; 4_096]).unwrap() > 0 {}
+    while pty.try_write(&[b'x'; 4_096], Stamp::default()).unwrap() > 0 {}
     pty.signal(Signal::User1).unwrap();
     let taken = async {
         loop {
             pty.writable().await.unwrap();
-            match pty.try_write(b"x").unwrap() {
+            match pty.try_write(b"x", Stamp::default()).unwrap() {
                 0 => {}
                 taken => return taken,
             }
@@ -226,7 +226,10 @@ async fn a_stuck_program_takes_nothing_until_it_reads() {
 async fn a_program_that_ended_takes_no_input() {
     let pty = line("exit 0");
     exit_of(&pty).await;
-    assert_eq!(pty.try_write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(
+        pty.try_write(b"x", Stamp::default()).unwrap_err().kind(),
+        io::ErrorKind::BrokenPipe
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,90 @@
+//! What a daemon finds when it comes to a terminal that was held for it.
+//!
+//! Values only: nothing here speaks with anybody.
+
+use std::ops::Range;
+
+use crate::core::frame::{Exit, Size};
+use crate::core::ids::{Epoch, RowNumber};
+use crate::core::input::former::WriteStamp;
+use crate::session::pty::{Note, ProcessId};
+
+/// All that a holder kept, at the moment of the attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Counts the daemons that were attached; the first one's is 1.
+    pub generation: u64,
+    /// The process the session was started with.
+    pub leader: ProcessId,
+    pub size: Size,
+    /// Up to where the output is covered by the newest snapshot and the segments.
+    pub committed: u64,
+    /// How much the program had written; what came after `committed`, or after the gap, is read
+    /// with [`crate::session::pty::Pty::read`].
+    pub head: u64,
+    /// The output after `committed` that was lost while no daemon was there.
+    pub gap: Option<Range<u64>>,
+    /// Queries in the output before this offset had their answers.
+    pub answered: u64,
+    /// The highest epoch of any input.
+    pub epoch: Epoch,
+    /// How the program ended, if it has.
+    pub exit: Option<Exit>,
+    /// Of the last writes that had a name, oldest first.
+    pub writes: Vec<Written>,
+    pub notes: Notes,
+    /// Oldest first; the last one belongs to `committed`.
+    pub snapshots: Vec<Snapshot>,
+    /// The rows of history, oldest first, as they were handed over.
+    pub segments: Vec<Segment>,
+}
+
+impl Recovered {
+    /// Where reading goes on.
+    pub fn resume_at(&self) -> u64 {
+        self.gap.as_ref().map_or(self.committed, |gap| gap.end)
+    }
+}
+
+/// How much of a write the terminal has taken in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub write: WriteStamp,
+    pub bytes: u64,
+}
+
+/// A screen that was handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Covers the output before it.
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// The rows of one checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The row after the newest one in history at this checkpoint.
+    pub end_row: RowNumber,
+    /// The rows that had come since the one before.
+    pub rows: Vec<u8>,
+}
+
+/// What was last to be remembered by each note; empty when nothing was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    pub(super) identity: Vec<u8>,
+    pub(super) lease: Vec<u8>,
+    pub(super) terminal: Vec<u8>,
+}
+
+impl Notes {
+    /// The bytes of one note.
+    pub fn get(&self, note: Note) -> &[u8] {
+        match note {
+            Note::Identity => &self.identity,
+            Note::Lease => &self.lease,
+            Note::Terminal => &self.terminal,
+        }
+    }
+}
