@@ -5,4 +5,35 @@
 //! in the terminal noticing.
 
 pub mod bounded;
+pub mod children;
+pub mod kept;
+pub mod ledger;
+pub mod memory;
+pub mod output;
+pub mod program;
+pub mod readiness;
+pub mod ring;
+pub mod run;
+pub mod socket;
+pub mod solitude;
+pub mod start;
+pub mod terminal;
 pub mod wire;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The hidden word on the command line that makes a process a holder.
+pub const WORD: &str = "hold";
+
+/// Holds a session from its start to its end, by the words of the command line.
+pub fn hold(words: &[OsString]) -> ExitCode {
+    match start::start(words) {
+        Ok((mut holder, mut room)) => {
+            holder.run(&mut room);
+            holder.end();
+            ExitCode::SUCCESS
+        }
+        Err(exit) => exit,
+    }
+}

@@ -4,9 +4,14 @@ use std::env;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use termgate::holder;
 
 fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<_> = env::args_os().collect();
+    // Before anything is made that a holder must not have, a second thread above all.
+    if words.get(1).is_some_and(|word| word == holder::WORD) {
+        return Ok(holder::hold(&words));
+    }
     if termgate::cli::completions::answer(&words)? {
         return Ok(ExitCode::SUCCESS);
     }

@@ -5,19 +5,19 @@
 use std::fmt;
 
 /// At most `N` items, in the order they were pushed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Bounded<T, const N: usize> {
     items: [T; N],
     length: usize,
 }
 
-impl<T: Copy + Default, const N: usize> Default for Bounded<T, N> {
+impl<T: Default, const N: usize> Default for Bounded<T, N> {
     fn default() -> Self {
-        Self { items: [T::default(); N], length: 0 }
+        Self { items: std::array::from_fn(|_| T::default()), length: 0 }
     }
 }
 
-impl<T: Copy, const N: usize> Bounded<T, N> {
+impl<T: Default, const N: usize> Bounded<T, N> {
     /// Adds an item at the end; the first one goes when there is no room.
     pub fn push(&mut self, item: T) {
         if self.length == N {
@@ -30,10 +30,13 @@ impl<T: Copy, const N: usize> Bounded<T, N> {
     /// Removes this many items from the beginning, or all when there are fewer.
     pub fn drop_first(&mut self, count: usize) {
         let count = count.min(self.length);
-        self.items.copy_within(count..self.length, 0);
+        self.items[..self.length].rotate_left(count);
         self.length -= count;
+        self.items[self.length..][..count].fill_with(T::default);
     }
+}
 
+impl<T, const N: usize> Bounded<T, N> {
     /// What is in it, oldest first.
     pub fn as_slice(&self) -> &[T] {
         &self.items[..self.length]
@@ -43,33 +46,23 @@ impl<T: Copy, const N: usize> Bounded<T, N> {
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.items[..self.length]
     }
-
-    /// How many items are in it.
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
 }
 
-impl<T: Copy + PartialEq, const N: usize> PartialEq for Bounded<T, N> {
+impl<T: PartialEq, const N: usize> PartialEq for Bounded<T, N> {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }
 }
 
-impl<T: Copy + Eq, const N: usize> Eq for Bounded<T, N> {}
+impl<T: Eq, const N: usize> Eq for Bounded<T, N> {}
 
-impl<T: Copy + fmt::Debug, const N: usize> fmt::Debug for Bounded<T, N> {
+impl<T: fmt::Debug, const N: usize> fmt::Debug for Bounded<T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_slice().fmt(f)
     }
 }
 
-impl<T: Copy + Default, const N: usize> FromIterator<T> for Bounded<T, N> {
+impl<T: Default, const N: usize> FromIterator<T> for Bounded<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut list = Self::default();
         items.into_iter().for_each(|item| list.push(item));
@@ -93,6 +86,6 @@ mod tests {
         list.drop_first(2);
         assert_eq!(list.as_slice(), [3]);
         list.drop_first(9);
-        assert!(list.is_empty());
+        assert_eq!(list.as_slice(), [0; 0]);
     }
 }

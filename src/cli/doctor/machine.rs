@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::Ground;
-use crate::core::frame::Size;
+use crate::holder::terminal::open_terminal;
+use crate::holder::wire::Window;
 use crate::session::pty::command::{find_program, user_shell};
-use crate::session::pty::spawn::open_terminal;
 use crate::transport::unix::limits::hard_descriptor_limit;
 
 /// Fewer free terminals than this are soon used up.
@@ -25,7 +25,7 @@ const TERMINFO: [&str; 4] =
 /// Whether a terminal can be opened, and how many more.
 pub(super) fn terminals(_ground: &Ground) -> Vec<Check> {
     const NAME: &str = "terminals";
-    if let Err(error) = open_terminal(Size { rows: 24, cols: 80 }) {
+    if let Err(error) = open_terminal(Window { rows: 24, cols: 80 }) {
         return vec![Check::fail(
             NAME,
             format!("none can be opened: {error}"),

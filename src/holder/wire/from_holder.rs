@@ -195,9 +195,9 @@ impl Attached {
             out.u64(number);
         }
         encode_ended(self.ended, &mut out);
-        out.count(self.results.len());
-        out.count(self.segments.len());
-        out.count(self.snapshots.len());
+        out.count(self.results.as_slice().len());
+        out.count(self.segments.as_slice().len());
+        out.count(self.snapshots.as_slice().len());
         for result in self.results.as_slice() {
             out.bytes(&result.write);
             out.u64(result.bytes);

@@ -1,5 +1,395 @@
 //! A terminal that another process holds, so that it outlives the daemon: the daemon's end of it.
 //!
-//! It knows how to speak with a holder and nothing of what a screen or a lease is.
+//! It knows how to speak with a holder and nothing of what a screen or a lease is. Output is read
+//! out of memory that the holder writes; whatever the holder keeps for daemons to come is written
+//! into memory that it is handed.
 
+mod contact;
+mod link;
 pub mod recovered;
+mod store;
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::core::frame::{Exit, Size};
+use crate::core::ids::{Epoch, RowNumber, SessionId};
+use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::holder::ring::Reader;
+use crate::holder::wire::from_holder::{Attached, Outcome, Stage};
+use crate::holder::wire::to_holder::{Input, Start, ToHolder, Unread};
+use crate::holder::wire::{INPUT_MAX, Note as WireNote};
+use crate::session::pty::command::SpawnSpec;
+use crate::session::pty::held::contact::{AttachError, Contact, StartError};
+use crate::session::pty::held::link::{Link, Room, exit_of};
+use crate::session::pty::held::recovered::{Recovered, Segment, Snapshot};
+use crate::session::pty::held::store::Store;
+use crate::session::pty::kill::{self, Holder, KillError, Tree};
+use crate::session::pty::processes::{self, Process};
+use crate::session::pty::signal::Signal;
+use crate::session::pty::spawn::{self, SpawnError};
+use crate::session::pty::watch::watch;
+use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
+
+/// How much output a holder keeps that no checkpoint covers, unless it is told otherwise, in
+/// bytes.
+pub const RING_BYTES: u32 = 1 << 20;
+/// Which part of the ring may be uncommitted before a checkpoint is due.
+const OWED_PART: u64 = 4;
+
+/// How a terminal is held.
+#[derive(Clone, Debug)]
+pub struct HoldOptions {
+    /// Where holders listen; it must exist and be nobody else's.
+    pub directory: PathBuf,
+    /// The program that becomes the holder: this one, where it is `termgate`.
+    pub executable: PathBuf,
+    /// A multiple of 4096, from 64 KiB to 1 GiB.
+    pub ring_bytes: u32,
+    /// What becomes of output for which there is no room while no daemon is there.
+    pub unread: Unread,
+    /// How long no daemon may be there before the program is ended; for ever when it is none.
+    pub orphan_ttl: Option<Duration>,
+}
+
+impl HoldOptions {
+    /// The usual way of holding, by this program.
+    pub fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            // Also when it was replaced on disk, it is what runs now.
+            executable: PathBuf::from("/proc/self/exe"),
+            ring_bytes: RING_BYTES,
+            unread: Unread::Block,
+            orphan_ttl: None,
+        }
+    }
+}
+
+/// Where the holder of a session listens.
+pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
+    directory.join(format!("{session}.sock"))
+}
+
+/// The daemon's end of a terminal that another process holds.
+///
+/// Dropping it ends nothing: the program goes on, and another daemon may come.
+#[derive(Debug)]
+pub struct HeldPty {
+    session: SessionId,
+    socket: PathBuf,
+    link: Link,
+    ring: Reader,
+    bell: AsyncFd<OwnedFd>,
+    /// Up to where checkpoints were handed over.
+    committed: AtomicU64,
+    store: Mutex<Store>,
+    leader: ProcessId,
+    /// When the leader started, in clock ticks since boot.
+    started: u64,
+    holder: Holder,
+    /// The other end of the terminal.
+    terminal: PathBuf,
+}
+
+impl HeldPty {
+    /// Starts a holder and the program in its terminal.
+    ///
+    /// Must be called inside a runtime; blocks for the time of two forks and execs.
+    ///
+    /// # Errors
+    /// Why it was not started; nothing is left behind then.
+    pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
+        let start = Start {
+            window: spec.size.into(),
+            ring_bytes: options.ring_bytes,
+            unread: options.unread,
+            orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
+            descriptors: spawn::descriptors_of_children().unwrap_or(0),
+        };
+        let socket = socket_of(&options.directory, spec.session);
+        let program = spawn::program_of(spec);
+        let contact = contact::start(&options.executable, &socket, start, &program);
+        let contact = contact.map_err(|error| spawn_error(spec, error))?;
+        let (pty, _) = Self::of(spec.session, socket, contact).map_err(SpawnError::Holder)?;
+        Ok(pty)
+    }
+
+    /// Comes to the holder of a session that another daemon, or this one, has left. Whoever is
+    /// there is not listened to any more.
+    ///
+    /// Must be called inside a runtime; blocks for the time of an answer, 2 s at most.
+    ///
+    /// # Errors
+    /// Why the holder cannot be spoken with.
+    pub fn attach(directory: &Path, session: SessionId) -> Result<(Self, Recovered), AttachError> {
+        let socket = socket_of(directory, session);
+        let contact = contact::attach(&socket)?;
+        Self::of(session, socket.clone(), contact)
+            .map_err(|source| AttachError::Memory { path: socket, source })
+    }
+
+    fn of(session: SessionId, socket: PathBuf, contact: Contact) -> io::Result<(Self, Recovered)> {
+        let Contact { socket: connection, attached, mut descriptors, notes } = contact;
+        let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
+        let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
+        let bell = watch(take()?, Interest::READABLE)?;
+        let mut segments = Vec::new();
+        let mut extents = Vec::new();
+        for bytes in attached.segments.as_slice() {
+            let found = store::read_segment(take()?, *bytes)?;
+            let before = extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
+            extents.push((found.last().map_or(before, |last| last.end_row), *bytes));
+            segments.extend(found);
+        }
+        let mut snapshots = Vec::new();
+        for offset in attached.snapshots.as_slice() {
+            snapshots.push(Snapshot { offset: *offset, bytes: store::read_snapshot(take()?)? });
+        }
+        let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
+        let pty = Self {
+            session,
+            socket,
+            link: Link::new(connection, exit)?,
+            ring,
+            bell,
+            committed: AtomicU64::new(attached.committed),
+            store: Mutex::new(Store::behind(extents.into_iter())),
+            leader: ProcessId(attached.leader.pid),
+            started: attached.leader.started,
+            holder: Holder {
+                pid: ProcessId(attached.holder.pid),
+                started: attached.holder.started,
+            },
+            terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
+        };
+        Ok((pty, recovered(&attached, notes, snapshots, segments)))
+    }
+
+    /// The process that holds the terminal.
+    pub fn holder(&self) -> ProcessId {
+        self.holder.pid
+    }
+
+    /// The process the session was started with.
+    pub fn leader(&self) -> ProcessId {
+        self.leader
+    }
+
+    /// Where the holder listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    fn foreground(&self) -> Option<ProcessId> {
+        let leader = Process::find(self.leader)?;
+        leader.foreground.filter(|_| leader.started == self.started)
+    }
+
+    fn hand_over(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let handover = store.hand_over(checkpoint)?;
+        let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
+        let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
+        self.link.say(&ToHolder::Commit(handover.commit), &descriptors)
+    }
+}
+
+impl Pty for HeldPty {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+        let mut standing = self.link.standing();
+        loop {
+            // First what was said, then the ring: what ended writes no more.
+            let known = *standing.borrow_and_update();
+            match self.ring.copy(offset, READ_MAX, into) {
+                Ok(0) if known.exit.is_some() || known.lost => return Ok(Output::End),
+                Ok(0) => {}
+                Ok(count) => return Ok(Output::Bytes(count)),
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
+            }
+            tokio::select! {
+                // It rings anew after each time that more was written, so it is enough to forget
+                // that it rang before looking again.
+                rang = self.bell.readable() => rang?.clear_ready(),
+                heard = self.link.hear(&mut standing) => heard?,
+            }
+        }
+    }
+
+    fn owes(&self, offset: u64) -> bool {
+        let uncommitted = offset.saturating_sub(self.committed.load(Ordering::Relaxed));
+        uncommitted > self.ring.bytes() as u64 / OWED_PART
+    }
+
+    fn commit(&self, checkpoint: Checkpoint) {
+        match self.hand_over(&checkpoint) {
+            Ok(()) => drop(self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed)),
+            Err(error) => {
+                tracing::warn!(session = %self.session, %error, "a checkpoint was not kept");
+            }
+        }
+    }
+
+    fn remember(&self, note: Note, bytes: &[u8]) {
+        let slot = recovered::slot_of(note);
+        let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
+        if let Err(error) = self.link.say(&ToHolder::Note(WireNote { slot, bytes }), &[]) {
+            tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
+        }
+    }
+
+    fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize> {
+        if self.link.standing().borrow().exit.is_some() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let input = Input {
+            sequence: 0,
+            epoch: stamp.epoch.map_or(0, |epoch| epoch.0),
+            answered: stamp.answered,
+            write: stamp.write.map_or([0; 16], |write| write.0),
+            bytes: &bytes[..bytes.len().min(INPUT_MAX)],
+        };
+        match self.link.input(input)? {
+            Outcome::Bytes(count) => {
+                let full = count == 0 && !bytes.is_empty();
+                self.link.set_room(if full { Room::Full } else { Room::Free });
+                Ok(count as usize)
+            }
+            Outcome::Ended => Err(io::ErrorKind::BrokenPipe.into()),
+            Outcome::Refused => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        let mut standing = self.link.standing();
+        loop {
+            let known = *standing.borrow_and_update();
+            // Whoever tries to write then is told that it is over.
+            if known.exit.is_some() || known.lost {
+                return Ok(());
+            }
+            match known.room {
+                Room::Free => return Ok(()),
+                Room::Full => {
+                    self.link.set_room(Room::Awaited);
+                    self.link.say(&ToHolder::WantWritable, &[])?;
+                }
+                Room::Awaited => self.link.hear(&mut standing).await?,
+            }
+        }
+    }
+
+    fn resize(&self, size: Size) -> io::Result<()> {
+        self.link.say(&ToHolder::Resize(size.into()), &[])
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
+        processes::signal_group(self.leader, foreground, signal.number())
+    }
+
+    /// Asks the kernel, not the holder. The terminal keeps its number for as long as it is held.
+    fn evidence(&self) -> io::Result<Evidence> {
+        if self.link.standing().borrow().lost {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let terminal = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
+            .open(&self.terminal)?;
+        let modes = tcgetattr(&terminal)?.local_flags;
+        Ok(Evidence {
+            leader: self.leader,
+            foreground: self.foreground(),
+            canonical: modes.contains(LocalFlags::ICANON),
+            echo: modes.contains(LocalFlags::ECHO),
+        })
+    }
+
+    async fn exited(&self) -> Exit {
+        let mut standing = self.link.standing();
+        loop {
+            let known = *standing.borrow_and_update();
+            match known.exit {
+                Some((exit, _)) => return exit,
+                None if known.lost => return Exit::Unknown,
+                None => {}
+            }
+            if self.link.hear(&mut standing).await.is_err() {
+                return Exit::Unknown;
+            }
+        }
+    }
+
+    async fn kill(&self) -> Result<(), KillError> {
+        kill::end_tree(Tree {
+            session: self.session,
+            leader: self.leader,
+            started: self.started,
+            foreground: self.foreground(),
+            holder: Some(self.holder),
+        })
+        .await
+    }
+
+    fn forget(&self) {
+        if self.link.say(&ToHolder::End, &[]).is_err() {
+            // Nobody is there to remove it.
+            let _ = fs::remove_file(&self.socket);
+        }
+    }
+}
+
+fn spawn_error(spec: &SpawnSpec, error: StartError) -> SpawnError {
+    match error {
+        StartError::Holder(error) => SpawnError::Holder(error),
+        StartError::Failed(failed) => {
+            let error = io::Error::from_raw_os_error(failed.errno);
+            match failed.stage {
+                Stage::Holder => SpawnError::Holder(error),
+                Stage::Terminal => SpawnError::Terminal(error),
+                Stage::Program => SpawnError::program(spec, error),
+            }
+        }
+    }
+}
+
+fn recovered(
+    attached: &Attached,
+    notes: recovered::Notes,
+    snapshots: Vec<Snapshot>,
+    segments: Vec<Segment>,
+) -> Recovered {
+    let written = attached.results.as_slice().iter();
+    Recovered {
+        generation: attached.generation,
+        leader: ProcessId(attached.leader.pid),
+        size: attached.window.into(),
+        committed: attached.committed,
+        head: attached.head,
+        gap: (attached.committed < attached.tail).then_some(attached.committed..attached.tail),
+        answered: attached.answered,
+        epoch: Epoch(attached.epoch),
+        exit: attached.ended.map(exit_of),
+        writes: written
+            .map(|one| FormerWrite {
+                stamp: WriteStamp(one.write),
+                taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
+            })
+            .collect(),
+        notes,
+        snapshots,
+        segments,
+    }
+}

@@ -79,6 +79,16 @@ pub struct Tree {
     pub started: u64,
     /// The group that uses the terminal.
     pub foreground: Option<ProcessId>,
+    /// The process that holds the terminal for us and adopts whoever the program leaves behind.
+    pub holder: Option<Holder>,
+}
+
+/// A process that is not to end, though all that descends from it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: ProcessId,
+    /// When it started, in clock ticks since boot.
+    pub started: u64,
 }
 
 /// Says why a session could not be ended.
@@ -166,8 +176,8 @@ fn survivors(tree: &Tree) -> io::Result<Vec<Process>> {
     Ok(members(&table, tree, marked))
 }
 
-/// Finds who belongs to a tree: the leader's session, whoever is `marked`, and all their
-/// descendants.
+/// Finds who belongs to a tree: the leader's session, whoever is `marked` or a child of the holder,
+/// and all their descendants.
 fn members(table: &Table, tree: &Tree, marked: impl Fn(&Process) -> bool) -> Vec<Process> {
     let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
     let young: Vec<&Process> = table
@@ -178,9 +188,14 @@ fn members(table: &Table, tree: &Tree, marked: impl Fn(&Process) -> bool) -> Vec
     let usurped =
         young.iter().any(|process| process.pid == tree.leader && process.started != tree.started);
     let in_session = |process: &Process| process.session == tree.leader && !usurped;
+    let is_holder = |process: &&Process| {
+        tree.holder == Some(Holder { pid: process.pid, started: process.started })
+    };
+    let holder = table.iter().find(is_holder).map(|holder| holder.pid);
+    let left_to_holder = |process: &Process| Some(process.parent) == holder;
     let mut found: HashSet<ProcessId> = young
         .iter()
-        .filter(|process| in_session(process) || marked(process))
+        .filter(|process| in_session(process) || left_to_holder(process) || marked(process))
         .map(|process| process.pid)
         .collect();
     loop {

@@ -6,7 +6,6 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -17,23 +16,16 @@ use tokio::io::unix::AsyncFd;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::holder::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::reaper::Child;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::spawn::{self, Ends, SpawnError};
+use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
 use crate::session::pty::{
     Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp, processes,
 };
-
-/// How long nothing must come after the exit before the output is over, when a process in the
-/// background keeps the terminal open.
-const DRAIN_QUIET: Duration = Duration::from_millis(50);
-
-/// How much is read after the exit at most, should such a process write without a pause; more than
-/// the kernel can have held at the exit.
-const DRAIN_MAX: usize = 1024 * 1024;
 
 /// How much room a single read of the kernel is given.
 const CHUNK: usize = 64 * 1024;
@@ -74,10 +66,12 @@ impl OwnPty {
     /// Why it was not started; nothing is left behind then.
     pub fn open(spec: &SpawnSpec) -> Result<Self, SpawnError> {
         let Ends { master, slave } =
-            spawn::open_terminal(spec.size).map_err(SpawnError::Terminal)?;
+            terminal::open_terminal(spec.size.into()).map_err(SpawnError::Terminal)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         let master = watch(master, interest).map_err(SpawnError::Terminal)?;
-        let child = spawn::start(spec, &slave)?;
+        let program = spawn::program_of(spec);
+        let child = Child::start(|| program.start(&slave, spawn::descriptors_of_children()))
+            .map_err(|error| SpawnError::program(spec, error))?;
         Ok(Self {
             session: spec.session,
             child,
@@ -188,27 +182,12 @@ impl Pty for OwnPty {
     }
 
     fn resize(&self, size: Size) -> io::Result<()> {
-        spawn::set_size(self.master.as_fd(), size)
+        terminal::set_size(self.master.as_fd(), size.into())
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
-        // The group's number is looked up among the processes of this terminal, so that it cannot
-        // mean a stranger's group that has the same number by now.
-        let table = processes::table()?;
-        let mut members = table
-            .iter()
-            .filter(|process| process.session == self.child.pid() && process.group == foreground)
-            .filter(|process| !process.ended)
-            .peekable();
-        members.peek().ok_or(io::ErrorKind::NotFound)?;
-        for process in members {
-            match process.open().and_then(|handle| handle.signal(signal.number())) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        Ok(())
+        processes::signal_group(self.child.pid(), foreground, signal.number())
     }
 
     fn evidence(&self) -> io::Result<Evidence> {
@@ -231,6 +210,7 @@ impl Pty for OwnPty {
             leader: self.child.pid(),
             started: self.child.started(),
             foreground: self.foreground(),
+            holder: None,
         })
         .await
     }

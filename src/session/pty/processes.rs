@@ -21,6 +21,8 @@ pub struct Process {
     pub parent: ProcessId,
     pub group: ProcessId,
     pub session: ProcessId,
+    /// The group that uses its terminal, if it has one.
+    pub foreground: Option<ProcessId>,
     /// Whether it has ended and only waits for its parent to ask how.
     pub ended: bool,
     /// When it started, in clock ticks since boot.
@@ -46,6 +48,7 @@ impl Process {
             parent: number(1)?,
             group: number(2)?,
             session: number(3)?,
+            foreground: number(5).filter(|group| group.0 > 0),
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
             started: fields.get(19)?.parse().ok()?,
         })
@@ -67,6 +70,31 @@ impl Process {
         let same = Self::find(self.pid).is_some_and(|found| found.started == self.started);
         if same { Ok(handle) } else { Err(io::ErrorKind::NotFound.into()) }
     }
+}
+
+/// Sends a signal to every process of a group that belongs to a terminal's session, which its
+/// leader gives the number.
+///
+/// The group's number is looked up among the processes of this terminal, so that it cannot mean a
+/// stranger's group that has the same number by now.
+///
+/// # Errors
+/// `NotFound` when nobody is in the group.
+pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Result<()> {
+    let table = table()?;
+    let mut members = table
+        .iter()
+        .filter(|process| process.session == session && process.group == group)
+        .filter(|process| !process.ended)
+        .peekable();
+    members.peek().ok_or(io::ErrorKind::NotFound)?;
+    for process in members {
+        match process.open().and_then(|handle| handle.signal(number)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// The memory that this process holds, in bytes; none where the system does not say.

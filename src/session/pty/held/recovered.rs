@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::former::WriteStamp;
+use crate::core::input::former::FormerWrite;
+use crate::holder::wire;
 use crate::session::pty::{Note, ProcessId};
 
 /// All that a holder kept, at the moment of the attachment.
@@ -31,7 +32,7 @@ pub struct Recovered {
     /// How the program ended, if it has.
     pub exit: Option<Exit>,
     /// Of the last writes that had a name, oldest first.
-    pub writes: Vec<Written>,
+    pub writes: Vec<FormerWrite>,
     pub notes: Notes,
     /// Oldest first; the last one belongs to `committed`.
     pub snapshots: Vec<Snapshot>,
@@ -44,13 +45,6 @@ impl Recovered {
     pub fn resume_at(&self) -> u64 {
         self.gap.as_ref().map_or(self.committed, |gap| gap.end)
     }
-}
-
-/// How much of a write the terminal has taken in all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    pub write: WriteStamp,
-    pub bytes: u64,
 }
 
 /// A screen that was handed over.
@@ -73,18 +67,28 @@ pub struct Segment {
 /// What was last to be remembered by each note; empty when nothing was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    pub(super) identity: Vec<u8>,
-    pub(super) lease: Vec<u8>,
-    pub(super) terminal: Vec<u8>,
+    bytes: [Vec<u8>; Note::ALL.len()],
 }
 
 impl Notes {
     /// The bytes of one note.
     pub fn get(&self, note: Note) -> &[u8] {
-        match note {
-            Note::Identity => &self.identity,
-            Note::Lease => &self.lease,
-            Note::Terminal => &self.terminal,
+        &self.bytes[usize::from(slot_of(note))]
+    }
+
+    /// Keeps a note that a holder had; notes of later versions are none of ours.
+    pub(super) fn set(&mut self, note: wire::Note<'_>) {
+        if let Some(bytes) = self.bytes.get_mut(usize::from(note.slot)) {
+            *bytes = note.bytes.to_vec();
         }
+    }
+}
+
+/// Where a holder keeps a note, the same for ever.
+pub(super) fn slot_of(note: Note) -> u16 {
+    match note {
+        Note::Identity => 0,
+        Note::Lease => 1,
+        Note::Terminal => 2,
     }
 }

@@ -6,7 +6,7 @@ const LEADER: ProcessId = ProcessId(100);
 
 fn tree() -> Tree {
     let session = SessionId::from_random(uuid::Uuid::nil());
-    Tree { session, leader: LEADER, started: 50, foreground: Some(ProcessId(101)) }
+    Tree { session, leader: LEADER, started: 50, foreground: Some(ProcessId(101)), holder: None }
 }
 
 /// A process younger than the leader, of no group or session that matters.
@@ -16,6 +16,7 @@ fn process(pid: i32, parent: i32) -> Process {
         parent: ProcessId(parent),
         group: ProcessId(pid),
         session: ProcessId(1),
+        foreground: None,
         ended: false,
         started: 60,
     }
@@ -26,8 +27,12 @@ fn leader() -> Process {
 }
 
 fn found(table: &[Process], marked: &[i32]) -> Vec<i32> {
+    found_of(&tree(), table, marked)
+}
+
+fn found_of(tree: &Tree, table: &[Process], marked: &[i32]) -> Vec<i32> {
     let marked = |process: &Process| marked.contains(&process.pid.0);
-    let members = members(&table.to_vec(), &tree(), marked);
+    let members = members(&table.to_vec(), tree, marked);
     members.iter().map(|process| process.pid.0).collect()
 }
 
@@ -66,6 +71,22 @@ fn a_later_session_with_the_number_of_the_leader_is_not_the_tree() {
     let usurper = Process { started: 70, ..leader() };
     let its_job = Process { session: LEADER, started: 71, ..process(101, 100) };
     assert_eq!(found(&[usurper, its_job], &[]), Vec::<i32>::new());
+}
+
+#[test]
+fn whoever_was_left_to_the_holder_belongs_to_the_tree_but_not_the_holder() {
+    let holder = Process { started: 40, ..process(90, 1) };
+    let held = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
+    let leader = Process { parent: ProcessId(90), ..leader() };
+    let table = [holder, leader, process(301, 90), process(302, 301), process(303, 1)];
+    assert_eq!(found_of(&held, &table, &[]), [100, 301, 302]);
+}
+
+#[test]
+fn a_later_process_with_the_number_of_the_holder_leaves_nobody_to_the_tree() {
+    let stranger = Process { started: 70, ..process(90, 1) };
+    let held = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
+    assert_eq!(found_of(&held, &[stranger, process(301, 90), leader()], &[]), [100]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ fn this_process() -> Process {
 
 /// A `stat` line with the given name and state, and telling numbers in the fields that are read.
 fn stat(name: &str, state: &str) -> String {
-    let between = ["0"; 15].join(" ");
-    format!("42 ({name}) {state} 7 40 30 {between} 999 0 0")
+    let between = ["0"; 13].join(" ");
+    format!("42 ({name}) {state} 7 40 30 1025 41 {between} 999 0 0")
 }
 
 #[test]
@@ -20,10 +20,17 @@ fn a_stat_line_is_read_by_its_fields() {
         parent: ProcessId(7),
         group: ProcessId(40),
         session: ProcessId(30),
+        foreground: Some(ProcessId(41)),
         ended: false,
         started: 999,
     };
     assert_eq!(Process::parse(&stat("bash", "S")), Some(expected));
+}
+
+#[test]
+fn a_process_without_a_terminal_has_no_foreground() {
+    let stat = stat("sh", "S").replace(" 1025 41 ", " 0 -1 ");
+    assert_eq!(Process::parse(&stat).unwrap().foreground, None);
 }
 
 #[test]

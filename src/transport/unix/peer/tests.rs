@@ -169,7 +169,7 @@ fn walk(family: &[(i32, i32, u64)]) -> Option<bool> {
         let &(pid, parent, started) = family.iter().find(|member| ProcessId(member.0) == wanted)?;
         let (group, session) = (ProcessId(pid), ProcessId(pid));
         let (pid, parent) = (ProcessId(pid), ProcessId(parent));
-        Some(Process { pid, parent, group, session, ended: false, started })
+        Some(Process { pid, parent, group, session, foreground: None, ended: false, started })
     };
     descends(ProcessId(30), ProcessId(10), find)
 }

@@ -1,0 +1,121 @@
+//! Which input may pass, and what became of it, for daemons that did not hear the answer.
+//!
+//! It knows leases only as numbers that grow.
+
+use crate::holder::bounded::Bounded;
+use crate::holder::wire::RESULTS_MAX;
+use crate::holder::wire::from_holder::Written;
+use crate::holder::wire::to_holder::Input;
+
+/// A write that has no name.
+const NAMELESS: [u8; 16] = [0; 16];
+
+/// What is remembered of all input.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    epoch: u64,
+    answered: u64,
+    results: Bounded<Written, RESULTS_MAX>,
+}
+
+impl Ledger {
+    /// Says whether this input may still pass, and from now on no older one.
+    ///
+    /// What needs no lease has the epoch 0 and always passes.
+    pub fn admits(&mut self, input: &Input<'_>) -> bool {
+        let passes = input.epoch == 0 || input.epoch >= self.epoch;
+        self.epoch = self.epoch.max(input.epoch);
+        passes
+    }
+
+    /// Notes how many bytes of it the terminal took.
+    pub fn on_taken(&mut self, input: &Input<'_>, count: usize) {
+        if count == input.bytes.len() {
+            self.answered = self.answered.max(input.answered);
+        }
+        if count == 0 || input.write == NAMELESS {
+            return;
+        }
+        let known = self.results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
+        match known {
+            Some(known) => known.bytes += count as u64,
+            None => self.results.push(Written { write: input.write, bytes: count as u64 }),
+        }
+    }
+
+    /// The highest epoch of any input.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Queries in the output before this offset had their answers.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Of the last writes that have a name, oldest first.
+    pub fn results(&self) -> &Bounded<Written, RESULTS_MAX> {
+        &self.results
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(epoch: u64, write: u8) -> Input<'static> {
+        Input { sequence: 0, epoch, answered: 0, write: [write; 16], bytes: b"abc" }
+    }
+
+    #[test]
+    fn input_of_an_epoch_that_is_over_does_not_pass() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(!ledger.admits(&input(4, 0)));
+        assert!(ledger.admits(&input(6, 0)));
+        assert!(!ledger.admits(&input(5, 0)));
+        assert_eq!(ledger.epoch(), 6);
+    }
+
+    #[test]
+    fn what_needs_no_lease_always_passes() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(ledger.admits(&input(0, 0)));
+        assert_eq!(ledger.epoch(), 5);
+    }
+
+    #[test]
+    fn the_parts_of_one_write_are_counted_together() {
+        let mut ledger = Ledger::default();
+        ledger.on_taken(&input(1, 7), 1);
+        ledger.on_taken(&input(1, 0), 3);
+        ledger.on_taken(&input(1, 7), 2);
+        ledger.on_taken(&input(1, 8), 0);
+        assert_eq!(ledger.results().as_slice(), [Written { write: [7; 16], bytes: 3 }]);
+    }
+
+    #[test]
+    fn the_oldest_result_goes_first() {
+        let mut ledger = Ledger::default();
+        for write in 1..=RESULTS_MAX as u8 + 1 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results().as_slice();
+        assert_eq!(results.len(), RESULTS_MAX);
+        assert_eq!(results[0].write, [2; 16]);
+    }
+
+    #[test]
+    fn queries_are_answered_once_the_whole_answer_was_taken() {
+        let mut ledger = Ledger::default();
+        let answer = Input { answered: 50, ..input(0, 0) };
+        ledger.on_taken(&answer, 2);
+        assert_eq!(ledger.answered(), 0);
+        ledger.on_taken(&answer, 3);
+        assert_eq!(ledger.answered(), 50);
+        ledger.on_taken(&Input { answered: 0, ..input(1, 0) }, 3);
+        assert_eq!(ledger.answered(), 50);
+    }
+}

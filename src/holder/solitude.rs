@@ -1,0 +1,100 @@
+//! What happens when no daemon comes for a long time.
+//!
+//! It decides when; others act.
+
+use std::time::Duration;
+
+/// How long the program has to end after it was told.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long nobody has been there, and how long that may go on.
+#[derive(Debug)]
+pub struct Solitude {
+    most: Option<Duration>,
+    since: Option<Duration>,
+    told: bool,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    Nothing,
+    /// The program is told that its terminal went away.
+    HangUp,
+    /// Everything ends.
+    End,
+}
+
+impl Solitude {
+    /// Nobody may be there for this long at most; for ever when it is none.
+    pub fn new(most: Option<Duration>) -> Self {
+        Self { most, since: None, told: false }
+    }
+
+    /// Notes whether somebody is there.
+    pub fn set(&mut self, now: Duration, alone: bool) {
+        match (alone, self.since) {
+            (true, None) => self.since = Some(now),
+            (true, Some(_)) => {}
+            (false, _) => (self.since, self.told) = (None, false),
+        }
+    }
+
+    /// When to call [`Solitude::on_time`] next.
+    pub fn deadline(&self) -> Option<Duration> {
+        let end = self.since?.saturating_add(self.most?);
+        Some(if self.told { end.saturating_add(GRACE) } else { end })
+    }
+
+    /// Says what time has made due.
+    pub fn on_time(&mut self, now: Duration) -> Due {
+        match self.deadline() {
+            Some(deadline) if deadline <= now && self.told => Due::End,
+            Some(deadline) if deadline <= now => {
+                self.told = true;
+                Due::HangUp
+            }
+            Some(_) | None => Due::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn second(number: u64) -> Duration {
+        Duration::from_secs(number)
+    }
+
+    #[test]
+    fn who_is_alone_too_long_is_told_and_then_ended() {
+        let mut solitude = Solitude::new(Some(second(10)));
+        solitude.set(second(5), true);
+        solitude.set(second(8), true);
+        assert_eq!(solitude.deadline(), Some(second(15)));
+        assert_eq!(solitude.on_time(second(14)), Due::Nothing);
+        assert_eq!(solitude.on_time(second(15)), Due::HangUp);
+        assert_eq!(solitude.on_time(second(15)), Due::Nothing);
+        assert_eq!(solitude.on_time(second(16)), Due::End);
+    }
+
+    #[test]
+    fn who_is_not_alone_any_more_begins_anew() {
+        let mut solitude = Solitude::new(Some(second(10)));
+        solitude.set(second(0), true);
+        assert_eq!(solitude.on_time(second(10)), Due::HangUp);
+        solitude.set(second(10), false);
+        assert_eq!(solitude.deadline(), None);
+        solitude.set(second(20), true);
+        assert_eq!(solitude.deadline(), Some(second(30)));
+    }
+
+    #[test]
+    fn without_a_bound_nobody_is_ended() {
+        let mut solitude = Solitude::new(None);
+        solitude.set(second(0), true);
+        assert_eq!(solitude.deadline(), None);
+        assert_eq!(solitude.on_time(Duration::MAX), Due::Nothing);
+    }
+}

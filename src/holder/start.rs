@@ -1,0 +1,210 @@
+//! How a holder comes to be: away from the daemon that wants it, then the terminal and its program.
+//!
+//! Whatever fails is told to that daemon and leaves nothing behind.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
+
+use crate::holder::children::{Children, Ends};
+use crate::holder::kept::Kept;
+use crate::holder::ledger::Ledger;
+use crate::holder::output::Output;
+use crate::holder::program::Program;
+use crate::holder::readiness::{self, READABLE};
+use crate::holder::run::Holder;
+use crate::holder::socket::{self, Descriptors};
+use crate::holder::solitude::Solitude;
+use crate::holder::terminal;
+use crate::holder::wire::from_holder::{Failed, FromHolder, Process, Stage};
+use crate::holder::wire::to_holder::{Start, ToHolder};
+use crate::holder::wire::{FRAME_MAX, Frame};
+
+/// How long the daemon has to say what to start.
+const START_MAX: Duration = Duration::from_secs(10);
+/// The bounds of the ring, in bytes; it is a whole number of pages.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
+/// What each part of the ring begins at.
+const PAGE: usize = 4096;
+
+/// Signals that are for the daemon's group or terminal, or that nobody sends to a holder.
+const IGNORED: [Signal; 9] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGPIPE,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
+/// Why nothing was started.
+#[derive(Debug)]
+struct Failure {
+    stage: Stage,
+    error: io::Error,
+}
+
+impl Failure {
+    fn at(stage: Stage) -> impl Fn(io::Error) -> Self {
+        move |error| Self { stage, error }
+    }
+}
+
+/// Makes this process the holder of a session, by `termgate hold SOCKET` with a daemon's connection
+/// as standard input; none when it cannot be one, or when it has only given birth to it.
+pub fn start(words: &[OsString]) -> Result<(Holder, Box<Frame>), ExitCode> {
+    let path = words.get(2).map(PathBuf::from);
+    let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
+        let _ = io::stderr().write_all(b"termgate hold is for termgate itself, which starts it\n");
+        return Err(ExitCode::from(2));
+    };
+    leave_daemon()?;
+    let mut room = frame();
+    let Ok(daemon) = settle() else { return Err(ExitCode::FAILURE) };
+    match begin(&path, &daemon, &mut room) {
+        Ok(mut holder) => {
+            holder.attach(daemon);
+            Ok((holder, room))
+        }
+        Err(failure) => {
+            let errno = failure.error.raw_os_error().unwrap_or(libc::EINVAL);
+            let failed = FromHolder::Failed(Failed { stage: failure.stage, errno });
+            let length = failed.encode(&mut room);
+            let _ = socket::send(daemon.as_fd(), &room[..length], &[]);
+            Err(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn frame() -> Box<Frame> {
+    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
+    zeros.try_into().expect("it was made with this length")
+}
+
+/// Becomes a process that is no child of the daemon and shares no session with it.
+#[allow(unsafe_code)]
+fn leave_daemon() -> Result<(), ExitCode> {
+    // SAFETY: this process has one thread, so its copy may do all that it could.
+    match unsafe { fork() } {
+        Ok(ForkResult::Parent { .. }) => return Err(ExitCode::SUCCESS),
+        Ok(ForkResult::Child) => {}
+        Err(_) => return Err(ExitCode::FAILURE),
+    }
+    setsid().map_err(|_| ExitCode::FAILURE)?;
+    Ok(())
+}
+
+/// Lets go of all that came from the daemon but its connection, and adopts whoever the program
+/// will leave behind.
+#[allow(unsafe_code)]
+fn settle() -> io::Result<OwnedFd> {
+    // SAFETY: descriptors are closed that nobody here knows of; the three before them stay.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0);
+    }
+    let daemon = fs_owned(fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(3))?);
+    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    dup2_stderr(&nothing)?;
+    chdir("/")?;
+    for ignored in IGNORED {
+        // SAFETY: ignoring a signal runs no code of ours.
+        unsafe { signal(ignored, SigHandler::SigIgn)? };
+    }
+    nix::sys::prctl::set_child_subreaper(true)?;
+    nix::sys::prctl::set_name(c"termgate-hold")?;
+    Ok(daemon)
+}
+
+#[allow(unsafe_code)]
+fn fs_owned(fd: i32) -> OwnedFd {
+    use std::os::fd::FromRawFd;
+
+    // SAFETY: the only caller has just made the descriptor.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Hears what to start, and starts it.
+fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Holder, Failure> {
+    let (start, program) = hear(daemon, room).map_err(Failure::at(Stage::Holder))?;
+    let listener = socket::listen_at(path).map_err(Failure::at(Stage::Holder))?;
+    let begun = set_up(path, listener, &start, &program);
+    if begun.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    begun
+}
+
+/// Waits for the first frame of the daemon.
+fn hear(daemon: &OwnedFd, room: &mut Frame) -> io::Result<(Start, Program)> {
+    readiness::wait([(Some(daemon.as_fd()), READABLE)], Some(START_MAX))?;
+    let mut descriptors = Descriptors::default();
+    let length = socket::receive(daemon.as_fd(), room, &mut descriptors)?;
+    let invalid = || io::Error::from(Errno::EPROTO);
+    let frame = ToHolder::decode(&room[..length]).map_err(|_| invalid())?;
+    let (Some(ToHolder::Start(start)), Some(program)) = (frame, descriptors.take()) else {
+        return Err(invalid());
+    };
+    let ring_bytes = start.ring_bytes as usize;
+    if !RING_BYTES.contains(&ring_bytes) || !ring_bytes.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut text = Vec::new();
+    let mut file = File::from(program);
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    Ok((start, Program::decode(&text).ok_or_else(invalid)?))
+}
+
+fn set_up(
+    path: &Path,
+    listener: OwnedFd,
+    start: &Start,
+    program: &Program,
+) -> Result<Holder, Failure> {
+    let own = Failure::at(Stage::Holder);
+    let output = Output::new(start.ring_bytes as usize).map_err(&own)?;
+    let ends = Ends::watch().map_err(&own)?;
+    let process = Process::of(std::process::id()).map_err(&own)?;
+    let opened = terminal::open_terminal(start.window).map_err(Failure::at(Stage::Terminal))?;
+    let number = terminal::number(opened.master.as_fd()).map_err(Failure::at(Stage::Terminal))?;
+    let descriptors = (start.descriptors > 0).then_some(start.descriptors);
+    let leader = program.start(&opened.slave, descriptors).map_err(Failure::at(Stage::Program))?;
+    let ttl = Duration::from_millis(start.orphan_ttl_ms);
+    Ok(Holder {
+        path: path.to_owned(),
+        process,
+        listener,
+        children: Children::new(ends, leader).map_err(&own)?,
+        master: opened.master,
+        slave: Some(opened.slave),
+        terminal: number,
+        window: start.window,
+        ring_bytes: start.ring_bytes,
+        unread: start.unread,
+        output,
+        ledger: Ledger::default(),
+        kept: Kept::default(),
+        solitude: Solitude::new(Some(ttl).filter(|ttl| !ttl.is_zero())),
+        daemon: None,
+        newcomer: None,
+        generation: 0,
+        wants_writable: false,
+        told_end: false,
+        reply: frame(),
+    })
+}

@@ -1,0 +1,189 @@
+//! The first words with a holder: starting one, or coming to one that is there.
+//!
+//! It blocks for milliseconds, as a fork does. What is learned is handed on; nothing is decided.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use crate::holder::program::Program;
+use crate::holder::readiness::{self, READABLE};
+use crate::holder::socket::{self, Descriptors};
+use crate::holder::wire::from_holder::{Attached, Failed, FromHolder};
+use crate::holder::wire::to_holder::{Start, ToHolder};
+use crate::holder::wire::{Malformed, VERSION};
+use crate::holder::{WORD, memory};
+use crate::session::pty::held::link::{PATIENCE, frame};
+use crate::session::pty::held::recovered::Notes;
+
+/// How long a holder has to start its program.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// Says why a holder cannot be spoken with.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Nobody listens there: it ended, or was killed and left its socket.
+    #[error("nobody holds a terminal at {}: {source}", path.display())]
+    Gone { path: PathBuf, source: io::Error },
+    /// It is there and says nothing.
+    #[error("the holder at {} does not answer", path.display())]
+    Silent { path: PathBuf },
+    #[error("the holder at {} says what cannot be understood: {source}", path.display())]
+    Malformed { path: PathBuf, source: Malformed },
+    #[error("cannot look at what the holder at {} keeps: {source}", path.display())]
+    Memory { path: PathBuf, source: io::Error },
+}
+
+/// What a holder handed over.
+#[derive(Debug)]
+pub(super) struct Contact {
+    pub(super) socket: OwnedFd,
+    pub(super) attached: Attached,
+    pub(super) descriptors: Descriptors,
+    pub(super) notes: Notes,
+}
+
+/// Why a start came to nothing.
+#[derive(Debug)]
+pub(super) enum StartError {
+    /// The holder could not be made.
+    Holder(io::Error),
+    /// It said what it could not do.
+    Failed(Failed),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Holder(error)
+    }
+}
+
+/// Starts a holder that listens at `path`, and its program.
+pub(super) fn start(
+    executable: &Path,
+    path: &Path,
+    start: Start,
+    program: &Program,
+) -> Result<Contact, StartError> {
+    use std::os::unix::fs::FileExt;
+
+    let text = memory::create(c"termgate-program", 0)?;
+    text.write_all_at(&program.encode(), 0)?;
+    let (ours, theirs) = socket::pair()?;
+    let mut child = Command::new(executable)
+        .arg0("termgate")
+        .arg(WORD)
+        .arg(path)
+        .env_clear()
+        .stdin(Stdio::from(File::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // It ends as soon as it has given birth to the holder.
+    child.wait()?;
+    let mut room = frame();
+    let length = ToHolder::Start(start).encode(&mut room);
+    socket::send(ours.as_fd(), &room[..length], &[text.as_fd()]).map_err(io::Error::from)?;
+    let mut descriptors = Descriptors::default();
+    match listen(&ours, &mut descriptors, START_MAX)? {
+        First::Attached(attached) => {
+            Ok(Contact { socket: ours, attached: *attached, descriptors, notes: Notes::default() })
+        }
+        First::Failed(failed) => Err(StartError::Failed(failed)),
+        First::Malformed(error) => Err(StartError::Holder(io::Error::other(error))),
+        First::Nothing => Err(StartError::Holder(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Comes to the holder that listens at `path`; whoever was there before is not listened to any
+/// more.
+pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
+    let gone = |source| AttachError::Gone { path: path.to_owned(), source };
+    let silent = || AttachError::Silent { path: path.to_owned() };
+    let malformed = |source| AttachError::Malformed { path: path.to_owned(), source };
+    let socket = socket::connect_to(path).map_err(gone)?;
+    let mut room = frame();
+    let length = ToHolder::Attach { version: VERSION }.encode(&mut room);
+    let sent = socket::send(socket.as_fd(), &room[..length], &[]);
+    sent.map_err(|errno| gone(errno.into()))?;
+    let mut descriptors = Descriptors::default();
+    let attached = match listen(&socket, &mut descriptors, PATIENCE).map_err(gone)? {
+        First::Attached(attached) => *attached,
+        First::Failed(_) => return Err(malformed(Malformed::Value)),
+        First::Malformed(error) => return Err(malformed(error)),
+        First::Nothing => return Err(silent()),
+    };
+    let mut notes = Notes::default();
+    for _ in 0..attached.notes {
+        let length = receive(&socket, &mut room, &mut Descriptors::default(), PATIENCE);
+        let length = length.map_err(gone)?.ok_or_else(silent)?;
+        if let Some(FromHolder::Note(note)) =
+            FromHolder::decode(&room[..length]).map_err(malformed)?
+        {
+            notes.set(note);
+        }
+    }
+    Ok(Contact { socket, attached, descriptors, notes })
+}
+
+/// The first thing that a holder says.
+enum First {
+    Attached(Box<Attached>),
+    Failed(Failed),
+    Malformed(Malformed),
+    Nothing,
+}
+
+fn listen(
+    socket: &OwnedFd,
+    descriptors: &mut Descriptors,
+    patience: Duration,
+) -> io::Result<First> {
+    let mut room = frame();
+    let Some(length) = receive(socket, &mut room, descriptors, patience)? else {
+        return Ok(First::Nothing);
+    };
+    Ok(match FromHolder::decode(&room[..length]) {
+        Ok(Some(FromHolder::Attached(attached))) => First::Attached(attached),
+        Ok(Some(FromHolder::Failed(failed))) => First::Failed(failed),
+        Ok(
+            None
+            | Some(
+                FromHolder::Taken(_)
+                | FromHolder::Writable
+                | FromHolder::Exited { .. }
+                | FromHolder::Note(_),
+            ),
+        ) => First::Malformed(Malformed::Value),
+        Err(error) => First::Malformed(error),
+    })
+}
+
+/// Receives a frame; none when nothing came in time.
+fn receive(
+    socket: &OwnedFd,
+    room: &mut crate::holder::wire::Frame,
+    descriptors: &mut Descriptors,
+    patience: Duration,
+) -> io::Result<Option<usize>> {
+    let until = readiness::now() + patience;
+    loop {
+        match socket::receive(socket.as_fd(), room, descriptors) {
+            Ok(length @ 1..) => return Ok(Some(length)),
+            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let left = until.saturating_sub(readiness::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        readiness::wait([(Some(socket.as_fd()), READABLE)], Some(left))?;
+    }
+}

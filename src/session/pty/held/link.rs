@@ -1,0 +1,255 @@
+//! The connection to a holder: what is said to it, and what it says whenever it likes.
+//!
+//! It knows frames and nothing of what they are for. Input is answered before anything else is
+//! done, so that every byte is accounted for; all other news is kept for whoever asks next.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{Shutdown, shutdown};
+use std::os::fd::AsRawFd;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::watch;
+
+use crate::core::frame::Exit;
+use crate::holder::readiness::{self, READABLE, WRITABLE};
+use crate::holder::socket::{self, Descriptors};
+use crate::holder::wire::from_holder::{FromHolder, Outcome, Taken};
+use crate::holder::wire::to_holder::{Input, ToHolder};
+use crate::holder::wire::{Ended, FRAME_MAX, Frame};
+use crate::session::pty::watch::watch;
+
+/// How long a holder may take for an answer; one that takes longer counts as lost.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer is waited for before other tasks are told that this thread is busy; nearly
+/// every answer comes within it.
+const AT_ONCE: Duration = Duration::from_millis(5);
+
+/// What the holder said last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// How the program ended, and where its output ends.
+    pub(super) exit: Option<(Exit, u64)>,
+    /// The holder is gone, or does not answer.
+    pub(super) lost: bool,
+    pub(super) room: Room,
+}
+
+/// Whether the terminal takes input, as far as is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Room {
+    #[default]
+    Free,
+    Full,
+    /// The holder will say when it is free again.
+    Awaited,
+}
+
+/// The connection to one holder.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: AsyncFd<OwnedFd>,
+    exchange: Mutex<Exchange>,
+    standing: watch::Sender<Standing>,
+}
+
+/// What one thread at a time uses to speak and to hear.
+#[derive(Debug)]
+struct Exchange {
+    room: Box<Frame>,
+    sequence: u32,
+}
+
+/// Makes room for a frame.
+pub(super) fn frame() -> Box<Frame> {
+    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
+    zeros.try_into().expect("it was made with this length")
+}
+
+/// How a holder says that a program ended.
+pub(super) fn exit_of(ended: Ended) -> Exit {
+    match ended {
+        Ended::Code(code) => Exit::Code(code),
+        Ended::Signal(signal) => Exit::Signal(signal),
+        Ended::Unknown => Exit::Unknown,
+    }
+}
+
+impl Link {
+    /// A connection that was just attached; `exit` is what the holder said then.
+    pub(super) fn new(socket: OwnedFd, exit: Option<(Exit, u64)>) -> io::Result<Self> {
+        Ok(Self {
+            socket: watch(socket, Interest::READABLE)?,
+            exchange: Mutex::new(Exchange { room: frame(), sequence: 0 }),
+            standing: watch::Sender::new(Standing { exit, ..Standing::default() }),
+        })
+    }
+
+    /// What the holder said last, and whatever it says next.
+    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// Says something that needs no answer.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the holder is lost.
+    pub(super) fn say(
+        &self,
+        frame: &ToHolder<'_>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let mut exchange = self.exchange();
+        self.send(&mut exchange, frame, descriptors)
+    }
+
+    /// Hands over input and says what became of it.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the holder is lost.
+    pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
+        let mut exchange = self.exchange();
+        exchange.sequence = exchange.sequence.wrapping_add(1);
+        let sequence = exchange.sequence;
+        self.send(&mut exchange, &ToHolder::Input(Input { sequence, ..input }), &[])?;
+        let until = readiness::now() + PATIENCE;
+        loop {
+            match self.receive(&mut exchange) {
+                Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
+                Heard::Taken(_) | Heard::News => {}
+                Heard::Nothing => self.wait(READABLE, until)?,
+                Heard::Lost => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+
+    /// Notes that the terminal took nothing.
+    pub(super) fn set_room(&self, room: Room) {
+        self.standing.send_if_modified(|standing| {
+            let changed = standing.room != room;
+            standing.room = room;
+            changed
+        });
+    }
+
+    /// Waits until the holder has said something that whoever has `standing` did not know.
+    pub(super) async fn hear(&self, standing: &mut watch::Receiver<Standing>) -> io::Result<()> {
+        tokio::select! {
+            // The channel cannot close while `self` has its sending end.
+            _ = standing.changed() => {}
+            // A connection that is over stays readable for ever.
+            ready = self.socket.readable(), if !self.standing.borrow().lost => {
+                let mut ready = ready?;
+                let mut exchange = self.exchange();
+                loop {
+                    match self.receive(&mut exchange) {
+                        Heard::Taken(_) | Heard::News => {}
+                        Heard::Nothing => break,
+                        Heard::Lost => break,
+                    }
+                }
+                ready.clear_ready();
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange(&self) -> MutexGuard<'_, Exchange> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(
+        &self,
+        exchange: &mut Exchange,
+        frame: &ToHolder<'_>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        if self.standing.borrow().lost {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let length = frame.encode(&mut exchange.room);
+        let until = readiness::now() + PATIENCE;
+        loop {
+            let frame = &exchange.room[..length];
+            match socket::send(self.socket.get_ref().as_fd(), frame, descriptors) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => self.wait(WRITABLE, until)?,
+                // What it said before it went is still to be heard.
+                Err(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+
+    /// Hears one thing and keeps what is news.
+    fn receive(&self, exchange: &mut Exchange) -> Heard {
+        let socket = self.socket.get_ref().as_fd();
+        let mut descriptors = Descriptors::default();
+        let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
+            Ok(length @ 1..) => length,
+            Err(Errno::EINTR) => return Heard::News,
+            Err(Errno::EAGAIN) => return Heard::Nothing,
+            Ok(_) | Err(_) => return self.lose(),
+        };
+        match FromHolder::decode(&exchange.room[..length]) {
+            Ok(Some(FromHolder::Taken(taken))) => return Heard::Taken(taken),
+            Ok(Some(FromHolder::Writable)) => self.set_room(Room::Free),
+            Ok(Some(FromHolder::Exited { ended, head })) => self.standing.send_modify(|standing| {
+                standing.exit = Some((exit_of(ended), head));
+            }),
+            // Later versions may say more than this one knows.
+            Ok(
+                None | Some(FromHolder::Attached(_) | FromHolder::Failed(_) | FromHolder::Note(_)),
+            ) => {}
+            Err(_) => return self.lose(),
+        }
+        Heard::News
+    }
+
+    /// Waits for the socket until a moment; afterwards the holder counts as lost.
+    fn wait(&self, events: readiness::Events, until: Duration) -> io::Result<()> {
+        let socket = self.socket.get_ref().as_fd();
+        let wait = |most| readiness::wait([(Some(socket), events)], Some(most));
+        let left = until.saturating_sub(readiness::now());
+        let [mut ready] = wait(left.min(AT_ONCE))?;
+        if ready == 0 && left > AT_ONCE {
+            [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
+        }
+        if ready == 0 && readiness::now() >= until {
+            self.lose();
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+
+    fn lose(&self) -> Heard {
+        // A holder that lives must not take this connection for a daemon any longer.
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.lost, true));
+        Heard::Lost
+    }
+}
+
+/// What came of listening once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    Taken(Taken),
+    News,
+    Nothing,
+    Lost,
+}
+
+/// Blocks this thread, and lets its other tasks go to another one where there are several.
+fn while_others_go_on<T>(block: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(block),
+        // The flavors may become more; only the one above allows it.
+        Ok(_) | Err(_) => block(),
+    }
+}

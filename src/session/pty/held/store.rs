@@ -1,0 +1,186 @@
+//! Checkpoints on their way into memory that a holder keeps, and back.
+//!
+//! It reads neither screens nor rows: they are bytes with the numbers of the rows they cover.
+//! Snapshots replace each other; rows are appended to segments, so that handing over a few costs
+//! no more than these few.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use crate::core::ids::RowNumber;
+use crate::holder::memory;
+use crate::holder::wire::SEGMENTS_MAX;
+use crate::holder::wire::to_holder::Commit;
+use crate::session::pty::Checkpoint;
+use crate::session::pty::held::recovered::Segment;
+
+/// How long a segment becomes before another is begun, in bytes.
+const SEGMENT_BYTES: u64 = 1 << 20;
+/// What stands before the rows of a checkpoint: the row after them, and their length.
+const RECORD_HEADER: usize = 12;
+
+/// The segments that a holder keeps for this session.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    segments: VecDeque<Extent>,
+    /// The last of them, if it may still grow.
+    open: Option<File>,
+}
+
+/// How far a segment goes.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    end_row: RowNumber,
+    bytes: u64,
+}
+
+/// A checkpoint, ready to be handed over.
+#[derive(Debug)]
+pub(super) struct Handover {
+    pub(super) commit: Commit,
+    pub(super) snapshot: Option<File>,
+    pub(super) segment: Option<File>,
+}
+
+impl Store {
+    /// Goes on behind segments that were found; nothing is added to these.
+    pub(super) fn behind(found: impl Iterator<Item = (RowNumber, u64)>) -> Self {
+        let extent = |(end_row, bytes)| Extent { end_row, bytes };
+        Self { segments: found.map(extent).collect(), open: None }
+    }
+
+    /// Writes a checkpoint into memory.
+    ///
+    /// # Errors
+    /// What the kernel said; history has a gap then, as if these rows had been trimmed.
+    pub(super) fn hand_over(&mut self, checkpoint: &Checkpoint) -> io::Result<Handover> {
+        let mut commit = Commit {
+            offset: checkpoint.offset,
+            quiet: checkpoint.quiet,
+            segments_dropped: self.trim(checkpoint.first_row),
+            ..Commit::default()
+        };
+        let segment = if checkpoint.rows.is_empty() {
+            None
+        } else {
+            self.append(&checkpoint.rows, checkpoint.end_row, &mut commit.segments_dropped)?
+        };
+        commit.segment = segment.is_some();
+        commit.segment_bytes = self.segments.back().map_or(0, |last| last.bytes);
+        let snapshot = match checkpoint.snapshot.as_slice() {
+            [] => None,
+            bytes => Some(snapshot(bytes)?),
+        };
+        commit.snapshot = snapshot.is_some();
+        Ok(Handover { commit, snapshot, segment })
+    }
+
+    /// Lets the segments go of which history has no row any more; says how many.
+    fn trim(&mut self, first_row: RowNumber) -> u16 {
+        let mut dropped = 0;
+        while self.segments.front().is_some_and(|front| front.end_row <= first_row) {
+            self.segments.pop_front();
+            dropped += 1;
+        }
+        if self.segments.is_empty() {
+            self.open = None;
+        }
+        dropped
+    }
+
+    /// Appends the rows of a checkpoint; returns the segment that was begun for them, if any.
+    fn append(
+        &mut self,
+        rows: &[u8],
+        end_row: RowNumber,
+        dropped: &mut u16,
+    ) -> io::Result<Option<File>> {
+        let record = record(rows, end_row)?;
+        let length = record.len() as u64;
+        if let (Some(open), Some(last)) = (&self.open, self.segments.back_mut())
+            && last.bytes + length <= SEGMENT_BYTES
+        {
+            open.write_all_at(&record, last.bytes)?;
+            *last = Extent { end_row, bytes: last.bytes + length };
+            return Ok(None);
+        }
+        if let Some(full) = self.open.take() {
+            // One that cannot be sealed is not written to either way.
+            let _ = memory::seal(&full);
+        }
+        let segment = memory::create(c"termgate-history", 0)?;
+        segment.write_all_at(&record, 0)?;
+        if self.segments.len() == SEGMENTS_MAX {
+            self.segments.pop_front();
+            *dropped += 1;
+        }
+        self.segments.push_back(Extent { end_row, bytes: length });
+        self.open = Some(segment.try_clone()?);
+        Ok(Some(segment))
+    }
+}
+
+fn snapshot(bytes: &[u8]) -> io::Result<File> {
+    let file = memory::create(c"termgate-screen", 0)?;
+    file.write_all_at(bytes, 0)?;
+    memory::seal(&file)?;
+    Ok(file)
+}
+
+fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(rows.len()).map_err(io::Error::other)?;
+    let mut record = Vec::with_capacity(RECORD_HEADER + rows.len());
+    record.extend(end_row.0.to_le_bytes());
+    record.extend(length.to_le_bytes());
+    record.extend(rows);
+    Ok(record)
+}
+
+/// Reads a snapshot that was found.
+///
+/// # Errors
+/// What the kernel said.
+pub(super) fn read_snapshot(file: OwnedFd) -> io::Result<Vec<u8>> {
+    let file = File::from(file);
+    let bytes = file.metadata()?.len();
+    read(&file, bytes)
+}
+
+/// Reads a segment that was found, of which this much counts; nobody adds to it any more.
+///
+/// # Errors
+/// `InvalidData` for anything that no daemon wrote; otherwise what the kernel said.
+pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<Segment>> {
+    let file = File::from(file);
+    // A daemon that was superseded may still have it, and one that was sealed before stays so.
+    let _ = memory::seal(&file);
+    let bytes = read(&file, bytes.min(file.metadata()?.len()))?;
+    let mut rest = bytes.as_slice();
+    let mut segments = Vec::new();
+    while !rest.is_empty() {
+        let (segment, after) = read_record(rest).ok_or(io::ErrorKind::InvalidData)?;
+        segments.push(segment);
+        rest = after;
+    }
+    Ok(segments)
+}
+
+fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
+    let (end_row, rest) = bytes.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let (rows, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let end_row = RowNumber(u64::from_le_bytes(*end_row));
+    Some((Segment { end_row, rows: rows.to_vec() }, rest))
+}
+
+fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    file.read_exact_at(&mut content, 0)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests;

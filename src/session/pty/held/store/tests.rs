@@ -1,0 +1,99 @@
+//! What was handed over is found again, and no more of it is kept than history has.
+
+use super::*;
+
+fn checkpoint(rows: &[u8], first_row: u64, end_row: u64) -> Checkpoint {
+    Checkpoint {
+        offset: 10,
+        snapshot: b"screen".to_vec(),
+        rows: rows.to_vec(),
+        first_row: RowNumber(first_row),
+        end_row: RowNumber(end_row),
+        quiet: false,
+    }
+}
+
+fn found(file: &File, bytes: u64) -> Vec<(u64, Vec<u8>)> {
+    let segments = read_segment(file.try_clone().unwrap().into(), bytes).unwrap();
+    segments.into_iter().map(|segment| (segment.end_row.0, segment.rows)).collect()
+}
+
+#[test]
+fn rows_of_several_checkpoints_share_a_segment() {
+    let mut store = Store::default();
+    let first = store.hand_over(&checkpoint(b"one", 0, 1)).unwrap();
+    let second = store.hand_over(&checkpoint(b"two", 0, 2)).unwrap();
+    assert!(first.commit.segment && !second.commit.segment);
+    let expected = [(1, b"one".to_vec()), (2, b"two".to_vec())];
+    assert_eq!(found(&first.segment.unwrap(), second.commit.segment_bytes), expected);
+}
+
+#[test]
+fn what_was_written_after_the_last_commit_does_not_count() {
+    let mut store = Store::default();
+    let first = store.hand_over(&checkpoint(b"one", 0, 1)).unwrap();
+    store.hand_over(&checkpoint(b"two", 0, 2)).unwrap();
+    let segment = first.segment.unwrap();
+    assert_eq!(found(&segment, first.commit.segment_bytes), [(1, b"one".to_vec())]);
+}
+
+#[test]
+fn a_snapshot_is_found_as_it_was_and_cannot_change() {
+    let handover = Store::default().hand_over(&checkpoint(b"", 0, 0)).unwrap();
+    let snapshot = handover.snapshot.unwrap();
+    assert!(snapshot.write_all_at(b"x", 0).is_err());
+    assert_eq!(read_snapshot(snapshot.into()).unwrap(), b"screen");
+    assert!(handover.segment.is_none());
+}
+
+#[test]
+fn a_segment_of_which_history_has_nothing_left_is_dropped() {
+    let mut store = Store::default();
+    let long = vec![b'x'; SEGMENT_BYTES as usize];
+    store.hand_over(&checkpoint(&long, 0, 10)).unwrap();
+    let second = store.hand_over(&checkpoint(&long, 0, 20)).unwrap();
+    assert!(second.commit.segment);
+    assert_eq!(store.hand_over(&checkpoint(b"", 9, 20)).unwrap().commit.segments_dropped, 0);
+    let third = store.hand_over(&checkpoint(b"new", 10, 30)).unwrap();
+    assert_eq!((third.commit.segments_dropped, third.commit.segment), (1, true));
+}
+
+#[test]
+fn a_cleared_history_leaves_no_segment_and_the_next_rows_begin_one() {
+    let mut store = Store::default();
+    store.hand_over(&checkpoint(b"one", 0, 5)).unwrap();
+    let cleared = store.hand_over(&checkpoint(b"", 5, 5)).unwrap();
+    assert_eq!((cleared.commit.segments_dropped, cleared.commit.segment_bytes), (1, 0));
+    let next = store.hand_over(&checkpoint(b"two", 5, 6)).unwrap();
+    assert_eq!(found(&next.segment.unwrap(), next.commit.segment_bytes), [(6, b"two".to_vec())]);
+}
+
+#[test]
+fn there_are_never_more_segments_than_a_holder_keeps() {
+    let mut store = Store::default();
+    let long = vec![b'x'; SEGMENT_BYTES as usize];
+    let mut kept = 0;
+    for number in 1..=SEGMENTS_MAX as u64 + 3 {
+        let commit = store.hand_over(&checkpoint(&long, 0, number)).unwrap().commit;
+        kept = kept + usize::from(commit.segment) - usize::from(commit.segments_dropped);
+        assert!(kept <= SEGMENTS_MAX);
+    }
+    assert_eq!(kept, SEGMENTS_MAX);
+}
+
+#[test]
+fn nothing_is_added_to_a_segment_that_was_found() {
+    let mut store = Store::behind([(RowNumber(5), 100)].into_iter());
+    let next = store.hand_over(&checkpoint(b"one", 0, 6)).unwrap();
+    assert_eq!((next.commit.segment, next.commit.segments_dropped), (true, 0));
+    let trimmed = store.hand_over(&checkpoint(b"", 5, 6)).unwrap();
+    assert_eq!(trimmed.commit.segments_dropped, 1);
+}
+
+#[test]
+fn what_no_daemon_wrote_is_refused() {
+    let file = memory::create(c"test", 0).unwrap();
+    file.write_all_at(&[9; 30], 0).unwrap();
+    let refused = read_segment(file.into(), 30).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+}
