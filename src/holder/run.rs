@@ -3,12 +3,13 @@
 //! It knows no screen. Whoever connected last is the only daemon it listens to.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::socket::{Shutdown, shutdown};
 use nix::unistd::{tcgetpgrp, write};
 
 use crate::holder::children::Children;
@@ -213,7 +214,15 @@ impl Holder {
             told = told.and_then(|()| send_to(daemon, &self.reply[..length], &[]));
         }
         if told.is_err() {
-            self.daemon = None;
+            self.hang_up_on_daemon();
+        }
+    }
+
+    /// Says no more to a daemon that does not listen. What it has said is looked at as if it had
+    /// gone by itself.
+    fn hang_up_on_daemon(&self) {
+        if let Some(daemon) = &self.daemon {
+            let _ = shutdown(daemon.as_raw_fd(), Shutdown::Both);
         }
     }
 
@@ -224,8 +233,12 @@ impl Holder {
         self.wants_writable = false;
         for _ in 0..LEFT_MAX {
             let mut descriptors = Descriptors::default();
-            let received = socket::receive(daemon.as_fd(), room, &mut descriptors);
-            let Ok(length @ 1..) = received else { return Course::On };
+            let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
+                Ok(length @ 1..) => length,
+                // It did not hear all we said, which is told once, before what it said itself.
+                Err(Errno::ECONNRESET | Errno::EINTR) => continue,
+                Ok(_) | Err(_) => return Course::On,
+            };
             match ToHolder::decode(&room[..length]) {
                 Ok(Some(ToHolder::Commit(commit))) => self.commit(&commit, &mut descriptors),
                 Ok(Some(ToHolder::Note(note))) => self.kept.remember(note),
@@ -251,7 +264,7 @@ impl Holder {
         let mut descriptors = Descriptors::default();
         let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
             Ok(length @ 1..) => length,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Course::On,
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNRESET) => return Course::On,
             Ok(_) | Err(_) => {
                 self.daemon = None;
                 return Course::On;
@@ -311,12 +324,12 @@ impl Holder {
         }
     }
 
-    /// Says something to the daemon; one that does not listen is none.
+    /// Says something to the daemon, if one is there.
     fn tell(&mut self, frame: &FromHolder<'_>) {
         let length = frame.encode(&mut self.reply);
         let daemon = self.daemon.as_ref().map(AsFd::as_fd);
         if send_to(daemon, &self.reply[..length], &[]).is_err() {
-            self.daemon = None;
+            self.hang_up_on_daemon();
         }
     }
 

@@ -27,6 +27,7 @@ use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber, SessionId};
 use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::holder::ring::Reader;
+use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::{Attached, Outcome, Stage};
 use crate::holder::wire::to_holder::{Input, Start, ToHolder, Unread};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
@@ -344,8 +345,11 @@ impl Pty for HeldPty {
     }
 
     fn forget(&self) {
-        if self.link.say(&ToHolder::End, &[]).is_err() {
-            // Nobody is there to remove it.
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if self.link.say(&ToHolder::End, &[]).is_err()
+            && connect_to(&self.socket).is_err_and(refused)
+        {
+            // The holder is gone and left it; one that lives listens to another daemon by now.
             let _ = fs::remove_file(&self.socket);
         }
     }

@@ -4,13 +4,12 @@
 //! done, so that every byte is accounted for; all other news is kept for whoever asks next.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, shutdown};
-use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -192,7 +191,8 @@ impl Link {
         let mut descriptors = Descriptors::default();
         let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
             Ok(length @ 1..) => length,
-            Err(Errno::EINTR) => return Heard::News,
+            // A holder that ended without hearing all we said is told once, before what it said.
+            Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
             Ok(_) | Err(_) => return self.lose(),
         };

@@ -1,0 +1,18 @@
+//! Terminals that another process holds, with the real process and real programs.
+//!
+//! What every terminal does is tested for those of the daemon's own as well. Each test waits for a
+//! condition and has directories of its own.
+
+// A test that unwraps in vain has failed, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
+mod holder {
+    mod either;
+    mod endings;
+    mod golden;
+    mod harness;
+    mod input;
+    mod orphans;
+    mod output;
+    mod takeover;
+}

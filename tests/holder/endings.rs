@@ -1,0 +1,155 @@
+//! Nothing is left of a session that was ended, however it ends and whoever its program is.
+
+use std::time::Duration;
+
+use termgate::core::frame::Exit;
+use termgate::session::pty::kill::LADDER_MAX;
+use termgate::session::pty::processes::{self, Process, ProcessHandle};
+use termgate::session::pty::{ProcessId, Pty, Stamp};
+
+use crate::holder::harness::{
+    Terminal, end, exit_of, find, is_there, marked, read_to_end, read_until, until, wait_for,
+};
+
+/// A shell line that starts one process which ignores requests, left the session, was orphaned and
+/// does not carry the mark of its session; it says its number.
+const ESCAPED: &str = "trap '' HUP TERM; \
+    (env -i setsid bash -c 'trap \"\" HUP TERM; echo escaped:$$:; exec sleep 1000' &); \
+    echo ready; wait; sleep 1001";
+
+async fn escaped(terminal: &Terminal) -> Process {
+    let mut output = Vec::new();
+    read_until(terminal, &mut output, Some("ready")).await;
+    read_until(terminal, &mut output, Some(":\r\n")).await;
+    let text = String::from_utf8(output).unwrap();
+    let (_, rest) = text.split_once("escaped:").unwrap();
+    let (pid, _) = rest.split_once(':').unwrap();
+    find(ProcessId(pid.parse().unwrap()))
+}
+
+#[tokio::test]
+async fn whoever_left_the_session_and_cleared_its_mark_is_adopted_and_ended() {
+    let terminal = Terminal::held(ESCAPED, |_| {});
+    let escaped = escaped(&terminal).await;
+    until("it is adopted by the holder", || {
+        Process::find(escaped.pid).is_some_and(|one| one.parent == terminal.as_held().holder())
+    })
+    .await;
+    assert!(!marked(terminal.session).contains(&escaped));
+    let ending = tokio::time::timeout(LADDER_MAX + Duration::from_secs(1), terminal.kill());
+    ending.await.expect("it takes no longer than it may").unwrap();
+    until("not even a zombie is left", || !is_there(&escaped)).await;
+    assert_eq!(exit_of(&terminal).await, Exit::Signal(9));
+    assert!(is_there(&find(terminal.as_held().holder())), "the holder keeps the exit");
+}
+
+#[tokio::test]
+async fn a_session_that_is_forgotten_leaves_no_process_and_no_socket() {
+    let terminal = Terminal::held(ESCAPED, |_| {});
+    let escaped = escaped(&terminal).await;
+    let holder = find(terminal.as_held().holder());
+    let leader = find(terminal.as_held().leader());
+    terminal.forget();
+    end(&holder).await;
+    assert!(!is_there(&escaped) && !is_there(&leader));
+    assert_eq!(marked(terminal.session), []);
+    assert!(!terminal.socket().exists());
+    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+}
+
+#[tokio::test]
+async fn a_session_is_forgotten_also_by_a_daemon_that_goes_at_once() {
+    let mut terminal = Terminal::held("yes", |_| {});
+    let holder = find(terminal.as_held().holder());
+    terminal.forget();
+    terminal.leave();
+    end(&holder).await;
+    assert!(!terminal.socket().exists());
+}
+
+#[tokio::test]
+async fn orphans_that_end_do_not_stay_as_zombies() {
+    let terminal = Terminal::held(
+        "for i in 1 2 3 4 5; do (setsid true &); done; echo ready; sleep 1000",
+        |_| {},
+    );
+    wait_for(&terminal, "ready").await;
+    let holder = terminal.as_held().holder();
+    until("no zombie is left", || {
+        let table = processes::table().unwrap();
+        !table.iter().any(|process| process.parent == holder && process.ended)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_holder_that_is_killed_ends_the_session_after_all_that_it_had_written() {
+    let terminal = Terminal::held("trap '' HUP; printf last; sleep 1000", |_| {});
+    wait_for(&terminal, "last").await;
+    let leader = find(terminal.as_held().leader());
+    ProcessHandle::open(terminal.as_held().holder()).unwrap().signal(9).unwrap();
+    assert!(read_to_end(&terminal).await.ends_with("last"));
+    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    assert!(terminal.evidence().is_err());
+    terminal.kill().await.unwrap();
+    assert_eq!(marked(terminal.session), []);
+    until("the leader is gone", || !is_there(&leader)).await;
+    terminal.forget();
+    assert!(!terminal.socket().exists(), "what it left is removed");
+}
+
+#[tokio::test]
+async fn a_holder_that_does_not_answer_counts_as_lost() {
+    let terminal = Terminal::held("echo ready; sleep 1000", |_| {});
+    wait_for(&terminal, "ready").await;
+    let holder = ProcessHandle::open(terminal.as_held().holder()).unwrap();
+    holder.signal(19).unwrap();
+    let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    holder.signal(18).unwrap();
+    let (second, _) = terminal.attach();
+    assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_holder_shares_nothing_with_the_daemon_that_started_it() {
+    let terminal = Terminal::held("sleep 1000", |_| {});
+    let holder = find(terminal.as_held().holder());
+    let own = find(ProcessId(i32::try_from(std::process::id()).unwrap()));
+    assert_ne!((holder.session, holder.group), (own.session, own.group));
+    assert_eq!(holder.session, holder.pid);
+    let root = format!("/proc/{}", holder.pid);
+    assert_eq!(std::fs::read(format!("{root}/environ")).unwrap(), b"");
+    assert_eq!(std::fs::read_link(format!("{root}/cwd")).unwrap().to_str(), Some("/"));
+    assert_eq!(std::fs::read_dir(format!("{root}/task")).unwrap().count(), 1, "one thread");
+    let open = std::fs::read_dir(format!("{root}/fd")).unwrap();
+    let open: Vec<String> = open
+        .filter_map(|one| std::fs::read_link(one.unwrap().path()).ok())
+        .map(|path| path.display().to_string())
+        .collect();
+    let known = |path: &String| {
+        ["/dev/null", "/dev/ptmx", "/dev/pts/", "socket:", "anon_inode:", "/memfd:termgate-output"]
+            .iter()
+            .any(|known| path.starts_with(known))
+    };
+    assert!(open.iter().all(known), "{open:?}");
+}
+
+#[tokio::test]
+async fn a_second_holder_of_one_session_is_refused_and_the_first_goes_on() {
+    use termgate::session::pty::command::Launch;
+
+    use crate::holder::harness::{Kind, spec};
+
+    let spec = spec(Launch::Line("echo ready; sleep 1000".to_owned()));
+    let first = Terminal::open(Kind::Held, &spec).unwrap();
+    let second = Terminal::open_with(Kind::Held, &spec, |options| {
+        options.directory = first.directory().to_owned();
+    });
+    assert!(second.unwrap_err().to_string().contains("in use"));
+    wait_for(&first, "ready").await;
+    assert!(first.socket().exists());
+}

@@ -1,0 +1,107 @@
+//! Two daemons at one terminal: the one that came last is listened to, the other does no harm.
+
+use std::io::ErrorKind;
+
+use termgate::session::pty::held::HeldPty;
+use termgate::session::pty::{Note, Pty, Stamp};
+
+use crate::holder::harness::{
+    Terminal, checkpoint, exit_of, read_to_end, read_until, until, wait_for,
+};
+
+#[tokio::test]
+async fn whoever_comes_last_is_listened_to_and_no_other() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let (second, recovered) = terminal.attach();
+    assert_eq!(recovered.generation, 2);
+    let refused = terminal.try_write(b"former", Stamp::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
+    terminal.remember(Note::Lease, b"former");
+    terminal.commit(checkpoint(3));
+    assert!(terminal.resize(termgate::core::frame::Size { rows: 1, cols: 1 }).is_err());
+    assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
+    let mut output = Vec::new();
+    read_until(&second, &mut output, Some("latter")).await;
+    assert!(output.ends_with(b"ready\r\nlatter") || output.ends_with(b"ready\nlatter"));
+    drop(second);
+    let (_third, recovered) = terminal.attach();
+    assert_eq!((recovered.committed, recovered.size.rows), (0, 24));
+    assert_eq!(recovered.notes.get(Note::Lease), b"");
+}
+
+#[tokio::test]
+async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let holder =
+        termgate::session::pty::processes::ProcessHandle::open(terminal.as_held().holder());
+    let holder = holder.unwrap();
+    let stopped = |is: bool| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", terminal.as_held().holder()));
+        stat.unwrap().contains(") T ") == is
+    };
+    // While the holder stands still, the former daemon speaks and then the latter comes.
+    holder.signal(19).unwrap();
+    until("the holder stops", || stopped(true)).await;
+    for _ in 0..3 {
+        terminal.remember(Note::Lease, b"former");
+    }
+    let directory = terminal.directory().to_owned();
+    let session = terminal.session;
+    let runtime = tokio::runtime::Handle::current();
+    let attaching = tokio::task::spawn_blocking(move || {
+        let _runtime = runtime.enter();
+        HeldPty::attach(&directory, session)
+    });
+    until("the latter has connected", || {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let path = terminal.socket().display().to_string();
+        sockets.lines().filter(|line| line.ends_with(&path)).count() > 1
+    })
+    .await;
+    holder.signal(18).unwrap();
+    let (second, recovered) = attaching.await.unwrap().unwrap();
+    // What came before the latter may have been heard, and nothing after it.
+    assert!([b"".as_slice(), b"former"].contains(&recovered.notes.get(Note::Lease)));
+    assert!(terminal.try_write(b"former", Stamp::default()).is_err());
+    assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_superseded_daemon_reads_on_without_harm_and_finds_the_end() {
+    let terminal = Terminal::held("echo ready; read -r word; echo got:$word", |_| {});
+    wait_for(&terminal, "ready").await;
+    let (second, _) = terminal.attach();
+    second.try_write(b"x\r", Stamp::default()).unwrap();
+    assert!(read_to_end(&second).await.contains("got:x"));
+    // It only knows that nobody speaks with it any more.
+    assert!(read_to_end(&terminal).await.contains("ready"));
+    assert_eq!(exit_of(&terminal).await, termgate::core::frame::Exit::Unknown);
+}
+
+#[tokio::test]
+async fn a_superseded_daemon_cannot_end_the_session() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let (second, _) = terminal.attach();
+    terminal.forget();
+    assert!(terminal.socket().exists());
+    assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn somebody_who_connects_and_says_nothing_supersedes_nobody() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let idle = termgate::holder::socket::connect_to(&terminal.socket()).unwrap();
+    assert_eq!(terminal.try_write(b"x", Stamp::default()).unwrap(), 1);
+    let stranger = termgate::holder::socket::connect_to(&terminal.socket()).unwrap();
+    let noise: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+    termgate::holder::socket::send(std::os::fd::AsFd::as_fd(&stranger), noise, &[]).unwrap();
+    assert_eq!(terminal.try_write(b"x", Stamp::default()).unwrap(), 1);
+    drop(idle);
+    let (second, recovered) = terminal.attach();
+    assert_eq!(recovered.generation, 2);
+    assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+}
