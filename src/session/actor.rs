@@ -303,6 +303,10 @@ impl<P: Pty> Actor<P> {
         // Whoever is told finds the end in the frame.
         self.settle();
         self.tell(What::Exited);
+        if exit == Exit::Unknown {
+            // The terminal went away with whoever held it, and may have left its programs behind.
+            self.end_processes();
+        }
         if self.killing.is_none() {
             self.answer_killers(None);
         }

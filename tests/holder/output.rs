@@ -40,7 +40,7 @@ fn digest(bytes: &[u8]) -> u64 {
 
 #[tokio::test]
 async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
-    let mut terminal = Terminal::held(&format!("stty raw; seq -w 1 {LINES}"), |_| {});
+    let mut terminal = Terminal::held(&format!("stty raw; seq -w 1 {LINES} | cat"), |_| {});
     let mut random = Random(7);
     let (mut output, mut restarts) = (Vec::new(), 0);
     let reading = async {

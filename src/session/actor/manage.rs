@@ -112,10 +112,7 @@ impl<P: Pty> Actor<P> {
             Act::Kill => {
                 // What was left behind by a program that has ended goes with its session.
                 self.removing |= self.exit.is_some();
-                let pty = Arc::clone(&self.pty);
-                if self.killing.is_none() {
-                    self.killing = Some(Box::pin(async move { pty.kill().await }));
-                }
+                self.end_processes();
                 self.killers.push(reply);
                 return;
             }
@@ -136,6 +133,14 @@ impl<P: Pty> Actor<P> {
             // What has ended can still be cleared and removed by whoever may write.
             Ok(()) | Err(WriteError::SessionEnded) => Ok(()),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins to end everything in the terminal, unless that was begun.
+    pub(super) fn end_processes(&mut self) {
+        let pty = Arc::clone(&self.pty);
+        if self.killing.is_none() {
+            self.killing = Some(Box::pin(async move { pty.kill().await }));
         }
     }
 

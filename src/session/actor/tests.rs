@@ -40,6 +40,16 @@ struct Desk {
 }
 
 impl Desk {
+    /// Waits until the terminal is as it should be, on paused time.
+    async fn wait_until(&self, holds: impl Fn(&FakeTerminal) -> bool) {
+        let looking = async {
+            while !holds(&self.terminal) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it becomes so");
+    }
+
     fn open() -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
@@ -467,6 +477,25 @@ async fn killing_an_ended_session_removes_it() {
     frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive");
     desk.session.manage(&permit(), kill(), Accepted::nothing()).await.expect("removed");
     desk.task.await.expect("the task ends");
+    assert!(desk.terminal.forgotten());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_terminal_left_behind_is_ended() {
+    let desk = Desk::open();
+    desk.terminal.exit(Exit::Unknown);
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.exit.value == Some(Exit::Unknown)).await.expect("alive");
+    desk.wait_until(FakeTerminal::killed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_is_handed_over_when_the_terminal_needs_the_room() {
+    let desk = Desk::open();
+    desk.terminal.ask_for_checkpoints(3);
+    desk.terminal.push("abcdef");
+    desk.wait_until(|terminal| !terminal.checkpoints().is_empty()).await;
+    assert_eq!(desk.terminal.checkpoints()[0].offset, 6);
 }
 
 #[tokio::test(start_paused = true)]
