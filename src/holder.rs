@@ -6,6 +6,7 @@
 
 pub mod bounded;
 pub mod children;
+pub mod confinement;
 pub mod kept;
 pub mod ledger;
 pub mod memory;
@@ -30,6 +31,8 @@ pub const WORD: &str = "hold";
 pub fn hold(words: &[OsString]) -> ExitCode {
     match start::start(words) {
         Ok((mut holder, mut room)) => {
+            // A kernel that cannot confine is no reason not to hold.
+            let _ = confinement::enter();
             holder.run(&mut room);
             holder.end();
             ExitCode::SUCCESS
