@@ -3,6 +3,7 @@
 //! It is the only writer of all three. It decides nothing itself: what happened goes into the core's
 //! values, and what they say must be done next is done here.
 
+mod checkpoint;
 mod manage;
 mod people;
 mod posted;
@@ -42,7 +43,7 @@ use crate::session::handle::Identity;
 use crate::session::live::Live;
 use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
-use crate::session::pty::{Checkpoint, Output, Pty, Stamp};
+use crate::session::pty::{Output, Pty, Stamp};
 use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::Urgent;
 
@@ -256,21 +257,6 @@ impl<P: Pty> Actor<P> {
                 let exit = self.pty.exited().await;
                 self.on_exit(exit);
             }
-        }
-    }
-
-    /// Hands over what a daemon to come needs, when the terminal needs the room.
-    fn commit_if_due(&self) {
-        if self.pty.owes(self.offset) {
-            let history = Arc::clone(&self.frames.borrow().history);
-            self.pty.commit(Checkpoint {
-                offset: self.offset,
-                snapshot: Vec::new(),
-                rows: Vec::new(),
-                first_row: history.first(),
-                end_row: history.end(),
-                quiet: false,
-            });
         }
     }
 
