@@ -2,7 +2,10 @@
 
 use std::io::ErrorKind;
 
+use termgate::core::frame::Exit;
 use termgate::session::pty::held::HeldPty;
+use termgate::session::pty::kill::KillError;
+use termgate::session::pty::signal::Signal;
 use termgate::session::pty::{Note, Pty, Stamp};
 
 use crate::holder::harness::{
@@ -77,7 +80,7 @@ async fn a_superseded_daemon_reads_on_without_harm_and_finds_the_end() {
     assert!(read_to_end(&second).await.contains("got:x"));
     // It only knows that nobody speaks with it any more.
     assert!(read_to_end(&terminal).await.contains("ready"));
-    assert_eq!(exit_of(&terminal).await, termgate::core::frame::Exit::Unknown);
+    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
 }
 
 #[tokio::test]
@@ -88,6 +91,18 @@ async fn a_superseded_daemon_cannot_end_the_session() {
     terminal.forget();
     assert!(terminal.socket().exists());
     assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_superseded_daemon_can_neither_signal_nor_kill() {
+    let terminal = Terminal::held("trap 'exit 5' USR1; echo ready; sleep 1000 & wait", |_| {});
+    wait_for(&terminal, "ready").await;
+    let (second, _) = terminal.attach();
+    // It has not even heard yet that another came.
+    assert_eq!(terminal.signal(Signal::User1).unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(matches!(terminal.kill().await, Err(KillError::NotOurs)));
+    second.signal(Signal::User1).unwrap();
+    assert_eq!(exit_of(&second).await, Exit::Code(5));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use nix::libc;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber, SessionId};
@@ -48,6 +49,9 @@ use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, RE
 pub const RING_BYTES: u32 = 1 << 20;
 /// Which part of the ring may be uncommitted before a checkpoint is due.
 const OWED_PART: u64 = 4;
+
+/// How long a holder whose connection was closed may take to end, if it ends.
+const HOLDER_END_MAX: Duration = Duration::from_millis(500);
 
 /// How a terminal is held.
 #[derive(Clone, Debug)]
@@ -100,6 +104,8 @@ pub struct HeldPty {
     /// When the leader started, in clock ticks since boot.
     started: u64,
     holder: Holder,
+    /// Readable once the holder has ended.
+    holder_ended: AsyncFd<OwnedFd>,
     /// The other end of the terminal.
     terminal: PathBuf,
 }
@@ -158,6 +164,10 @@ impl HeldPty {
         for offset in attached.snapshots.as_slice() {
             snapshots.push(Snapshot { offset: *offset, bytes: store::read_snapshot(take()?)? });
         }
+        let holder =
+            Holder { pid: ProcessId(attached.holder.pid), started: attached.holder.started };
+        let process = Process::find(holder.pid).filter(|found| found.started == holder.started);
+        let process = process.ok_or(io::ErrorKind::NotFound)?;
         let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
         let pty = Self {
             session,
@@ -169,10 +179,8 @@ impl HeldPty {
             store: Mutex::new(Store::behind(extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
             started: attached.leader.started,
-            holder: Holder {
-                pid: ProcessId(attached.holder.pid),
-                started: attached.holder.started,
-            },
+            holder,
+            holder_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
         };
         Ok((pty, recovered(&attached, notes, snapshots, segments)))
@@ -296,6 +304,10 @@ impl Pty for HeldPty {
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
+        // Another daemon may have the session by now.
+        if self.link.is_lost() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
         processes::signal_group(self.leader, foreground, signal.number())
     }
@@ -334,6 +346,12 @@ impl Pty for HeldPty {
     }
 
     async fn kill(&self) -> Result<(), KillError> {
+        // The connection of a holder that ends is closed a moment before it has ended.
+        if self.link.is_lost()
+            && timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.is_err()
+        {
+            return Err(KillError::NotOurs);
+        }
         kill::end_tree(Tree {
             session: self.session,
             leader: self.leader,

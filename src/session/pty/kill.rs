@@ -96,6 +96,8 @@ pub struct Holder {
 pub enum KillError {
     #[error("processes that do not end: {}", list(left))]
     Survivors { left: Vec<ProcessId> },
+    #[error("another daemon has the session, or its holder does not answer")]
+    NotOurs,
     #[error("cannot look for the processes of the session: {0}")]
     Table(#[from] io::Error),
 }

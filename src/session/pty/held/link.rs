@@ -94,6 +94,12 @@ impl Link {
         self.standing.subscribe()
     }
 
+    /// Whether the holder is gone or listens to another daemon, as of this moment.
+    pub(super) fn is_lost(&self) -> bool {
+        self.hear_all();
+        self.standing.borrow().lost
+    }
+
     /// Says something that needs no answer.
     ///
     /// # Errors
@@ -144,18 +150,17 @@ impl Link {
             // A connection that is over stays readable for ever.
             ready = self.socket.readable(), if !self.standing.borrow().lost => {
                 let mut ready = ready?;
-                let mut exchange = self.exchange();
-                loop {
-                    match self.receive(&mut exchange) {
-                        Heard::Taken(_) | Heard::News => {}
-                        Heard::Nothing => break,
-                        Heard::Lost => break,
-                    }
-                }
+                self.hear_all();
                 ready.clear_ready();
             }
         }
         Ok(())
+    }
+
+    /// Hears all that has been said until now.
+    fn hear_all(&self) {
+        let mut exchange = self.exchange();
+        while matches!(self.receive(&mut exchange), Heard::Taken(_) | Heard::News) {}
     }
 
     fn exchange(&self) -> MutexGuard<'_, Exchange> {
