@@ -3,12 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rand_like::Random;
+use termgate::core::frame::Exit;
 use termgate::core::ids::RowNumber;
 use termgate::session::pty::held::recovered::Segment;
-use termgate::session::pty::{Checkpoint, Note, Output, Pty};
+use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
 
 use crate::holder::harness::{
-    PATIENCE, Terminal, checkpoint, exit_of, read_until, until, wait_for,
+    PATIENCE, Terminal, checkpoint, exit_of, find, is_there, read_until, until, wait_for,
 };
 
 /// Numbers that look random and are the same in every run.
@@ -152,9 +153,9 @@ async fn an_exit_is_kept_until_the_session_is_forgotten() {
     exit_of(&terminal).await;
     for _ in 0..3 {
         let recovered = terminal.restart();
-        assert_eq!(recovered.exit, Some(termgate::core::frame::Exit::Code(7)));
+        assert_eq!(recovered.exit, Some(Exit::Code(7)));
         wait_for(&terminal, "last").await;
-        assert_eq!(exit_of(&terminal).await, termgate::core::frame::Exit::Code(7));
+        assert_eq!(exit_of(&terminal).await, Exit::Code(7));
     }
 }
 
@@ -162,12 +163,12 @@ async fn an_exit_is_kept_until_the_session_is_forgotten() {
 async fn an_exit_while_no_daemon_was_there_is_told_to_the_next() {
     let mut terminal = Terminal::held("echo ready; read -r word; exit 9", |_| {});
     wait_for(&terminal, "ready").await;
-    terminal.try_write(b"go\r", termgate::session::pty::Stamp::default()).unwrap();
-    let leader = crate::holder::harness::find(terminal.as_held().leader());
+    let leader = find(terminal.as_held().leader());
+    terminal.try_write(b"go\r", Stamp::default()).unwrap();
     terminal.leave();
-    until("the program ends", || !crate::holder::harness::is_there(&leader)).await;
+    until("the program ends", || !is_there(&leader)).await;
     terminal.restart();
-    assert_eq!(exit_of(&terminal).await, termgate::core::frame::Exit::Code(9));
+    assert_eq!(exit_of(&terminal).await, Exit::Code(9));
 }
 
 #[tokio::test]
