@@ -1,13 +1,13 @@
 //! Input that reaches the program once or not at all, and whoever may not write.
 
 use termgate::core::ids::Epoch;
-use termgate::session::pty::held::recovered::Written;
-use termgate::session::pty::{Output, Pty, Stamp, WriteName};
+use termgate::core::input::former::{FormerWrite, WriteStamp};
+use termgate::session::pty::{Output, Pty, Stamp};
 
 use crate::holder::harness::{PATIENCE, Terminal, read_until, wait_for};
 
 fn named(number: u8) -> Stamp {
-    Stamp { write: Some(WriteName([number; 16])), ..Stamp::default() }
+    Stamp { write: Some(WriteStamp([number; 16])), ..Stamp::default() }
 }
 
 fn of_epoch(epoch: u64) -> Stamp {
@@ -22,7 +22,7 @@ async fn every_write_is_counted_for_the_next_daemon() {
     assert_eq!(terminal.try_write(b"de", named(1)).unwrap(), 2);
     assert_eq!(terminal.try_write(b"f", named(2)).unwrap(), 1);
     assert_eq!(terminal.try_write(b"g", Stamp::default()).unwrap(), 1);
-    let written = |number: u8, bytes| Written { write: WriteName([number; 16]), bytes };
+    let written = |number: u8, taken| FormerWrite { stamp: WriteStamp([number; 16]), taken };
     assert_eq!(terminal.restart().writes, [written(1, 5), written(2, 1)]);
 }
 
@@ -34,10 +34,10 @@ async fn a_write_that_is_too_long_for_the_terminal_is_counted_as_far_as_it_was_t
     loop {
         match terminal.try_write(&[b'x'; 50_000], named(1)).unwrap() {
             0 => break,
-            count => taken += count as u64,
+            count => taken += count,
         }
     }
-    assert_eq!(terminal.restart().writes, [Written { write: WriteName([1; 16]), bytes: taken }]);
+    assert_eq!(terminal.restart().writes, [FormerWrite { stamp: WriteStamp([1; 16]), taken }]);
 }
 
 #[tokio::test]

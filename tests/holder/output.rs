@@ -131,7 +131,7 @@ async fn everything_that_was_handed_over_is_there_for_the_next_daemon() {
         assert_eq!(recovered.segments, [segment(1, b"one"), segment(2, b"two")]);
         assert_eq!(recovered.notes.get(Note::Identity), b"who it is");
         assert_eq!(recovered.notes.get(Note::Lease), b"somebody");
-        assert_eq!(recovered.notes.get(Note::Facts), b"");
+        assert_eq!(recovered.notes.get(Note::Terminal), b"");
     }
     terminal.commit(Checkpoint {
         offset,

@@ -4,7 +4,7 @@
 //! out of memory that the holder writes; whatever the holder keeps for daemons to come is written
 //! into memory that it is handed.
 
-mod contact;
+pub mod contact;
 mod link;
 pub mod recovered;
 mod store;
@@ -25,17 +25,16 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::ids::{Epoch, RowNumber, SessionId};
-use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::ids::{RowNumber, SessionId};
 use crate::holder::ring::Reader;
 use crate::holder::socket::connect_to;
-use crate::holder::wire::from_holder::{Attached, Outcome, Stage};
+use crate::holder::wire::from_holder::Outcome;
 use crate::holder::wire::to_holder::{Input, Start, ToHolder, Unread};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
 use crate::session::pty::command::SpawnSpec;
-use crate::session::pty::held::contact::{AttachError, Contact, StartError};
+use crate::session::pty::held::contact::{AttachError, Contact};
 use crate::session::pty::held::link::{Link, Room, exit_of};
-use crate::session::pty::held::recovered::{Recovered, Segment, Snapshot};
+use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
@@ -128,7 +127,7 @@ impl HeldPty {
         let socket = socket_of(&options.directory, spec.session);
         let program = spawn::program_of(spec);
         let contact = contact::start(&options.executable, &socket, start, &program);
-        let contact = contact.map_err(|error| spawn_error(spec, error))?;
+        let contact = contact.map_err(|error| error.of(spec))?;
         let (pty, _) = Self::of(spec.session, socket, contact).map_err(SpawnError::Holder)?;
         Ok(pty)
     }
@@ -183,7 +182,7 @@ impl HeldPty {
             holder_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
         };
-        Ok((pty, recovered(&attached, notes, snapshots, segments)))
+        Ok((pty, Recovered::of(&attached, notes, snapshots, segments)))
     }
 
     /// The process that holds the terminal.
@@ -370,48 +369,5 @@ impl Pty for HeldPty {
             // The holder is gone and left it; one that lives listens to another daemon by now.
             let _ = fs::remove_file(&self.socket);
         }
-    }
-}
-
-fn spawn_error(spec: &SpawnSpec, error: StartError) -> SpawnError {
-    match error {
-        StartError::Holder(error) => SpawnError::Holder(error),
-        StartError::Failed(failed) => {
-            let error = io::Error::from_raw_os_error(failed.errno);
-            match failed.stage {
-                Stage::Holder => SpawnError::Holder(error),
-                Stage::Terminal => SpawnError::Terminal(error),
-                Stage::Program => SpawnError::program(spec, error),
-            }
-        }
-    }
-}
-
-fn recovered(
-    attached: &Attached,
-    notes: recovered::Notes,
-    snapshots: Vec<Snapshot>,
-    segments: Vec<Segment>,
-) -> Recovered {
-    let written = attached.results.as_slice().iter();
-    Recovered {
-        generation: attached.generation,
-        leader: ProcessId(attached.leader.pid),
-        size: attached.window.into(),
-        committed: attached.committed,
-        head: attached.head,
-        gap: (attached.committed < attached.tail).then_some(attached.committed..attached.tail),
-        answered: attached.answered,
-        epoch: Epoch(attached.epoch),
-        exit: attached.ended.map(exit_of),
-        writes: written
-            .map(|one| FormerWrite {
-                stamp: WriteStamp(one.write),
-                taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
-            })
-            .collect(),
-        notes,
-        snapshots,
-        segments,
     }
 }

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,12 +16,14 @@ use nix::errno::Errno;
 use crate::holder::program::Program;
 use crate::holder::readiness::{self, READABLE};
 use crate::holder::socket::{self, Descriptors};
-use crate::holder::wire::from_holder::{Attached, Failed, FromHolder};
+use crate::holder::wire::from_holder::{Attached, Failed, FromHolder, Stage};
 use crate::holder::wire::to_holder::{Start, ToHolder};
-use crate::holder::wire::{Malformed, VERSION};
+use crate::holder::wire::{Frame, Malformed, VERSION};
 use crate::holder::{WORD, memory};
+use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::link::{PATIENCE, frame};
 use crate::session::pty::held::recovered::Notes;
+use crate::session::pty::spawn::SpawnError;
 
 /// How long a holder has to start its program.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -58,6 +61,23 @@ pub(super) enum StartError {
     Failed(Failed),
 }
 
+impl StartError {
+    /// Says it of what was to be started.
+    pub(super) fn of(self, spec: &SpawnSpec) -> SpawnError {
+        match self {
+            Self::Holder(error) => SpawnError::Holder(error),
+            Self::Failed(failed) => {
+                let error = io::Error::from_raw_os_error(failed.errno);
+                match failed.stage {
+                    Stage::Holder => SpawnError::Holder(error),
+                    Stage::Terminal => SpawnError::Terminal(error),
+                    Stage::Program => SpawnError::program(spec, error),
+                }
+            }
+        }
+    }
+}
+
 impl From<io::Error> for StartError {
     fn from(error: io::Error) -> Self {
         Self::Holder(error)
@@ -71,8 +91,6 @@ pub(super) fn start(
     start: Start,
     program: &Program,
 ) -> Result<Contact, StartError> {
-    use std::os::unix::fs::FileExt;
-
     let text = memory::create(c"termgate-program", 0)?;
     text.write_all_at(&program.encode(), 0)?;
     let (ours, theirs) = socket::pair()?;
@@ -168,7 +186,7 @@ fn listen(
 /// Receives a frame; none when nothing came in time.
 fn receive(
     socket: &OwnedFd,
-    room: &mut crate::holder::wire::Frame,
+    room: &mut Frame,
     descriptors: &mut Descriptors,
     patience: Duration,
 ) -> io::Result<Option<usize>> {

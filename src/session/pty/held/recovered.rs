@@ -6,8 +6,10 @@ use std::ops::Range;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::former::FormerWrite;
+use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::holder::wire;
+use crate::holder::wire::from_holder::Attached;
+use crate::session::pty::held::link::exit_of;
 use crate::session::pty::{Note, ProcessId};
 
 /// All that a holder kept, at the moment of the attachment.
@@ -41,6 +43,36 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    pub(super) fn of(
+        attached: &Attached,
+        notes: Notes,
+        snapshots: Vec<Snapshot>,
+        segments: Vec<Segment>,
+    ) -> Self {
+        let written = attached.results.as_slice().iter();
+        let lost = attached.committed..attached.tail;
+        Self {
+            generation: attached.generation,
+            leader: ProcessId(attached.leader.pid),
+            size: attached.window.into(),
+            committed: attached.committed,
+            head: attached.head,
+            gap: (!lost.is_empty()).then_some(lost),
+            answered: attached.answered,
+            epoch: Epoch(attached.epoch),
+            exit: attached.ended.map(exit_of),
+            writes: written
+                .map(|one| FormerWrite {
+                    stamp: WriteStamp(one.write),
+                    taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
+                })
+                .collect(),
+            notes,
+            snapshots,
+            segments,
+        }
+    }
+
     /// Where reading goes on.
     pub fn resume_at(&self) -> u64 {
         self.gap.as_ref().map_or(self.committed, |gap| gap.end)
