@@ -125,8 +125,12 @@ async fn a_holder_shares_nothing_with_the_daemon_that_started_it() {
     assert_eq!(std::fs::read(format!("{root}/environ")).unwrap(), b"");
     assert_eq!(std::fs::read_link(format!("{root}/cwd")).unwrap().to_str(), Some("/"));
     assert_eq!(std::fs::read_dir(format!("{root}/task")).unwrap().count(), 1, "one thread");
-    let status = std::fs::read_to_string(format!("{root}/status")).unwrap();
-    assert!(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"), "{status}");
+    // It answers a moment before it confines itself.
+    until("it is confined", || {
+        let status = std::fs::read_to_string(format!("{root}/status")).unwrap();
+        status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n")
+    })
+    .await;
     let open = std::fs::read_dir(format!("{root}/fd")).unwrap();
     let open: Vec<String> = open
         .filter_map(|one| std::fs::read_link(one.unwrap().path()).ok())
