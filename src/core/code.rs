@@ -128,15 +128,13 @@ impl Code {
             Self::SessionNotFound => "No session that you may see has this id, id prefix or name.",
             Self::SessionExists => "Another session already has this name.",
             Self::SessionExited => {
-                "The program in the session has ended, so nothing can be typed; screen, history \
-                 and exit status stay readable for an hour."
+                "The program has ended; screen, history and exit status stay readable for an hour."
             }
             Self::ReadOnly => {
                 "Writing is switched off: this daemon, session, socket or token only lets you watch."
             }
             Self::LeaseRequired => {
-                "The session is free, but only the holder of its lease may write, and you hold \
-                 none."
+                "The session is free, but only the holder of its lease may write; that is not you."
             }
             Self::LeaseHeld => "Somebody else holds the lease of this session.",
             Self::LeaseSuspended => {
@@ -183,8 +181,7 @@ impl Code {
             }
             Self::Timeout => "The daemon was told to stop and still runs.",
             Self::InvalidConfiguration => {
-                "The configuration is wrong, so no daemon starts with it; one that runs keeps what it \
-                 has."
+                "The configuration is wrong: no daemon starts with it, one that runs keeps its own."
             }
             Self::ClientConfig => {
                 "The file of an MCP client is read-only or cannot be understood; it is left as it is."
