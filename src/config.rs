@@ -32,6 +32,7 @@ pub struct Config {
     pub frame_interval: Duration,
     pub sessions: Quota,
     pub keep_ended: Duration,
+    pub holding: HoldingConfig,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,
@@ -48,6 +49,17 @@ pub struct LeaseConfig {
     pub person_idle: Duration,
     pub waiters: usize,
     pub auto: bool,
+}
+
+/// What becomes of sessions while no daemon is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HoldingConfig {
+    /// How long they wait for one; for ever when it is zero.
+    pub orphan_ttl: Duration,
+    /// How much output is kept that no daemon has read.
+    pub ring_bytes: usize,
+    /// Whether the oldest of it is lost when there is more, instead of the program waiting.
+    pub overwrite_unread: bool,
 }
 
 /// What one connection may ask for.

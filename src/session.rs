@@ -13,6 +13,7 @@ pub mod error;
 pub mod facts;
 pub mod handle;
 pub mod live;
+pub mod opening;
 pub mod people;
 pub mod pty;
 pub mod records;

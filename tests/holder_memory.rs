@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use termgate::core::frame::Size;
 use termgate::core::ids::{RowNumber, SessionId};
+use termgate::holder::wire::to_holder::Unread;
 use termgate::holder::{WORD, start};
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::Environment;
@@ -98,8 +99,11 @@ async fn exercise() {
     let size = Size { rows: 24, cols: 80 };
     let spec = SpawnSpec::resolve(launch, session, PathBuf::from("/"), environment, size).unwrap();
     let options = HoldOptions {
-        executable: std::env::current_exe().unwrap(),
-        ..HoldOptions::new(directory.path().to_owned())
+        directory: directory.path().to_owned(),
+        program: std::env::current_exe().unwrap(),
+        ring_bytes: 1 << 20,
+        unread: Unread::Block,
+        orphan_ttl: None,
     };
     let mut pty = HeldPty::start(&spec, &options).unwrap();
     let (mut read, mut buffer) = (0, Vec::new());
@@ -109,14 +113,16 @@ async fn exercise() {
         let Output::Bytes(count) = pty.read(read, &mut buffer).await.unwrap() else { break };
         read += count as u64;
         if pty.owes(read) {
-            pty.commit(Checkpoint {
+            pty.commit(&Checkpoint {
                 offset: read,
                 snapshot: vec![1; 10_000],
                 rows: vec![2; 600_000],
                 first_row: RowNumber(read / 2),
+                whole: false,
                 end_row: RowNumber(read),
                 quiet: true,
-            });
+            })
+            .unwrap();
             pty.remember(Note::Lease, &[3; 1_000]);
             pty = HeldPty::attach(directory.path(), session).unwrap().0;
             attached.insert(read, pty.holder());

@@ -18,6 +18,7 @@ use crate::config::key::Value;
 use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
+use crate::session::pty::held::OWN_PROGRAM;
 use crate::transport::daemon::{Banner, Settings, serve};
 use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
@@ -94,7 +95,17 @@ impl Serve {
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
         let (paths, linger) = (paths(context)?, self.linger);
         let state = state_directory(|name| env::var_os(name));
-        Ok(Settings { config, sources, paths, environment, default_cwd, state, handed, linger })
+        Ok(Settings {
+            config,
+            sources,
+            paths,
+            environment,
+            default_cwd,
+            holder: PathBuf::from(OWN_PROGRAM),
+            state,
+            handed,
+            linger,
+        })
     }
 
     async fn serve_stdio(&self) -> Result<(), Failure> {

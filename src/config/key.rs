@@ -221,6 +221,15 @@ pub const KEYS: &[Key] = &[
         Slot::Millis(&mut it.keep_ended)
     })
     .project(Tighten::Lower),
+    number("sessions.orphan_ttl_ms", 0, 168 * HOUR_MS, NewSessions, |it| {
+        Slot::Millis(&mut it.holding.orphan_ttl)
+    }),
+    number("sessions.ring_bytes", 64 * KIB, 64 * MIB, NewSessions, |it| {
+        Slot::Count(&mut it.holding.ring_bytes)
+    }),
+    switch("sessions.overwrite_unread", NewSessions, |it| {
+        Slot::Switch(&mut it.holding.overwrite_unread)
+    }),
     number("connections.max", 16, 65_536, AtOnce, |it| Slot::Count(&mut it.connections.own)),
     number("connections.others_max", 1, 4_096, AtOnce, |it| {
         Slot::Count(&mut it.connections.others)

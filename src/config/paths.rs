@@ -93,6 +93,11 @@ impl RuntimePaths {
         self.root.join("s")
     }
 
+    /// The directory of the sockets at which terminals are held.
+    pub fn holders(&self) -> PathBuf {
+        self.root.join("h")
+    }
+
     /// The door to all sessions that a caller may see.
     pub fn gateway(&self) -> &Path {
         &self.gateway

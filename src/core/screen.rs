@@ -168,6 +168,11 @@ impl Screen {
         self.emulator.resize(size);
     }
 
+    /// Its size.
+    pub fn size(&self) -> Size {
+        self.emulator.size()
+    }
+
     /// What the program is to be told for the queries it made, oldest first.
     pub fn take_answers(&mut self) -> Vec<u8> {
         self.emulator.take_answers()

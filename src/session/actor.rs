@@ -5,6 +5,7 @@
 
 mod checkpoint;
 mod manage;
+mod output;
 mod people;
 mod posted;
 mod publish;
@@ -14,14 +15,13 @@ mod write;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::core::frame::{Exit, Frame, Size};
+use crate::core::frame::{Exit, Frame};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
@@ -29,8 +29,8 @@ use crate::core::keys::typed::TypedBytes;
 use crate::core::lease::event::LeaseChange;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
-use crate::core::screen::report::Report;
-use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::core::screen::{Facts, Screen, ScreenLimits};
+use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::records::Records;
 use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
@@ -41,9 +41,10 @@ use crate::session::error::SessionError;
 use crate::session::facts::{Fact, What};
 use crate::session::handle::Identity;
 use crate::session::live::Live;
+use crate::session::opening::Opening;
 use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
-use crate::session::pty::{Output, Pty, Stamp};
+use crate::session::pty::{Pty, Stamp};
 use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::Urgent;
 
@@ -53,7 +54,6 @@ pub const COMMANDS_MAX: usize = 256;
 /// How a session is run.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    pub size: Size,
     pub screen: ScreenLimits,
     /// The shortest time between two frames.
     pub frame_interval: Duration,
@@ -70,6 +70,7 @@ pub struct Setup<P> {
     pub rules: Rules,
     pub clock: Clock,
     pub pty: P,
+    pub opening: Opening,
     pub input: Input,
     pub outlets: Outlets,
     pub urgent: Arc<Urgent>,
@@ -101,6 +102,10 @@ pub struct Actor<P> {
     urgent: Arc<Urgent>,
     /// How much output was read, in bytes.
     offset: u64,
+    /// The queries in the output before this offset were answered by a daemon before.
+    answered: u64,
+    /// What the next daemon would know of the screen.
+    kept: Kept,
     buffer: Vec<u8>,
     exit: Option<Exit>,
     /// When the session is forgotten.
@@ -137,11 +142,12 @@ impl<P> fmt::Debug for Actor<P> {
 }
 
 impl<P: Pty> Actor<P> {
-    /// A session on this terminal, with the first frame of its empty screen.
+    /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { identity, record, rules, clock, pty, input, outlets, urgent } = setup;
+        let Setup { identity, record, rules, clock, pty, opening, input, outlets, urgent } = setup;
         let records = Records::begin(&pty, record, input.lease());
-        let mut screen = Screen::new(rules.size, rules.screen, Origin::default());
+        let Opening { mut screen, offset, answered, kept_rows } = opening;
+        let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
         let view = Arc::new(input.lease().view());
         let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
         let (frames, receiver) = watch::channel(first);
@@ -155,7 +161,9 @@ impl<P: Pty> Actor<P> {
             frames,
             outlets,
             urgent,
-            offset: 0,
+            offset,
+            answered,
+            kept,
             buffer: Vec::new(),
             exit: None,
             remove_at: None,
@@ -226,58 +234,9 @@ impl<P: Pty> Actor<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        [self.input.deadline(), self.frame_due(), self.remove_at].into_iter().flatten().min()
-    }
-
-    async fn on_output(&mut self, output: std::io::Result<Output>) {
-        match output {
-            Ok(Output::Bytes(count)) => {
-                self.offset += count as u64;
-                self.outlets.live.output_bytes.add(count as u64);
-                self.outlets.counters.output_bytes.add(count as u64);
-                let bytes = std::mem::take(&mut self.buffer);
-                for (index, slice) in bytes.chunks(self.screen.slice_bytes()).enumerate() {
-                    if index > 0 {
-                        // One flooding session must not keep the others from their turn.
-                        tokio::task::yield_now().await;
-                    }
-                    self.feed(slice);
-                }
-                self.commit_if_due();
-                self.buffer = bytes;
-                self.buffer.clear();
-            }
-            Ok(Output::End) => {
-                let exit = self.pty.exited().await;
-                self.on_exit(exit);
-            }
-            Err(error) => {
-                tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
-                let _ = self.pty.kill().await;
-                let exit = self.pty.exited().await;
-                self.on_exit(exit);
-            }
-        }
-    }
-
-    /// Gives output to the emulator. Should it panic, the screen starts anew below its history.
-    fn feed(&mut self, bytes: &[u8]) {
-        let now = self.clock.now();
-        let fed = std::panic::catch_unwind(AssertUnwindSafe(|| self.screen.feed(now, bytes)));
-        if fed.is_err() {
-            tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
-            self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
-        }
-        for report in self.screen.take_reports() {
-            if let Report::Directory(directory) = report {
-                self.outlets.live.set_directory(&directory);
-            }
-        }
-        let answers = self.screen.take_answers();
-        if !answers.is_empty() {
-            self.input.answer(&answers);
-        }
-        self.dirty = true;
+        let deadlines =
+            [self.input.deadline(), self.frame_due(), self.remove_at, self.checkpoint_due()];
+        deadlines.into_iter().flatten().min()
     }
 
     fn on_exit(&mut self, exit: Exit) {
@@ -331,7 +290,9 @@ impl<P: Pty> Actor<P> {
     /// after them again, since an answer that nobody takes passes a lease on.
     fn settle(&mut self) {
         self.drain_urgent();
+        // The answers to queries first, since a checkpoint says that they were read.
         self.flush();
+        self.checkpoint_if_due();
         self.publish_if_due();
         self.answer_writes();
         self.answer_waiters();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
 use crate::core::caller::Caller;
@@ -19,10 +19,12 @@ use crate::core::lease::request::{AcquireRequest, Acquired, Grant};
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::handle::{About, Ends, Identity, Session};
 use crate::session::live::Live;
+use crate::session::opening::Opening;
 use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
+use crate::session::pty::held::HeldPty;
 use crate::session::pty::own::OwnPty;
 use crate::session::pty::spawn::SpawnError;
 use crate::session::records::identity::SessionRecord;
@@ -142,14 +144,40 @@ pub(in crate::session) struct Started {
 }
 
 /// Starts the program and the task that owns it.
-pub(in crate::session) fn start(
+pub(in crate::session) async fn start(
     registry: &Registry,
     identity: Identity,
     name: Arc<str>,
     creation: &Creation,
-    spec: &SpawnSpec,
+    spec: SpawnSpec,
 ) -> Result<Started, CreateError> {
-    let pty = OwnPty::open(spec)?;
+    let record = SessionRecord {
+        id: identity.id,
+        tenant: identity.tenant,
+        name,
+        command: command_text(&creation.launch, &spec),
+        cwd: spec.cwd.clone(),
+        tags: creation.tags.clone(),
+        created_at: registry.clock().now(),
+    };
+    match registry.hold_options() {
+        Some(options) => {
+            // It waits for other processes, while sessions want to go on.
+            let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
+            let started = starting.await.map_err(|error| SpawnError::Holder(error.into()))?;
+            Ok(begin(registry, record, creation, started?))
+        }
+        None => Ok(begin(registry, record, creation, OwnPty::open(&spec)?)),
+    }
+}
+
+/// Starts the task of a session whose program was just started.
+fn begin<P: Pty>(
+    registry: &Registry,
+    record: SessionRecord,
+    creation: &Creation,
+    pty: P,
+) -> Started {
     let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
     let mut input = Input::new(lease, creation.window);
     let grant = creation.first.clone().and_then(|(caller, request)| {
@@ -159,19 +187,10 @@ pub(in crate::session) fn start(
             Ok(Acquired::Waiting(_)) | Err(_) => None,
         }
     });
-    let Identity { id, tenant } = identity;
-    let record = SessionRecord {
-        id,
-        tenant,
-        name,
-        command: command_text(&creation.launch, spec),
-        cwd: spec.cwd.clone(),
-        tags: creation.tags.clone(),
-        created_at: registry.clock().now(),
-    };
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
-    let (session, task) = run(registry, Making { record, pid, size: creation.size, input, pty });
-    Ok(Started { session, grant, task })
+    let opening = Opening::empty(creation.size, registry.limits().screen);
+    let (session, task) = run(registry, Making { record, pid, opening, input, pty });
+    Started { session, grant, task }
 }
 
 /// What a session's task is made of, besides what the registry knows.
@@ -179,7 +198,7 @@ pub(in crate::session) fn start(
 pub(in crate::session) struct Making<P> {
     pub record: SessionRecord,
     pub pid: i32,
-    pub size: Size,
+    pub opening: Opening,
     pub input: Input,
     pub pty: P,
 }
@@ -189,7 +208,7 @@ pub(in crate::session) fn run<P: Pty>(
     registry: &Registry,
     making: Making<P>,
 ) -> (Session, JoinHandle<()>) {
-    let Making { record, pid, size, input, pty } = making;
+    let Making { record, pid, opening, input, pty } = making;
     let SessionRecord { id, tenant, name, command, cwd, tags, created_at } = record.clone();
     let identity = Arc::new(Identity { id, tenant });
     let about = About { command, pid, cwd, tags, created_at };
@@ -198,9 +217,10 @@ pub(in crate::session) fn run<P: Pty>(
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),
         record,
-        rules: registry.rules(size),
+        rules: registry.rules(),
         clock: registry.clock().clone(),
         pty,
+        opening,
         input,
         outlets: registry.outlets(Arc::clone(&live)),
         urgent: Arc::clone(&urgent),

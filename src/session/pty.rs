@@ -99,6 +99,8 @@ pub struct Checkpoint {
     pub snapshot: Vec<u8>,
     /// The rows that went into history since the last checkpoint, in history's own writing.
     pub rows: Vec<u8>,
+    /// Whether these are all rows of history, so that those kept before are not needed any more.
+    pub whole: bool,
     /// The oldest row that history still has.
     pub first_row: RowNumber,
     /// The row after the newest one in history.
@@ -150,8 +152,14 @@ pub trait Pty: Send + Sync + 'static {
     /// would soon be no room for more.
     fn owes(&self, offset: u64) -> bool;
 
+    /// Whether it goes on when the daemon ends, so that checkpoints and notes are of use.
+    fn outlives_daemon(&self) -> bool;
+
     /// Hands over a checkpoint. The output before its offset will not be asked for again.
-    fn commit(&self, checkpoint: Checkpoint);
+    ///
+    /// # Errors
+    /// Why it was not kept; the one before still counts.
+    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()>;
 
     /// Keeps a note of at most [`Note::BYTES_MAX`] for the next daemon, in place of the one before;
     /// a terminal that ends with its daemon keeps nothing.

@@ -1,9 +1,10 @@
 //! Sessions that outlived their daemon: what was kept beside the terminal becomes a session again.
 //!
-//! It does not know how the terminals are found. Whatever is kept may be lost or garbage; the
-//! terminal is there all the same, and so is its session.
+//! Whatever is kept may be lost or garbage; the terminal is there all the same, and so is its
+//! session. Holders are found by the names of their sockets.
 
-use crate::core::frame::Size;
+mod finding;
+
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::former::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
@@ -12,6 +13,7 @@ use crate::core::lease::record::LeaseRecord;
 use crate::core::moment::Moment;
 use crate::session::create::{Making, run};
 use crate::session::handle::Session;
+use crate::session::opening::Opening;
 use crate::session::pty::Pty;
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease::from_note;
@@ -53,7 +55,7 @@ pub struct Survivor<P> {
     pub notes: Notes,
     pub pty: P,
     pub pid: i32,
-    pub size: Size,
+    pub opening: Opening,
     /// The highest epoch under which bytes went out.
     pub newest: Epoch,
     /// The last writes with idempotency keys, oldest first.
@@ -68,7 +70,7 @@ impl Registry {
     /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
     /// with a number where another session of its tenant came first.
     pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
-        let Survivor { notes, pty, pid, size, newest, writes, window } = survivor;
+        let Survivor { notes, pty, pid, opening, newest, writes, window } = survivor;
         let Notes { session: mut record, lease } = notes;
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
@@ -77,7 +79,7 @@ impl Registry {
         }
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes);
-        let (session, task) = run(self, Making { record, pid, size, input, pty });
+        let (session, task) = run(self, Making { record, pid, opening, input, pty });
         self.adopt(session.clone(), task);
         self.announce(&session).await;
         session

@@ -2,6 +2,8 @@
 //!
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
+mod names;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,28 +12,26 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::core::frame::Size;
 use crate::core::ids::{LeaseId, SessionId, TenantId};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::Grant;
 use crate::core::policy::Permit;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
+use crate::holder::wire::to_holder::Unread;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
 use crate::session::counters::Counters;
-use crate::session::create::{
-    CreateError, Creation, Started, check_name, fresh_id, name_of, resolve, start,
-};
+use crate::session::create::{CreateError, Creation, Started, fresh_id, name_of, resolve, start};
 use crate::session::error::SessionError;
 use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
+use crate::session::pty::held::HoldOptions;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Settings {
     /// The environment that sessions start from.
     pub environment: BTreeMap<OsString, OsString>,
     pub default_cwd: PathBuf,
+    /// None where sessions end with the daemon.
+    pub holding: Option<Holding>,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -53,8 +55,29 @@ pub struct SessionLimits {
     pub cells_max: u32,
     pub frame_interval: Duration,
     pub keep_ended: Duration,
+    pub holding: HoldingLimits,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
+}
+
+/// What becomes of a session while no daemon is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldingLimits {
+    /// How long it waits for one; for ever when it is none.
+    pub orphan_ttl: Option<Duration>,
+    /// How much output is kept that no checkpoint covers, in bytes: 64 KiB to 1 GiB.
+    pub ring_bytes: u32,
+    /// What becomes of output for which there is no room.
+    pub unread: Unread,
+}
+
+/// Where and by what program terminals are held, so that they outlive the daemon.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// Where holders listen; it must exist and be nobody else's.
+    pub directory: PathBuf,
+    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`](crate::session::pty::held::OWN_PROGRAM) is this one.
+    pub program: PathBuf,
 }
 
 /// Why a session did not get another name.
@@ -85,6 +108,7 @@ struct Shared {
     own_tenant: TenantId,
     environment: BTreeMap<OsString, OsString>,
     default_cwd: PathBuf,
+    holding: Option<Holding>,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     sessions: DashMap<SessionId, Session>,
@@ -112,11 +136,12 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let (facts, facts_receiver) = mpsc::channel(FACTS_MAX);
         let (announcements, announced) = mpsc::channel(64);
-        let Settings { limits, own_tenant, environment, default_cwd } = settings;
+        let Settings { limits, own_tenant, environment, default_cwd, holding } = settings;
         let shared = Shared {
             own_tenant,
             environment,
             default_cwd,
+            holding,
             limits: RwLock::new(Arc::new(limits)),
             clock,
             sessions: DashMap::new(),
@@ -194,11 +219,25 @@ impl Registry {
 
     /// Creates a session and waits until its doors are open.
     ///
+    /// What was begun is finished, whether or not anybody still waits for it.
+    ///
     /// # Errors
     /// Why there is none; nothing of it is left then.
     pub async fn create(
         &self,
         _permit: &Permit,
+        creation: Creation,
+    ) -> Result<(Session, Option<Grant>), CreateError> {
+        let registry = self.clone();
+        let creating = tokio::spawn(async move { registry.create_now(creation).await });
+        creating.await.unwrap_or_else(|failed| match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(CreateError::Ending),
+        })
+    }
+
+    async fn create_now(
+        &self,
         creation: Creation,
     ) -> Result<(Session, Option<Grant>), CreateError> {
         let tenant = &creation.tenant;
@@ -212,9 +251,10 @@ impl Registry {
             None => self.take_free_name(tenant, &name_of(&creation.launch, &spec), id),
         };
         let identity = Identity { id, tenant: tenant.clone() };
-        let started = self
-            .check_room(tenant)
-            .and_then(|()| start(self, identity, Arc::clone(&name), &creation, &spec));
+        let started = match self.check_room(tenant) {
+            Ok(()) => start(self, identity, Arc::clone(&name), &creation, spec).await,
+            Err(error) => Err(error),
+        };
         let Started { session, grant, task } = started.inspect_err(|_| {
             self.0.names.remove(&(tenant.clone(), name));
         })?;
@@ -273,6 +313,22 @@ impl Registry {
         &self.0.default_cwd
     }
 
+    /// Where holders listen; none where sessions end with the daemon.
+    pub(in crate::session) fn holders(&self) -> Option<&Path> {
+        self.0.holding.as_ref().map(|holding| holding.directory.as_path())
+    }
+
+    pub(in crate::session) fn own_tenant(&self) -> &TenantId {
+        &self.0.own_tenant
+    }
+
+    /// How the terminals of sessions created now are held; none where they end with the daemon.
+    pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
+        let Holding { directory, program } = self.0.holding.clone()?;
+        let HoldingLimits { orphan_ttl, ring_bytes, unread } = self.limits().holding;
+        Some(HoldOptions { directory, program, ring_bytes, unread, orphan_ttl })
+    }
+
     /// The limits of sessions that are created now.
     pub fn limits(&self) -> Arc<SessionLimits> {
         Arc::clone(&self.0.limits.read().unwrap_or_else(PoisonError::into_inner))
@@ -283,9 +339,9 @@ impl Registry {
         *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
 
-    pub(in crate::session) fn rules(&self, size: Size) -> Rules {
+    pub(in crate::session) fn rules(&self) -> Rules {
         let SessionLimits { screen, frame_interval, keep_ended, .. } = *self.limits();
-        Rules { size, screen, frame_interval, keep_ended }
+        Rules { screen, frame_interval, keep_ended }
     }
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
@@ -331,65 +387,5 @@ impl Registry {
         let (session, tenant) = (session.id(), session.tenant().clone());
         // Whoever reads facts too slowly reads the lists instead.
         let _ = self.0.facts.try_send(Fact { session, tenant, what: What::Listed });
-    }
-
-    /// Checks that a tenant may have one session more; its name was taken already, so that those
-    /// who create at the same time count each other.
-    fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
-        let most = self.limits().sessions_max.of(tenant, &self.0.own_tenant);
-        let named = self.0.names.iter().filter(|it| it.key().0 == *tenant).count();
-        if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
-    }
-
-    fn free_name(&self, tenant: &TenantId, name: Arc<str>, id: SessionId) {
-        self.0.names.remove_if(&(tenant.clone(), name), |_, owner| *owner == id);
-    }
-
-    fn take_name(
-        &self,
-        tenant: &TenantId,
-        name: &str,
-        id: SessionId,
-    ) -> Result<Arc<str>, CreateError> {
-        check_name(name)?;
-        self.claim_name(tenant, name, id)
-    }
-
-    fn claim_name(
-        &self,
-        tenant: &TenantId,
-        name: &str,
-        id: SessionId,
-    ) -> Result<Arc<str>, CreateError> {
-        let name: Arc<str> = Arc::from(name);
-        match self.0.names.entry((tenant.clone(), Arc::clone(&name))) {
-            Entry::Occupied(_) => Err(CreateError::NameTaken(name.to_string())),
-            Entry::Vacant(free) => {
-                free.insert(id);
-                Ok(name)
-            }
-        }
-    }
-
-    /// The name that a session had in a daemon before, which is its id where nobody knows another.
-    pub(in crate::session) fn keep_name(
-        &self,
-        tenant: &TenantId,
-        name: &str,
-        id: SessionId,
-    ) -> Arc<str> {
-        let kept = self.claim_name(tenant, name, id);
-        kept.unwrap_or_else(|_| self.take_free_name(tenant, name, id))
-    }
-
-    fn take_free_name(&self, tenant: &TenantId, base: &str, id: SessionId) -> Arc<str> {
-        let numbered = (2u64..).map(|number| format!("{base}-{number}"));
-        let mut names = std::iter::once(base.to_owned()).chain(numbered);
-        loop {
-            let name = names.next().unwrap_or_else(|| id.to_string());
-            if let Ok(name) = self.take_name(tenant, &name, id) {
-                return name;
-            }
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
 
 mod limits;
+mod recovery;
 mod reload;
 mod turn;
 
@@ -37,11 +38,14 @@ use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
-use crate::session::registry::{Announcement, Listening, Registry, Settings as SessionSettings};
+use crate::session::registry::{
+    Announcement, Holding, Listening, Registry, Settings as SessionSettings,
+};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
+use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::turn::take_in_turn;
 use crate::transport::door::{DoorLimits, Doors};
@@ -78,6 +82,8 @@ pub struct Settings {
     pub environment: BTreeMap<OsString, OsString>,
     /// Where sessions start when nobody says.
     pub default_cwd: PathBuf,
+    /// The program that holds the terminals of sessions.
+    pub holder: PathBuf,
     /// The state directory, where tokens are kept; none where the user has no place for it.
     pub state: Option<PathBuf>,
     /// The sockets of ours that a service manager listens at.
@@ -94,6 +100,18 @@ pub struct Banner {
     pub gateway: PathBuf,
     pub operator: PathBuf,
     pub sessions: PathBuf,
+}
+
+impl Banner {
+    fn of(config: &Config, paths: &RuntimePaths) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            allow_write: config.allow_write,
+            gateway: paths.gateway().to_owned(),
+            operator: paths.operator(),
+            sessions: paths.sessions(),
+        }
+    }
 }
 
 /// Why a daemon does not run.
@@ -116,8 +134,8 @@ pub enum DaemonError {
 /// # Errors
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, sources, paths, environment, default_cwd, state, mut handed, linger } =
-        settings;
+    let Settings { config, sources, paths, state, mut handed, linger, .. } = settings;
+    let Settings { environment, default_cwd, holder, .. } = settings;
     // Heard from before anybody can find us.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
@@ -128,31 +146,27 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     prepare_process()?;
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
+    let holding = Holding { directory: paths.holders(), program: holder };
+    let places = (environment, default_cwd);
     let Assembly { registry, daemon, doors, listening, door_limits } =
-        Assembly::new(&config, environment, default_cwd, state.as_deref())?;
+        Assembly::new(&config, places, Some(holding), state.as_deref())?;
     let shared = Arc::clone(&doors.shared);
+    let mut tasks = JoinSet::new();
+    let mut roll = RollCall::default();
+    let Listening { facts, announcements } = listening;
+    let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
+    tasks.spawn(roll.enter(open_session_doors(announcements, doors_of_sessions)));
+    // Whoever comes in finds every session that was there before.
+    tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
-    let banner = Banner {
-        version: env!("CARGO_PKG_VERSION"),
-        allow_write: config.allow_write,
-        gateway: paths.gateway().to_owned(),
-        operator: paths.operator(),
-        sessions: paths.sessions(),
-    };
-
-    let mut tasks = JoinSet::new();
-    let mut roll = RollCall::default();
     let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
     tasks.spawn(roll.enter(open(gateway, Door::Gateway)));
     tasks.spawn(roll.enter(open(observers, Door::ObserverGateway)));
     tasks.spawn(roll.enter(open(operator, Door::Operator)));
-    let Listening { facts, announcements } = listening;
-    let opening = open_session_doors(announcements, doors.clone(), paths, Arc::clone(&lock));
-    tasks.spawn(roll.enter(opening));
     keep_house(&mut tasks, &mut roll, facts, Arc::clone(&shared));
-    ready(&banner);
+    ready(&Banner::of(&config, &paths));
     notifier.tell(News::Ready).await;
     let reloading = Reloading {
         sources,
@@ -230,16 +244,21 @@ pub(in crate::transport) struct Assembly {
 impl Assembly {
     pub(in crate::transport) fn new(
         config: &Config,
-        environment: BTreeMap<OsString, OsString>,
-        default_cwd: PathBuf,
+        (environment, default_cwd): (BTreeMap<OsString, OsString>, PathBuf),
+        holding: Option<Holding>,
         state: Option<&Path>,
     ) -> io::Result<Self> {
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
         let limits = session_limits(config);
-        let settings =
-            SessionSettings { limits, own_tenant: own_tenant.clone(), environment, default_cwd };
+        let settings = SessionSettings {
+            limits,
+            own_tenant: own_tenant.clone(),
+            environment,
+            default_cwd,
+            holding,
+        };
         let tokens = state.map(TokenStore::in_state);
         let authority = Authority::new(tokens, own_tenant.clone(), clock.clone());
         let (registry, listening) = Registry::new(settings, clock);
@@ -291,9 +310,7 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
 /// Opens the two doors of every session that is created.
 async fn open_session_doors(
     mut announcements: mpsc::Receiver<Announcement>,
-    doors: Doors,
-    paths: RuntimePaths,
-    lock: Arc<DaemonLock>,
+    (doors, paths, lock): (Doors, RuntimePaths, Arc<DaemonLock>),
 ) {
     // Dropping the set closes the doors.
     let mut open = JoinSet::new();

@@ -79,7 +79,7 @@ mod tests {
 
     fn daemon() -> Arc<Daemon> {
         let config = Config::built_in();
-        let assembly = Assembly::new(&config, BTreeMap::new(), "/".into(), None).unwrap();
+        let assembly = Assembly::new(&config, (BTreeMap::new(), "/".into()), None, None).unwrap();
         Arc::clone(assembly.doors.shared.gateway.daemon())
     }
 

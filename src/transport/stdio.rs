@@ -44,7 +44,7 @@ pub async fn serve_stdio(
     let mut hangup = signal(SignalKind::hangup())?;
     prepare_process()?;
     let Assembly { registry, doors, listening, .. } =
-        Assembly::new(config, environment, cwd, None)?;
+        Assembly::new(config, (environment, cwd), None, None)?;
     let Listening { facts, announcements } = listening;
     // There are no doors that creating a session would have to wait for.
     drop(announcements);

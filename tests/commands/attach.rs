@@ -1,9 +1,9 @@
 //! `termgate attach` as a person meets it: the real program on a real terminal.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -521,7 +521,41 @@ fn the_end_of_the_program_and_of_the_daemon_are_told() {
 }
 
 #[test]
-fn a_daemon_that_was_replaced_is_found_again_and_does_not_know_the_session() {
+fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("before ");
+    seat.until_text("before");
+    daemon.kill();
+    seat.until_text("[build: the daemon is gone");
+    let _daemon = home.daemon();
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("and after\r");
+    seat.until_text("before and after");
+}
+
+/// Ends the processes that hold the terminals of this home, as nothing can prepare for.
+fn end_holders(home: &Home) {
+    let held_at = home.path("run/termgate/h").display().to_string();
+    let is_one = |pid: Pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).starts_with(&format!("termgate\0hold\0{held_at}"))
+    };
+    let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse().ok()).map(Pid::from_raw);
+    let holders: Vec<Pid> = pids.filter(|pid| is_one(*pid)).collect();
+    assert_eq!(holders.len(), 1);
+    for holder in holders {
+        kill(holder, Signal::SIGKILL).unwrap();
+        until("the holder to end", || !Path::new(&format!("/proc/{holder}")).exists());
+    }
+}
+
+#[test]
+fn a_session_that_ended_while_no_daemon_was_there_is_told_to_be_gone() {
     let home = Home::new();
     let daemon = home.daemon();
     start(&home, "exec cat");
@@ -529,6 +563,7 @@ fn a_daemon_that_was_replaced_is_found_again_and_does_not_know_the_session() {
     seat.until_status("build | nobody has the keyboard");
     daemon.kill();
     seat.until_text("[build: the daemon is gone");
+    end_holders(&home);
     let _daemon = home.daemon();
     assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
     seat.until_text("(session_not_found)");

@@ -57,6 +57,8 @@ impl Home {
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("XDG_STATE_HOME", self.path("state"))
+            // A test that fails leaves nothing behind.
+            .env("TERMGATE_SESSIONS__ORPHAN_TTL_MS", "20000")
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8");
         command

@@ -80,8 +80,11 @@ async fn after_the_daemon_was_killed_the_next_call_works() {
             home.kill_daemon().await;
         }
         let listed = client.wire.structured("list_sessions", json!({})).await;
-        assert_eq!((&listed["sessions"], &listed["write_allowed"]), (&json!([]), &json!(true)));
+        let sessions = listed["sessions"].as_array().unwrap();
+        assert_eq!((sessions.len(), &listed["write_allowed"]), (3, &json!(true)));
+        assert!(sessions.iter().all(|session| session["state"] == "running"), "{listed}");
         ends_well(client).await;
+        home.run(&["stop"]).await;
     }
 }
 
@@ -299,7 +302,8 @@ async fn a_bridge_to_a_session_that_the_next_daemon_does_not_have_says_so() {
         assert_eq!(code, 0, "{said}");
         let mut bound = home.client(words, Era::Modern).await;
         bound.wire.structured("read_screen", json!({})).await;
-        home.kill_daemon().await;
+        let (code, _, said) = home.run(&["stop"]).await;
+        assert_eq!(code, 0, "{said}");
         let (mut next, _socket) = home.start(home.command(&["serve"]));
         soon("the next daemon", async { while home.run(&["ls"]).await.0 != 0 {} }).await;
         let reading = || json!({"name": "read_screen", "arguments": {}});

@@ -52,6 +52,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
         paths: paths.clone(),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
+        holder: "/nowhere".into(),
         state: None,
         handed: Handed::default(),
         linger: None,

@@ -24,6 +24,9 @@ use tokio::time::timeout;
 /// How long a test waits for what must come; only a broken daemon ever lets it pass.
 const SAFETY: Duration = Duration::from_secs(30);
 
+/// How long what a test has started waits for a daemon that does not come any more.
+const ORPHAN_TTL: Duration = Duration::from_secs(20);
+
 /// How a client says which protocol it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
@@ -64,6 +67,8 @@ impl TestDaemon {
     /// A daemon with changes to the built-in configuration.
     pub(crate) async fn configured(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::built_in();
+        // A test that fails leaves nothing behind.
+        config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
         let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
         let private = PermissionsExt::from_mode(0o700);
@@ -79,6 +84,7 @@ impl TestDaemon {
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),
+            holder: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
             state: Some(directory.path().join("state")),
             handed: Handed::default(),
             linger: None,

@@ -51,6 +51,8 @@ impl Home {
         command.env("XDG_RUNTIME_DIR", self.path("run"));
         command.env("XDG_STATE_HOME", self.path("state"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
+        // A test that fails leaves nothing behind.
+        command.env("TERMGATE_SESSIONS__ORPHAN_TTL_MS", "20000");
         command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }

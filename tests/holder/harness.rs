@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use termgate::core::frame::{Exit, Size};
 use termgate::core::ids::{RowNumber, SessionId};
+use termgate::holder::wire::to_holder::Unread;
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use termgate::session::pty::held::recovered::Recovered;
@@ -64,8 +65,13 @@ impl Terminal {
         change: impl FnOnce(&mut HoldOptions),
     ) -> Result<Self, SpawnError> {
         let directory = tempfile::tempdir().unwrap();
-        let mut options = HoldOptions::new(directory.path().to_owned());
-        options.executable = PathBuf::from(env!("CARGO_BIN_EXE_termgate"));
+        let mut options = HoldOptions {
+            directory: directory.path().to_owned(),
+            program: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
+            ring_bytes: 1 << 20,
+            unread: Unread::Block,
+            orphan_ttl: None,
+        };
         change(&mut options);
         let pty = match kind {
             Kind::Own => Either::Own(OwnPty::open(spec)?),
@@ -148,7 +154,15 @@ impl Pty for Terminal {
         }
     }
 
-    fn commit(&self, checkpoint: Checkpoint) {
+    fn outlives_daemon(&self) -> bool {
+        match &self.pty {
+            Either::Own(pty) => pty.outlives_daemon(),
+            Either::Held(pty) => pty.outlives_daemon(),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
+    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
         match &self.pty {
             Either::Own(pty) => pty.commit(checkpoint),
             Either::Held(pty) => pty.commit(checkpoint),
@@ -247,6 +261,7 @@ pub(crate) fn checkpoint(offset: u64) -> Checkpoint {
         snapshot: Vec::new(),
         rows: Vec::new(),
         first_row: RowNumber(0),
+        whole: false,
         end_row: RowNumber(0),
         quiet: false,
     }
@@ -265,7 +280,7 @@ pub(crate) async fn read_until(pty: &impl Pty, output: &mut Vec<u8>, text: Optio
                 }
             }
             if pty.owes(output.len() as u64) {
-                pty.commit(checkpoint(output.len() as u64));
+                pty.commit(&checkpoint(output.len() as u64)).unwrap();
             }
         }
     };

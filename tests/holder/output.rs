@@ -53,7 +53,7 @@ async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
                     return;
                 }
                 if terminal.owes(output.len() as u64) {
-                    terminal.commit(checkpoint(output.len() as u64));
+                    terminal.commit(&checkpoint(output.len() as u64)).unwrap();
                 }
             }
             let recovered = terminal.restart();
@@ -86,7 +86,7 @@ async fn a_program_waits_when_there_is_no_room_and_loses_nothing() {
         terminal.read(offset, &mut more),
     );
     assert!(read.await.is_err(), "no more comes before a checkpoint");
-    terminal.commit(checkpoint(offset));
+    terminal.commit(&checkpoint(offset)).unwrap();
     read_until(&terminal, &mut output, Some("over")).await;
     assert!(output[..1_000_000].iter().all(|byte| *byte == 0));
 }
@@ -96,7 +96,7 @@ async fn a_checkpoint_is_due_when_more_than_a_quarter_of_the_room_is_taken() {
     let terminal = Terminal::held("sleep 1000", |options| options.ring_bytes = 64 << 10);
     assert!(!terminal.owes(16 << 10));
     assert!(terminal.owes((16 << 10) + 1));
-    terminal.commit(checkpoint(0));
+    terminal.commit(&checkpoint(0)).unwrap();
     assert!(terminal.owes((16 << 10) + 1));
 }
 
@@ -107,14 +107,17 @@ async fn everything_that_was_handed_over_is_there_for_the_next_daemon() {
     read_until(&terminal, &mut output, Some("ready")).await;
     let offset = output.len() as u64;
     for (number, rows) in [b"one".as_slice(), b"two", b""].into_iter().enumerate() {
-        terminal.commit(Checkpoint {
-            offset,
-            snapshot: format!("screen {number}").into_bytes(),
-            rows: rows.to_vec(),
-            first_row: RowNumber(0),
-            end_row: RowNumber(number as u64 + 1),
-            quiet: true,
-        });
+        terminal
+            .commit(&Checkpoint {
+                offset,
+                snapshot: format!("screen {number}").into_bytes(),
+                rows: rows.to_vec(),
+                first_row: RowNumber(0),
+                whole: false,
+                end_row: RowNumber(number as u64 + 1),
+                quiet: true,
+            })
+            .unwrap();
     }
     terminal.remember(Note::Identity, b"who it is");
     terminal.remember(Note::Lease, b"nobody");
@@ -133,14 +136,17 @@ async fn everything_that_was_handed_over_is_there_for_the_next_daemon() {
         assert_eq!(recovered.notes.get(Note::Lease), b"somebody");
         assert_eq!(recovered.notes.get(Note::Terminal), b"");
     }
-    terminal.commit(Checkpoint {
-        offset,
-        snapshot: b"screen 3".to_vec(),
-        rows: b"three".to_vec(),
-        first_row: RowNumber(2),
-        end_row: RowNumber(3),
-        quiet: true,
-    });
+    terminal
+        .commit(&Checkpoint {
+            offset,
+            snapshot: b"screen 3".to_vec(),
+            rows: b"three".to_vec(),
+            first_row: RowNumber(2),
+            whole: false,
+            end_row: RowNumber(3),
+            quiet: true,
+        })
+        .unwrap();
     let recovered = terminal.restart();
     let rows: Vec<_> = recovered.segments.iter().map(|one| one.rows.as_slice()).collect();
     assert_eq!(rows, [b"three"], "rows that history has no more are not kept");
@@ -186,6 +192,6 @@ async fn memory_is_given_back_when_it_is_quiet() {
         terminal.read(output.len() as u64, &mut output).await.unwrap();
     }
     assert!(shared() > 600, "{} kB", shared());
-    terminal.commit(Checkpoint { quiet: true, ..checkpoint(output.len() as u64) });
+    terminal.commit(&Checkpoint { quiet: true, ..checkpoint(output.len() as u64) }).unwrap();
     until("the memory is given back", || shared() < 50).await;
 }

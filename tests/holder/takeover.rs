@@ -21,7 +21,7 @@ async fn whoever_comes_last_is_listened_to_and_no_other() {
     let refused = terminal.try_write(b"former", Stamp::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
     terminal.remember(Note::Lease, b"former");
-    terminal.commit(checkpoint(3));
+    assert!(terminal.commit(&checkpoint(3)).is_err());
     assert!(terminal.resize(termgate::core::frame::Size { rows: 1, cols: 1 }).is_err());
     assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
     let mut output = Vec::new();

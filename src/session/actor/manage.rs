@@ -82,10 +82,12 @@ impl<P: Pty> Actor<P> {
         drop(accepted);
     }
 
-    /// The grid first, so that what the program paints for the new size finds it.
+    /// The grid first, so that what the program paints for the new size finds it, with this daemon
+    /// and with the next.
     pub(super) fn resize(&mut self, size: Size) -> Result<(), SessionError> {
         if self.frames.borrow().size.value != size {
             self.screen.resize(size);
+            self.checkpoint_now(false);
             self.pty.resize(size)?;
             self.dirty = true;
             self.publish_output();
@@ -105,6 +107,7 @@ impl<P: Pty> Actor<P> {
             Act::Signal(signal) => self.pty.signal(signal).map_err(SessionError::from),
             Act::ClearHistory => {
                 self.screen.clear_history();
+                self.checkpoint_now(false);
                 self.dirty = true;
                 self.publish_output();
                 Ok(())

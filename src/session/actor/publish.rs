@@ -43,6 +43,7 @@ impl<P: Pty> Actor<P> {
 
     fn publish_now(&mut self, now: Moment, view: LeaseView) {
         self.remember_lease();
+        self.checkpoint_for_frame();
         self.dirty = false;
         let facts = Facts { lease: Arc::new(view), exit: self.exit };
         if let Some(frame) = self.screen.publish(now, &facts) {

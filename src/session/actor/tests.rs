@@ -1,5 +1,6 @@
 //! A session over a terminal in memory, on paused time.
 
+mod checkpoints;
 mod people;
 mod records;
 
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
+use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
 use crate::core::input::error::WriteError;
@@ -51,6 +53,10 @@ impl Desk {
     }
 
     fn open() -> Self {
+        Self::open_at(Opening::empty(SIZE, ScreenLimits::default()))
+    }
+
+    fn open_at(opening: Opening) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
         let (facts, receiver) = mpsc::channel(FACTS_MAX);
@@ -65,13 +71,13 @@ impl Desk {
             identity: Arc::clone(&identity),
             record: SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now()),
             rules: Rules {
-                size: SIZE,
                 screen,
                 frame_interval: Duration::from_millis(8),
                 keep_ended: Duration::from_secs(3_600),
             },
             clock: clock.clone(),
             pty,
+            opening,
             input: Input::new(
                 LeaseManager::new(Epoch::default(), LeaseLimits::default()),
                 WriteWindow::Open,
@@ -487,15 +493,6 @@ async fn what_a_lost_terminal_left_behind_is_ended() {
     let mut frames = desk.session.frames();
     frames.wait_for(|frame| frame.exit.value == Some(Exit::Unknown)).await.expect("alive");
     desk.wait_until(FakeTerminal::killed).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_checkpoint_is_handed_over_when_the_terminal_needs_the_room() {
-    let desk = Desk::open();
-    desk.terminal.ask_for_checkpoints(3);
-    desk.terminal.push("abcdef");
-    desk.wait_until(|terminal| !terminal.checkpoints().is_empty()).await;
-    assert_eq!(desk.terminal.checkpoints()[0].offset, 6);
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,6 +31,7 @@ struct State {
     /// How much uncommitted output makes a checkpoint due.
     checkpoint_after: Option<u64>,
     checkpoints: Vec<Checkpoint>,
+    refuses_checkpoints: bool,
     notes: Vec<(Note, Vec<u8>)>,
     witness: Option<Witness>,
     written: Vec<u8>,
@@ -52,6 +53,7 @@ impl State {
             exit: None,
             checkpoint_after: None,
             checkpoints: Vec::new(),
+            refuses_checkpoints: false,
             notes: Vec::new(),
             witness: None,
             written: Vec::new(),
@@ -121,8 +123,16 @@ impl Pty for FakePty {
         state.checkpoint_after.is_some_and(|after| uncommitted > after)
     }
 
-    fn commit(&self, checkpoint: Checkpoint) {
-        self.state.send_modify(|state| state.checkpoints.push(checkpoint));
+    fn outlives_daemon(&self) -> bool {
+        true
+    }
+
+    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        if self.state.borrow().refuses_checkpoints {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.state.send_modify(|state| state.checkpoints.push(checkpoint.clone()));
+        Ok(())
     }
 
     fn remember(&self, note: Note, bytes: &[u8]) {
@@ -263,6 +273,11 @@ impl FakeTerminal {
     /// Lets checkpoints be due when more than this many bytes are not committed.
     pub fn ask_for_checkpoints(&self, after: u64) {
         self.state.send_modify(|state| state.checkpoint_after = Some(after));
+    }
+
+    /// Refuses checkpoints, or takes them again.
+    pub fn refuse_checkpoints(&self, refuses: bool) {
+        self.state.send_modify(|state| state.refuses_checkpoints = refuses);
     }
 
     /// The checkpoints that were handed over, in order.

@@ -43,9 +43,6 @@ use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
 
-/// How much output a holder keeps that no checkpoint covers, unless it is told otherwise, in
-/// bytes.
-pub const RING_BYTES: u32 = 1 << 20;
 /// Which part of the ring may be uncommitted before a checkpoint is due.
 const OWED_PART: u64 = 4;
 
@@ -57,8 +54,8 @@ const HOLDER_END_MAX: Duration = Duration::from_millis(500);
 pub struct HoldOptions {
     /// Where holders listen; it must exist and be nobody else's.
     pub directory: PathBuf,
-    /// The program that becomes the holder: this one, where it is `termgate`.
-    pub executable: PathBuf,
+    /// The program that becomes the holder.
+    pub program: PathBuf,
     /// A multiple of 4096, from 64 KiB to 1 GiB.
     pub ring_bytes: u32,
     /// What becomes of output for which there is no room while no daemon is there.
@@ -67,19 +64,8 @@ pub struct HoldOptions {
     pub orphan_ttl: Option<Duration>,
 }
 
-impl HoldOptions {
-    /// The usual way of holding, by this program.
-    pub fn new(directory: PathBuf) -> Self {
-        Self {
-            directory,
-            // Also when it was replaced on disk, it is what runs now.
-            executable: PathBuf::from("/proc/self/exe"),
-            ring_bytes: RING_BYTES,
-            unread: Unread::Block,
-            orphan_ttl: None,
-        }
-    }
-}
+/// The program that runs now, also when it was replaced on disk.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Where the holder of a session listens.
 pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
@@ -126,7 +112,7 @@ impl HeldPty {
         };
         let socket = socket_of(&options.directory, spec.session);
         let program = spawn::program_of(spec);
-        let contact = contact::start(&options.executable, &socket, start, &program);
+        let contact = contact::start(&options.program, &socket, start, &program);
         let contact = contact.map_err(|error| error.of(spec))?;
         let (pty, _) = Self::of(spec.session, socket, contact).map_err(SpawnError::Holder)?;
         Ok(pty)
@@ -240,13 +226,14 @@ impl Pty for HeldPty {
         uncommitted > self.ring.bytes() as u64 / OWED_PART
     }
 
-    fn commit(&self, checkpoint: Checkpoint) {
-        match self.hand_over(&checkpoint) {
-            Ok(()) => drop(self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed)),
-            Err(error) => {
-                tracing::warn!(session = %self.session, %error, "a checkpoint was not kept");
-            }
-        }
+    fn outlives_daemon(&self) -> bool {
+        true
+    }
+
+    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        self.hand_over(checkpoint)?;
+        self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
+        Ok(())
     }
 
     fn remember(&self, note: Note, bytes: &[u8]) {

@@ -156,7 +156,13 @@ impl Pty for OwnPty {
         false
     }
 
-    fn commit(&self, _checkpoint: Checkpoint) {}
+    fn outlives_daemon(&self) -> bool {
+        false
+    }
+
+    fn commit(&self, _checkpoint: &Checkpoint) -> io::Result<()> {
+        Ok(())
+    }
 
     fn remember(&self, _note: Note, _bytes: &[u8]) {}
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
+use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::error::WriteError;
 use crate::core::input::former::WriteStamp;
@@ -21,12 +22,13 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
+use crate::holder::wire::to_holder::Unread;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
 use crate::session::error::SessionError;
 use crate::session::pty::Note;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
-use crate::session::registry::{RenameError, SessionLimits, Settings};
+use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
 
 const LEASE: LeaseId = LeaseId(Uuid::from_u128(9));
 
@@ -45,6 +47,7 @@ fn registry() -> Registry {
         cells_max: 10_000,
         frame_interval: Duration::from_millis(8),
         keep_ended: Duration::from_secs(60),
+        holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         sessions_max: Quota { own: 9, others: 9 },
     };
     let settings = Settings {
@@ -52,6 +55,7 @@ fn registry() -> Registry {
         own_tenant: tenant(),
         environment: BTreeMap::new(),
         default_cwd: PathBuf::from("/"),
+        holding: None,
     };
     // Nobody opens doors here.
     Registry::new(settings, Clock::paused()).0
@@ -86,7 +90,7 @@ fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
         notes,
         pty,
         pid: 4,
-        size: Size { rows: 5, cols: 20 },
+        opening: Opening::empty(Size { rows: 5, cols: 20 }, ScreenLimits::default()),
         newest: Epoch(2),
         writes: Vec::new(),
         window: WriteWindow::Open,

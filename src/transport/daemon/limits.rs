@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::config::Config;
+use crate::config::{Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
-use crate::session::registry::SessionLimits;
+use crate::holder::wire::to_holder::Unread;
+use crate::session::registry::{HoldingLimits, SessionLimits};
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
 
@@ -30,7 +31,18 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
         cells_max: u32::try_from(config.cells).unwrap_or(u32::MAX),
         frame_interval: config.frame_interval,
         keep_ended: config.keep_ended,
+        holding: holding_limits(&config.holding),
         sessions_max: config.sessions,
+    }
+}
+
+fn holding_limits(config: &HoldingConfig) -> HoldingLimits {
+    /// Rings are made of whole pages.
+    const PAGE: usize = 4_096;
+    HoldingLimits {
+        orphan_ttl: (!config.orphan_ttl.is_zero()).then_some(config.orphan_ttl),
+        ring_bytes: u32::try_from(config.ring_bytes / PAGE * PAGE).unwrap_or(u32::MAX),
+        unread: if config.overwrite_unread { Unread::Overwrite } else { Unread::Block },
     }
 }
 

@@ -16,10 +16,11 @@ async fn pushed_output_is_read_from_any_offset_that_was_not_committed() {
         snapshot: b"screen".to_vec(),
         rows: Vec::new(),
         first_row: RowNumber(0),
+        whole: false,
         end_row: RowNumber(0),
         quiet: true,
     };
-    pty.commit(checkpoint.clone());
+    pty.commit(&checkpoint).unwrap();
     assert_eq!(program.checkpoints(), [checkpoint]);
     let refused = pty.read(3, &mut read).await.unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);

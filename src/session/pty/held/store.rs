@@ -28,6 +28,8 @@ pub(super) struct Store {
     segments: VecDeque<Extent>,
     /// The last of them, if it may still grow.
     open: Option<File>,
+    /// How many were let go and the holder was not told.
+    dropped: u16,
 }
 
 /// How far a segment goes.
@@ -49,55 +51,48 @@ impl Store {
     /// Goes on behind segments that were found; nothing is added to these.
     pub(super) fn behind(found: impl Iterator<Item = (RowNumber, u64)>) -> Self {
         let extent = |(end_row, bytes)| Extent { end_row, bytes };
-        Self { segments: found.map(extent).collect(), open: None }
+        Self { segments: found.map(extent).collect(), ..Self::default() }
     }
 
     /// Writes a checkpoint into memory.
     ///
     /// # Errors
-    /// What the kernel said; history has a gap then, as if these rows had been trimmed.
+    /// What the kernel said; the rows may be handed over with the next one.
     pub(super) fn hand_over(&mut self, checkpoint: &Checkpoint) -> io::Result<Handover> {
-        let mut commit = Commit {
-            offset: checkpoint.offset,
-            quiet: checkpoint.quiet,
-            segments_dropped: self.trim(checkpoint.first_row),
-            ..Commit::default()
-        };
-        let segment = if checkpoint.rows.is_empty() {
-            None
-        } else {
-            self.append(&checkpoint.rows, checkpoint.end_row, &mut commit.segments_dropped)?
-        };
-        commit.segment = segment.is_some();
-        commit.segment_bytes = self.segments.back().map_or(0, |last| last.bytes);
         let snapshot = match checkpoint.snapshot.as_slice() {
             [] => None,
             bytes => Some(snapshot(bytes)?),
         };
-        commit.snapshot = snapshot.is_some();
+        self.trim(checkpoint);
+        let segment = match checkpoint.rows.as_slice() {
+            [] => None,
+            rows => self.append(rows, checkpoint.end_row)?,
+        };
+        let commit = Commit {
+            offset: checkpoint.offset,
+            quiet: checkpoint.quiet,
+            segments_dropped: std::mem::take(&mut self.dropped),
+            segment: segment.is_some(),
+            segment_bytes: self.segments.back().map_or(0, |last| last.bytes),
+            snapshot: snapshot.is_some(),
+        };
         Ok(Handover { commit, snapshot, segment })
     }
 
-    /// Lets the segments go of which history has no row any more; says how many.
-    fn trim(&mut self, first_row: RowNumber) -> u16 {
-        let mut dropped = 0;
-        while self.segments.front().is_some_and(|front| front.end_row <= first_row) {
+    /// Lets the segments go of which no row is needed any more.
+    fn trim(&mut self, checkpoint: &Checkpoint) {
+        let unneeded = |front: &Extent| checkpoint.whole || front.end_row <= checkpoint.first_row;
+        while self.segments.front().is_some_and(unneeded) {
             self.segments.pop_front();
-            dropped += 1;
+            self.dropped += 1;
         }
         if self.segments.is_empty() {
             self.open = None;
         }
-        dropped
     }
 
     /// Appends the rows of a checkpoint; returns the segment that was begun for them, if any.
-    fn append(
-        &mut self,
-        rows: &[u8],
-        end_row: RowNumber,
-        dropped: &mut u16,
-    ) -> io::Result<Option<File>> {
+    fn append(&mut self, rows: &[u8], end_row: RowNumber) -> io::Result<Option<File>> {
         let record = record(rows, end_row)?;
         let length = record.len() as u64;
         if let (Some(open), Some(last)) = (&self.open, self.segments.back_mut())
@@ -115,10 +110,11 @@ impl Store {
         segment.write_all_at(&record, 0)?;
         if self.segments.len() == SEGMENTS_MAX {
             self.segments.pop_front();
-            *dropped += 1;
+            self.dropped += 1;
         }
+        let open = segment.try_clone()?;
         self.segments.push_back(Extent { end_row, bytes: length });
-        self.open = Some(segment.try_clone()?);
+        self.open = Some(open);
         Ok(Some(segment))
     }
 }

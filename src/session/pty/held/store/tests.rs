@@ -8,6 +8,7 @@ fn checkpoint(rows: &[u8], first_row: u64, end_row: u64) -> Checkpoint {
         snapshot: b"screen".to_vec(),
         rows: rows.to_vec(),
         first_row: RowNumber(first_row),
+        whole: false,
         end_row: RowNumber(end_row),
         quiet: false,
     }

@@ -1,0 +1,71 @@
+//! What the program wrote, on its way into the screen.
+
+use std::panic::AssertUnwindSafe;
+
+use crate::core::screen::Screen;
+use crate::core::screen::report::Report;
+use crate::session::actor::Actor;
+use crate::session::pty::{Output, Pty};
+
+impl<P: Pty> Actor<P> {
+    pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
+        match output {
+            Ok(Output::Bytes(count)) => {
+                self.outlets.live.output_bytes.add(count as u64);
+                self.outlets.counters.output_bytes.add(count as u64);
+                let bytes = std::mem::take(&mut self.buffer);
+                self.feed_all(&bytes).await;
+                self.note_output();
+                self.buffer = bytes;
+                self.buffer.clear();
+            }
+            Ok(Output::End) => {
+                let exit = self.pty.exited().await;
+                self.on_exit(exit);
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
+                let _ = self.pty.kill().await;
+                let exit = self.pty.exited().await;
+                self.on_exit(exit);
+            }
+        }
+    }
+
+    async fn feed_all(&mut self, bytes: &[u8]) {
+        // What a daemon before has answered is not answered again.
+        let answered = usize::try_from(self.answered.saturating_sub(self.offset));
+        let answered = answered.unwrap_or(usize::MAX).min(bytes.len());
+        let (known, new) = bytes.split_at(answered);
+        for (part, answers) in [(known, false), (new, true)] {
+            for (index, slice) in part.chunks(self.screen.slice_bytes()).enumerate() {
+                if index > 0 {
+                    // One flooding session must not keep the others from their turn.
+                    tokio::task::yield_now().await;
+                }
+                self.feed(slice, answers);
+            }
+        }
+        self.offset += bytes.len() as u64;
+    }
+
+    /// Gives output to the emulator. Should it panic, the screen starts anew below its history.
+    fn feed(&mut self, bytes: &[u8], answers: bool) {
+        let now = self.clock.now();
+        let fed = std::panic::catch_unwind(AssertUnwindSafe(|| self.screen.feed(now, bytes)));
+        if fed.is_err() {
+            tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
+            self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
+        }
+        for report in self.screen.take_reports() {
+            if let Report::Directory(directory) = report {
+                self.outlets.live.set_directory(&directory);
+            }
+        }
+        let answer = self.screen.take_answers();
+        if answers && !answer.is_empty() {
+            self.input.answer(&answer);
+        }
+        self.dirty = true;
+    }
+}

@@ -1,0 +1,125 @@
+//! What a session keeps for the next daemon, over a terminal in memory.
+
+use super::*;
+use crate::core::ids::RowNumber;
+use crate::session::pty::Checkpoint;
+
+/// The screen that the next daemon makes of the newest checkpoint.
+fn restored(terminal: &FakeTerminal) -> Screen {
+    let kept = terminal.checkpoints();
+    let rows = kept.iter().map(|checkpoint| checkpoint.rows.clone());
+    let newest = kept.last().expect("one was handed over");
+    Screen::restore(&newest.snapshot, rows, ScreenLimits::default()).expect("it can be read")
+}
+
+fn shown(screen: &mut Screen) -> Arc<Frame> {
+    screen.first_frame(Moment::default(), &Facts::default())
+}
+
+fn text(frame: &Frame) -> Vec<String> {
+    frame.lines.iter().map(|line| line.value.text.trim_end().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_is_handed_over_when_the_terminal_needs_the_room() {
+    let desk = Desk::open();
+    desk.terminal.ask_for_checkpoints(3);
+    desk.terminal.push("abcdef");
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
+    let offsets: Vec<u64> = desk.terminal.checkpoints().iter().map(|one| one.offset).collect();
+    assert_eq!(offsets, [0, 6], "one before anybody sees the session, one when it is owed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_is_kept_once_it_has_been_silent_for_a_second() {
+    let desk = Desk::open();
+    for _ in 0..3 {
+        desk.terminal.push("x\r\n");
+        desk.wait_until(|_| desk.session.frame().cursor.value.row > RowNumber(0)).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        assert_eq!(desk.terminal.checkpoints().len(), 1, "it is not silent yet");
+    }
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
+    let newest: Checkpoint = desk.terminal.checkpoints().remove(1);
+    assert_eq!((newest.offset, newest.quiet), (9, true));
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(desk.terminal.checkpoints().len(), 2, "nothing more happened");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_daemon_finds_screen_and_history() {
+    let desk = Desk::open();
+    let lines: Vec<String> = (0..12).map(|number| format!("line {number}")).collect();
+    desk.terminal.push(lines[..9].join("\r\n"));
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
+    desk.terminal.push(format!("\r\n{}", lines[9..].join("\r\n")));
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 3).await;
+    let before = desk.session.frame();
+    let mut screen = restored(&desk.terminal);
+    let after = shown(&mut screen);
+    assert_eq!(text(&after), lines[7..]);
+    assert_eq!(after.base_row, before.base_row);
+    assert!(after.watermark > before.watermark);
+    assert_eq!((after.history.first(), after.history.end()), (RowNumber(0), RowNumber(7)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_size_and_a_cleared_history_are_kept_at_once() {
+    let desk = Desk::open();
+    desk.terminal.push("a\r\nb\r\nc\r\nd\r\ne\r\nf\r\ng");
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
+    let clear = ManageOrder {
+        caller: agent(1),
+        act: Act::ClearHistory,
+        fresh: fresh(),
+        over_any_lease: false,
+    };
+    desk.session.manage(&permit(), clear, Accepted::nothing()).await.expect("free");
+    let resize = ResizeOrder {
+        caller: agent(1),
+        presented: None,
+        take: TakeRule::ForThisCall(fresh()),
+        size: Size { rows: 4, cols: 20 },
+    };
+    desk.session.resize(&permit(), resize, Accepted::nothing()).await.expect("free");
+    assert_eq!(desk.terminal.checkpoints().len(), 4);
+    let mut screen = restored(&desk.terminal);
+    assert_eq!(screen.size(), Size { rows: 4, cols: 20 });
+    // Only the row that the smaller screen pushed out is history.
+    let frame = shown(&mut screen);
+    assert_eq!((frame.history.first(), frame.history.end()), (RowNumber(2), RowNumber(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_frame_is_published_that_a_restart_could_count_again() {
+    let desk = Desk::open();
+    desk.terminal.refuse_checkpoints(true);
+    desk.terminal.push("x");
+    desk.wait_until(|_| desk.session.frame().cursor.value.col > 0).await;
+    let first: Checkpoint = desk.terminal.checkpoints().remove(0);
+    let mut screen = Screen::restore(&first.snapshot, [first.rows], ScreenLimits::default())
+        .expect("it can be read");
+    assert!(shown(&mut screen).watermark > desk.session.frame().watermark);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_was_not_taken_is_tried_again() {
+    let desk = Desk::open();
+    desk.terminal.refuse_checkpoints(true);
+    desk.terminal.push("x");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    desk.terminal.refuse_checkpoints(false);
+    desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
+    assert_eq!(desk.terminal.checkpoints()[1].offset, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_was_answered_before_is_not_answered_again() {
+    let query = "\x1b[5n";
+    let empty = Opening::empty(SIZE, ScreenLimits::default());
+    let desk = Desk::open_at(Opening { answered: query.len() as u64, ..empty });
+    desk.terminal.push(format!("{query}then {query}"));
+    desk.wait_until(|terminal| !terminal.written().is_empty()).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(desk.terminal.written(), b"\x1b[0n");
+}

@@ -1,0 +1,84 @@
+//! Where the task of a session begins: at an empty screen, or where the daemon before left it.
+//!
+//! It knows nothing of how the terminal is held. Whatever was kept may be damaged; there is a screen
+//! all the same, with what could be read.
+
+use std::fmt;
+
+use crate::core::frame::Size;
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::moment::Moment;
+use crate::core::screen::{Origin, Screen, ScreenLimits};
+use crate::session::pty::held::recovered::Recovered;
+
+/// So many segments of rows are gone on with; more are put together into one.
+const SEGMENTS_KEPT_MAX: usize = 32;
+
+/// The state of a session before its task runs.
+#[derive(Debug)]
+pub struct Opening {
+    pub screen: Screen,
+    /// The first byte of output that the screen has not seen.
+    pub offset: u64,
+    /// The queries in the output before this offset have had their answers.
+    pub answered: u64,
+    /// The row after the newest one of history that is kept for the next daemon; none when nothing
+    /// that is kept is of use.
+    pub kept_rows: Option<RowNumber>,
+}
+
+/// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
+const CANCEL: &[u8] = b"\x18";
+
+impl Opening {
+    /// The empty screen of a program that was just started.
+    pub fn empty(size: Size, limits: ScreenLimits) -> Self {
+        let screen = Screen::new(size, limits, Origin::default());
+        Self { screen, offset: 0, answered: 0, kept_rows: None }
+    }
+
+    /// The screen as the daemon before kept it, and where its output goes on.
+    pub fn restored(
+        session: &impl fmt::Display,
+        recovered: &Recovered,
+        limits: ScreenLimits,
+        now: Moment,
+    ) -> Self {
+        let (offset, answered) = (recovered.resume_at(), recovered.answered);
+        let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
+        let mut newest_first = recovered.snapshots.iter().rev();
+        let found = newest_first.find_map(|snapshot| {
+            match Screen::restore(&snapshot.bytes, blocks(), limits) {
+                Ok(screen) => Some((screen, snapshot.offset)),
+                Err(error) => {
+                    tracing::warn!(%session, %error, "a screen that was kept cannot be read");
+                    None
+                }
+            }
+        });
+        let Some((mut screen, covered)) = found else {
+            let screen = Self::blank(recovered, limits, now);
+            return Self { screen, offset, answered, kept_rows: None };
+        };
+        if covered < offset {
+            tracing::warn!(%session, from = covered, to = offset, "output was lost");
+            screen.feed(now, CANCEL);
+        }
+        let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX;
+        let kept_rows = few.then(|| screen.history_end());
+        Self { screen, offset, answered, kept_rows }
+    }
+
+    /// An empty screen whose watermarks and rows come after all that were told, as far as anybody
+    /// can know.
+    fn blank(recovered: &Recovered, limits: ScreenLimits, now: Moment) -> Screen {
+        /// More watermarks than any session has counted up to, and far below the highest.
+        const SKIPPED: u64 = 1 << 50;
+        let row = recovered.segments.last().map_or(RowNumber(0), |segment| segment.end_row);
+        let mark = SKIPPED + u64::try_from(now.since(Moment::default()).as_millis()).unwrap_or(0);
+        Screen::new(recovered.size, limits, Origin { watermark: Watermark(mark), row })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What is found beside a terminal becomes the screen it was, or one that nobody mistakes for it.
+
+use crate::core::frame::{Frame, Size};
+use crate::core::ids::{Epoch, Watermark};
+use crate::core::moment::Moment;
+use crate::core::screen::{Facts, Screen, ScreenLimits};
+use crate::session::pty::ProcessId;
+use crate::session::pty::held::recovered::{Notes, Recovered, Segment, Snapshot};
+
+use super::*;
+
+const SIZE: Size = Size { rows: 3, cols: 10 };
+
+/// What a daemon kept after a program had written these pieces, one checkpoint behind each.
+fn recovered(pieces: &[&str]) -> Recovered {
+    let mut screen = Screen::new(SIZE, ScreenLimits::default(), Origin::default());
+    let (mut offset, mut since) = (0, RowNumber(0));
+    let (mut snapshots, mut segments) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        screen.feed(Moment::default(), piece.as_bytes());
+        offset += piece.len() as u64;
+        let kept = screen.checkpoint(since);
+        since = kept.end_row;
+        snapshots.push(Snapshot { offset, bytes: kept.snapshot });
+        segments.push(Segment { end_row: kept.end_row, rows: kept.rows });
+    }
+    Recovered {
+        generation: 2,
+        leader: ProcessId(1),
+        size: SIZE,
+        committed: offset,
+        head: offset,
+        gap: None,
+        answered: 0,
+        epoch: Epoch(1),
+        exit: None,
+        writes: Vec::new(),
+        notes: Notes::default(),
+        snapshots,
+        segments,
+    }
+}
+
+fn opened(recovered: &Recovered) -> Opening {
+    Opening::restored(&"a session", recovered, ScreenLimits::default(), Moment::default())
+}
+
+fn frame(opening: &mut Opening) -> Frame {
+    (*opening.screen.first_frame(Moment::default(), &Facts::default())).clone()
+}
+
+fn shown(frame: &Frame) -> Vec<String> {
+    frame.lines.iter().map(|line| line.value.text.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn a_screen_goes_on_where_it_was_kept() {
+    let mut opening = opened(&recovered(&["one\r\ntwo\r\nthree\r\nfour", "\r\nfive"]));
+    assert_eq!(
+        (opening.offset, opening.kept_rows),
+        ("one\r\ntwo\r\nthree\r\nfour\r\nfive".len() as u64, Some(RowNumber(2)))
+    );
+    let frame = frame(&mut opening);
+    assert_eq!(shown(&frame), ["three", "four", "five"]);
+    assert_eq!(frame.base_row, RowNumber(2));
+}
+
+#[test]
+fn after_a_damaged_snapshot_the_one_before_is_gone_on_with() {
+    let mut kept = recovered(&["one", "\r\ntwo"]);
+    kept.snapshots[1].bytes = b"nonsense".to_vec();
+    let mut opening = opened(&kept);
+    assert_eq!(opening.offset, kept.committed, "what is read next is what nobody has seen");
+    assert_eq!(shown(&frame(&mut opening)), ["one", "", ""]);
+}
+
+#[test]
+fn without_any_snapshot_numbers_go_on_above_all_that_were_told() {
+    let mut kept = recovered(&["one\r\ntwo\r\nthree\r\nfour"]);
+    kept.snapshots.clear();
+    let mut opening = opened(&kept);
+    assert_eq!(opening.kept_rows, None);
+    let frame = frame(&mut opening);
+    assert_eq!((frame.base_row, shown(&frame)), (RowNumber(1), vec![String::new(); 3]));
+    assert!(frame.watermark > Watermark(1 << 50) && frame.watermark.0 < 1 << 53);
+}
+
+#[test]
+fn what_follows_lost_output_is_read_from_its_beginning() {
+    let mut kept = recovered(&["one \x1b]0;a title that"]);
+    kept.gap = Some(kept.committed..kept.committed + 100);
+    let mut opening = opened(&kept);
+    assert_eq!(opening.offset, kept.committed + 100);
+    opening.screen.feed(Moment::default(), b"two");
+    assert_eq!(shown(&frame(&mut opening))[0], "one two");
+}
+
+#[test]
+fn many_segments_are_put_together_into_one() {
+    let pieces: Vec<String> = (0..40).map(|number| format!("{number}\r\n")).collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    assert_eq!(opened(&recovered(&pieces)).kept_rows, None);
+    assert_eq!(opened(&recovered(&pieces[..30])).kept_rows, Some(RowNumber(28)));
+}
