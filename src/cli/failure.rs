@@ -2,8 +2,9 @@
 //!
 //! It prints nothing; how a failure is shown is the output's affair.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::hint;
 use crate::cli::install::error::InstallError;
 use crate::cli::token::error::TokenFailure;
+use crate::config::paths::RuntimePaths;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
 use crate::transport::client::{ClientError, ConnectError};
@@ -97,8 +99,11 @@ impl Failure {
     /// What to do about it, where anything is known.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Unreachable { source: ConnectError::Absent | ConnectError::Refused, .. } => {
-                Some("`termgate new` starts one, and so does `termgate serve`")
+            Self::Unreachable { path, source: ConnectError::Absent | ConnectError::Refused } => {
+                Some(match sessions_wait_beside(path) {
+                    true => "sessions wait for the next daemon; `termgate serve` starts one",
+                    false => "`termgate new` starts one, and so does `termgate serve`",
+                })
             }
             Self::Tool { code, hint, details, .. } => {
                 hint::of_error(code, details).or(hint.as_deref())
@@ -191,6 +196,13 @@ fn code_of(error: &ClientError) -> &str {
         }
     };
     code.as_str()
+}
+
+/// Whether there are sessions that a daemon with this socket has left.
+fn sessions_wait_beside(socket: &Path) -> bool {
+    let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
+    let held = paths.and_then(|paths| fs::read_dir(paths.holders()).ok());
+    held.is_some_and(|mut sockets| sockets.next().is_some())
 }
 
 #[cfg(test)]

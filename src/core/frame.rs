@@ -103,6 +103,8 @@ pub enum Exit {
     Signal(i32),
     /// It ended, and the kernel did not say how.
     Unknown,
+    /// The process that held its terminal is gone, and nobody knows what became of it.
+    Lost,
 }
 
 /// The screen of one session at one watermark, with everything else that deltas report.

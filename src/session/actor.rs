@@ -248,7 +248,7 @@ impl<P: Pty> Actor<P> {
         // Whoever is told finds the end in the frame.
         self.settle();
         self.tell(What::Exited);
-        if exit == Exit::Unknown {
+        if matches!(exit, Exit::Unknown | Exit::Lost) {
             // The terminal went away with whoever held it, and may have left its programs behind.
             self.end_processes();
         }

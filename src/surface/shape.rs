@@ -89,21 +89,25 @@ impl LeaseShape {
     }
 }
 
-/// How a program ended; neither code nor signal when the kernel did not say.
+/// How a program ended; neither code nor signal when nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExitShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// `holder_lost`: the process that held the terminal is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
 }
 
 impl From<Exit> for ExitShape {
     fn from(exit: Exit) -> Self {
         match exit {
-            Exit::Code(code) => Self { code: Some(code), signal: None },
-            Exit::Signal(signal) => Self { code: None, signal: Some(signal) },
-            Exit::Unknown => Self { code: None, signal: None },
+            Exit::Code(code) => Self { code: Some(code), signal: None, cause: None },
+            Exit::Signal(signal) => Self { code: None, signal: Some(signal), cause: None },
+            Exit::Unknown => Self { code: None, signal: None, cause: None },
+            Exit::Lost => Self { code: None, signal: None, cause: Some("holder_lost") },
         }
     }
 }
@@ -116,6 +120,9 @@ impl std::fmt::Display for ExitShape {
                 Some(name) => write!(f, "ended by {name}"),
                 None => write!(f, "ended by signal {number}"),
             },
+            (None, None) if self.cause.is_some() => {
+                f.write_str("ended, as the process that held its terminal is gone")
+            }
             (None, None) => f.write_str("ended, nobody knows how"),
         }
     }

@@ -570,6 +570,20 @@ fn a_session_that_ended_while_no_daemon_was_there_is_told_to_be_gone() {
 }
 
 #[test]
+fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    daemon.kill();
+    let refused = home.run("ls");
+    assert_eq!(refused.status.code(), Some(UNREACHABLE));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("sessions wait for the next daemon"), "{told}");
+    let _daemon = home.daemon();
+    home.printed("kill build");
+}
+
+#[test]
 fn who_does_not_want_to_wait_for_a_daemon_need_not() {
     let home = Home::new();
     let daemon = home.daemon();

@@ -54,7 +54,7 @@ async fn a_session_that_is_forgotten_leaves_no_process_and_no_socket() {
     assert!(!is_there(&escaped) && !is_there(&leader));
     assert_eq!(marked(terminal.session), []);
     assert!(!terminal.socket().exists());
-    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    assert_eq!(exit_of(&terminal).await, Exit::Lost);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_holder_that_is_killed_ends_the_session_after_all_that_it_had_written(
     let leader = find(terminal.as_held().leader());
     ProcessHandle::open(terminal.as_held().holder()).unwrap().signal(9).unwrap();
     assert!(read_to_end(&terminal).await.ends_with("last"));
-    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    assert_eq!(exit_of(&terminal).await, Exit::Lost);
     let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
     assert!(terminal.evidence().is_err());
@@ -108,7 +108,7 @@ async fn a_holder_that_does_not_answer_counts_as_lost() {
     holder.signal(19).unwrap();
     let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
-    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    assert_eq!(exit_of(&terminal).await, Exit::Lost);
     holder.signal(18).unwrap();
     let (second, _) = terminal.attach();
     assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);

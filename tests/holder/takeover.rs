@@ -80,7 +80,7 @@ async fn a_superseded_daemon_reads_on_without_harm_and_finds_the_end() {
     assert!(read_to_end(&second).await.contains("got:x"));
     // It only knows that nobody speaks with it any more.
     assert!(read_to_end(&terminal).await.contains("ready"));
-    assert_eq!(exit_of(&terminal).await, Exit::Unknown);
+    assert_eq!(exit_of(&terminal).await, Exit::Lost);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! It knows no holder: the terminal says when it needs the room. What is kept covers all that
 //! anybody was told, so no frame is published whose watermark could come again.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::core::ids::{RowNumber, Watermark};
@@ -73,6 +74,10 @@ impl Kept {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
                 self.due = None;
+            }
+            // The terminal is gone, and there is nothing left to keep.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                (self.reserved, self.due) = (Watermark(u64::MAX), None);
             }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of a session was not kept");

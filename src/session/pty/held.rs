@@ -322,11 +322,11 @@ impl Pty for HeldPty {
             let known = *standing.borrow_and_update();
             match known.exit {
                 Some((exit, _)) => return exit,
-                None if known.lost => return Exit::Unknown,
+                None if known.lost => return Exit::Lost,
                 None => {}
             }
             if self.link.hear(&mut standing).await.is_err() {
-                return Exit::Unknown;
+                return Exit::Lost;
             }
         }
     }

@@ -117,7 +117,11 @@ async function throughTheBridge(place) {
   const error = await lost;
   that("bridge: a call in flight is answered", error?.data?.error_code === "upstream_restarted", error);
   const again = await call(client, "list_sessions");
-  that("bridge: the next call works", again.data.sessions?.length === 0, again.data);
+  const kept = again.data.sessions?.map((kept) => [kept.id, kept.state, kept.last_line.endsWith("pushed")]);
+  const expected = [[session, "running", true]];
+  that("bridge: the session outlives the daemon", JSON.stringify(kept) === JSON.stringify(expected), again.data);
+  // Once to end its program, and once to forget it.
+  for (let time = 0; time < 2; time++) execFileSync(BIN, ["kill", session], { env: place.env });
   const next = Number(readFileSync(place.lock, "utf8"));
   await client.close();
   that("bridge: the daemon ends with it", await until("the end", () => !lives(next)), next);
