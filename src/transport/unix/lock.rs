@@ -36,7 +36,8 @@ pub struct DaemonLock {
 }
 
 impl DaemonLock {
-    /// Takes the lock, without waiting, and writes our process number into the file.
+    /// Takes the lock, without waiting, and writes our process number into the file; on a full disk
+    /// the file says nothing, and the lock is taken all the same.
     ///
     /// # Errors
     /// Who has it, or why the file cannot be locked.
@@ -54,7 +55,7 @@ impl DaemonLock {
             // Between opening and locking, the file may have been removed and made anew; then
             // another process can hold the lock that counts.
             if is_at(&file, path) {
-                write_pid(&mut file).map_err(failed)?;
+                tell_pid(&mut file);
                 let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
                 return Ok(Self { _held: Arc::new(Held(file)), directory });
             }
@@ -104,10 +105,20 @@ fn written_pid(file: &mut File) -> Option<i32> {
     text.trim().parse().ok()
 }
 
+fn tell_pid(file: &mut File) {
+    if let Err(error) = write_pid(file) {
+        tracing::warn!(%error, "the lock does not say whose it is");
+        // Better nobody's number than that of the daemon before.
+        let _ = file.set_len(0);
+    }
+}
+
+/// Writes over what is there, since that needs no room on the disk.
 fn write_pid(file: &mut File) -> io::Result<()> {
+    let text = format!("{}\n", std::process::id());
     file.rewind()?;
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
 }
 
 #[cfg(test)]

@@ -37,6 +37,14 @@ fn a_file_that_says_nothing_is_still_locked() {
 }
 
 #[test]
+fn a_full_disk_does_not_keep_a_daemon_from_its_lock() {
+    let full = Path::new("/dev/full");
+    let _held = DaemonLock::take(full).unwrap();
+    let error = DaemonLock::take(full).unwrap_err();
+    assert!(matches!(error, LockError::Held { pid: None }), "{error}");
+}
+
+#[test]
 fn of_two_takers_exactly_one_wins_every_time() {
     let (_directory, path) = place();
     for _ in 0..100 {
