@@ -1,0 +1,23 @@
+//! Sessions outlive their daemon, with the real program and nothing replaced.
+//!
+//! Every test has directories and daemons of its own, knows only the wire and what the kernel says
+//! of processes, and prints the seed of what it left to chance.
+
+// A test that unwraps in vain has failed, in its helpers as well.
+#![allow(clippy::unwrap_used)]
+
+mod outlive {
+    mod client;
+    mod descriptors;
+    mod dice;
+    mod full_disk;
+    mod holders;
+    mod home;
+    mod kills;
+    mod observer;
+    mod programs;
+    mod replaced;
+    mod storm;
+    mod turns;
+    mod writer;
+}

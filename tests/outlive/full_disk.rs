@@ -1,0 +1,90 @@
+//! Nothing that sessions outlive their daemon by is written to a disk.
+//!
+//! The user's directories are on a file system of a few pages that somebody fills up again whenever
+//! anything of it gets free. It is mounted where only one process sees it, which needs no
+//! privilege where a user may make namespaces; the others reach it by that process's root.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::outlive::client::soon;
+use crate::outlive::home::Home;
+use crate::outlive::storm::Storm;
+
+const KILLS: usize = 25;
+/// How often is filled up what got free.
+const FILLED: Duration = Duration::from_millis(1);
+
+/// A small disk, there for as long as this is.
+#[derive(Debug)]
+struct Disk {
+    /// Where it is mounted, as everybody reaches it.
+    path: PathBuf,
+    // Its end takes the mount with it.
+    _keeper: Child,
+}
+
+impl Disk {
+    /// Mounts one at a directory; none where the system lets nobody mount.
+    async fn mount(at: &Path) -> Option<Self> {
+        let line = format!(
+            "mount -t tmpfs -o size=64k,mode=700 outlive {} && echo mounted && exec cat",
+            at.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", &line]);
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = command.spawn().ok()?;
+        let mut said = [0; 8];
+        let reading = keeper.stdout.as_mut().unwrap().read_exact(&mut said);
+        soon("the disk to be mounted", reading).await.ok()?;
+        let root = PathBuf::from(format!("/proc/{}/root", keeper.id().unwrap()));
+        Some(Self { path: root.join(at.strip_prefix("/").unwrap()), _keeper: keeper })
+    }
+
+    /// Fills it up, and keeps it full.
+    fn fill(&self) -> JoinHandle<()> {
+        let filling = self.path.join("filling");
+        tokio::spawn(async move {
+            while fill_up(&filling) {
+                sleep(FILLED).await;
+            }
+        })
+    }
+}
+
+/// Writes until there is no room for another byte, and says whether the disk is still there.
+fn fill_up(path: &Path) -> bool {
+    let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) else {
+        return false;
+    };
+    while file.write_all(&[b'x'; 512]).is_ok() {}
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_holds_with_a_full_disk() {
+    let ground = tempfile::Builder::new().prefix("tgd").tempdir_in("/tmp").unwrap();
+    let Some(disk) = Disk::mount(ground.path()).await else {
+        eprintln!("not tested: nobody may mount anything here");
+        return;
+    };
+    let home = Home::with_root(|_| disk.path.join("user"));
+    let filling = disk.fill();
+    let (mut storm, daemon) = Storm::begin(&home).await;
+    let daemon = storm.rage(daemon, KILLS).await;
+    let room = fs::write(disk.path.join("more"), [0; 4096]).unwrap_err();
+    assert_eq!(room.kind(), ErrorKind::StorageFull);
+    storm.settle(daemon).await;
+    filling.abort();
+    assert!(filling.await.unwrap_err().is_cancelled());
+}

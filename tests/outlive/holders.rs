@@ -1,0 +1,102 @@
+//! What becomes of a session whose holder is killed, and of programs that will not end.
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::outlive::client::{SAFETY, listed, start, within};
+use crate::outlive::home::{Home, lives, number_in};
+use crate::outlive::storm::text_of;
+
+/// How soon nothing is left of what was ended.
+const CLEARED: Duration = Duration::from_secs(3);
+
+fn kill_now(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+/// A shell line that starts a process in a session of its own, whose parent is gone, and ignores
+/// requests as that one does; it writes its number into `file`.
+fn escaping(file: &std::path::Path) -> String {
+    let file = file.display();
+    format!(
+        "trap '' HUP TERM; (setsid sh -c 'echo $$ > {file}; exec sleep 1001' &); \
+         echo last words; while :; do sleep 1000; done"
+    )
+}
+
+#[tokio::test]
+async fn a_session_whose_holder_is_killed_has_ended_and_can_still_be_read() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let session = start(&mut client, &escaping(&home.file("escaped"))).await;
+    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
+    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    client.must("wait_for", said).await;
+    kill_now(home.holder(&session.id));
+    let ends = json!({"session": session.id, "exit": true});
+    assert_eq!(client.must("wait_for", ends).await["outcome"], "exited");
+    let nothing = || home.sessions_processes().is_empty() && !lives(session.pid) && !lives(escaped);
+    within(CLEARED, "its processes to end", nothing).await;
+    let there = listed(&mut client, &session.id).await;
+    assert_eq!(
+        (&there["state"], &there["exit"]),
+        (&json!("exited"), &json!({"cause": "holder_lost"}))
+    );
+    let screen = client.must("read_screen", json!({"session": session.id})).await;
+    assert!(text_of(&screen).contains("last words"));
+    assert_eq!(screen["exit"], json!({"cause": "holder_lost"}));
+    let asked = json!({"session": session.id});
+    let refused = client.call("acquire_lease", asked).await.unwrap().unwrap_err();
+    assert_eq!(refused["error_code"], "session_exited");
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn what_a_holder_left_that_was_killed_while_no_daemon_was_there_is_cleared_away() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let lost = start(&mut client, "echo ready; exec sleep 1000").await;
+    let kept = start(&mut client, "echo ready; exec sleep 1000").await;
+    let holder = home.holder(&lost.id);
+    daemon.kill().await;
+    kill_now(holder);
+    within(SAFETY, "the program to be hung up", || !lives(lost.pid)).await;
+    let socket = home.runtime(&format!("h/{}.sock", lost.id));
+    assert!(socket.exists(), "nobody removed it yet");
+    let daemon = timeout(Duration::from_secs(10), home.serve()).await.expect("it does not hang");
+    within(SAFETY, "the socket to be removed", || !socket.exists()).await;
+    let mut client = home.client().await;
+    let all = client.must("list_sessions", json!({"state": "running"})).await;
+    let running: Vec<_> =
+        all["sessions"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    assert_eq!(running, [json!(kept.id)]);
+    assert!(lives(kept.pid));
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_program_that_ignores_requests_and_left_the_session() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let session = start(&mut client, &escaping(&home.file("escaped"))).await;
+    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
+    // Also for a daemon that did not start it.
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    assert!(lives(escaped) && lives(session.pid));
+    home.run(&["kill", &session.id]).await;
+    let programs = || {
+        let holds = |line: &String| line.contains(" hold ");
+        home.sessions_processes().into_iter().filter(|line| !holds(line)).count()
+    };
+    let nothing = || programs() == 0 && !lives(session.pid) && !lives(escaped);
+    within(CLEARED, "its processes to end", nothing).await;
+    daemon.kill().await;
+}
