@@ -40,6 +40,7 @@ pub mod stop;
 pub mod table;
 pub mod token;
 pub mod top;
+pub mod upgrade;
 pub mod wait;
 pub mod watch;
 pub mod why;
@@ -101,6 +102,7 @@ enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     Install(install::Install),
+    Upgrade(upgrade::Upgrade),
     Stop(stop::Stop),
 }
 
@@ -169,6 +171,7 @@ impl Command {
             Self::Completions(completions) => completions.run()?.into(),
             Self::Man(man) => man.run()?.into(),
             Self::Install(install) => install.run(context).await?.into(),
+            Self::Upgrade(upgrade) => upgrade.run(context).await?.into(),
             Self::Stop(stop) => stop.run(context).await?.into(),
         })
     }

@@ -20,3 +20,4 @@ pub mod resource;
 pub mod server;
 pub mod status;
 pub mod turn;
+pub mod upgrade;

@@ -33,5 +33,6 @@ mod daemon {
     mod stdio;
     mod supervised;
     mod tokens;
+    mod upgrading;
     mod write_switch;
 }

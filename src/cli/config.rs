@@ -51,7 +51,10 @@ struct Show {
 #[derive(Debug, Args)]
 struct Check {
     /// Only this file [default: all that counts here, the environment too]
+    #[arg(conflicts_with = "config")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
 }
 
 /// List the files that count here, the one that counts least first
@@ -124,7 +127,7 @@ impl Show {
 
 impl Check {
     fn run(self) -> Result<Report, Failure> {
-        let sources = Given { config: None }.sources()?;
+        let sources = self.given.sources()?;
         let notes = match &self.file {
             Some(file) => sources.check(file)?,
             None => sources.load()?.notes,

@@ -69,6 +69,7 @@ impl Exit {
             | Code::StorageError
             | Code::NotSupported
             | Code::ClientConfig
+            | Code::UpgradeFailed
             | Code::Internal => Self::Failed,
         }
     }

@@ -46,6 +46,9 @@ pub enum Failure {
     /// The daemon was told to stop and is still there.
     #[error("the daemon is still running after {} s", .0.as_secs())]
     StillRunning(Duration),
+    /// The daemon left for an upgrade and is not back.
+    #[error("the daemon is not back after {} s; its sessions go on, and the next one finds them", .0.as_secs())]
+    NotBack(Duration),
     /// A client was not hooked up.
     #[error(transparent)]
     Install(#[from] InstallError),
@@ -73,6 +76,7 @@ impl Failure {
             | Self::Tool { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
+            | Self::NotBack(_)
             | Self::Install(_)
             | Self::Token(_)
             | Self::Output(_)
@@ -87,7 +91,9 @@ impl Failure {
             Self::Request(error) => return code_of(error),
             Self::Usage(_) => Code::InvalidArgument,
             Self::Config { .. } => Code::InvalidConfiguration,
-            Self::Unreachable { .. } | Self::NotStarted { .. } => Code::DaemonUnreachable,
+            Self::Unreachable { .. } | Self::NotStarted { .. } | Self::NotBack(_) => {
+                Code::DaemonUnreachable
+            }
             Self::StillRunning(_) => Code::Timeout,
             Self::Install(problem) => problem.code(),
             Self::Token(problem) => problem.code(),
@@ -121,6 +127,7 @@ impl Failure {
             | Self::NotStarted { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
+            | Self::NotBack(_)
             | Self::Output(_)
             | Self::Other(_) => None,
         }
@@ -135,6 +142,7 @@ impl Failure {
             | Self::NotStarted { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
+            | Self::NotBack(_)
             | Self::Install(_)
             | Self::Token(_)
             | Self::Output(_)
@@ -254,6 +262,7 @@ mod tests {
             Failure::Request(ClientError::Malformed),
             refused(METHOD_NOT_FOUND, None),
             Failure::StillRunning(Duration::ZERO),
+            Failure::NotBack(Duration::ZERO),
             Failure::Install(InstallError::Nobody { hint: String::new() }),
             Failure::Install(InstallError::File {
                 file: file(),

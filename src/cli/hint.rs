@@ -74,7 +74,8 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::Timeout
         | Code::InvalidConfiguration
         | Code::ClientConfig
-        | Code::ClientNotFound => None,
+        | Code::ClientNotFound
+        | Code::UpgradeFailed => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! `serve`: runs the daemon until it is told to stop.
 
 use std::env;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,6 +21,8 @@ use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::session::pty::held::OWN_PROGRAM;
+use crate::transport::daemon::ending::Ended;
+use crate::transport::daemon::upgrade::Program;
 use crate::transport::daemon::{Banner, Settings, serve};
 use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
@@ -26,7 +30,8 @@ use crate::transport::unix::handed::Handed;
 /// Run the daemon in the foreground
 ///
 /// It ends with SIGTERM, SIGINT and `stop`, and when the terminal goes away in which it runs, unless
-/// nohup keeps it; SIGHUP has it read its configuration again. With --socket its gateway listens at
+/// nohup keeps it; SIGHUP has it read its configuration again. SIGUSR1 ends it and none of its
+/// sessions, which the next daemon finds. With --socket its gateway listens at
 /// that path; all other sockets stay where they are. With --stdio it has no sockets: it serves one
 /// MCP client at standard input and output, and its sessions end with it.
 #[derive(Debug, Args)]
@@ -75,10 +80,14 @@ impl Serve {
             return Ok(Exit::Done);
         }
         let settings = self.settings(context)?;
-        serve(settings, |banner| context.output.note(&banner_text(banner)))
+        let program = settings.program.clone();
+        let ended = serve(settings, |banner| context.output.note(&banner_text(banner)))
             .await
             .context("cannot run the daemon")?;
-        Ok(Exit::Done)
+        match ended {
+            Ended::Stopped | Ended::Left => Ok(Exit::Done),
+            Ended::Replaced => Err(replace_by(&program)),
+        }
     }
 
     /// The keys that flags set; the one that takes the right away counts last.
@@ -95,6 +104,7 @@ impl Serve {
         let handed = Handed::take(|name| env::var_os(name)).context("the sockets handed over")?;
         let (paths, linger) = (paths(context)?, self.linger);
         let state = state_directory(|name| env::var_os(name));
+        let program = self.program()?;
         Ok(Settings {
             config,
             sources,
@@ -105,7 +115,16 @@ impl Serve {
             state,
             handed,
             linger,
+            program,
         })
+    }
+
+    /// The program that runs here, by the name that its file has now.
+    fn program(&self) -> Result<Program, Failure> {
+        let path = env::current_exe().context("the program's own file is unknown")?;
+        let config = self.config.iter().flat_map(|file| ["--config".into(), file.into()]);
+        let check = ["config".into(), "check".into()].into_iter().chain(config).collect();
+        Ok(Program { path, words: env::args_os().collect(), check })
     }
 
     async fn serve_stdio(&self) -> Result<(), Failure> {
@@ -119,6 +138,18 @@ impl Serve {
         let sources = sources(self.config.as_deref(), directory, environment)?;
         Ok(sources.with_flags(self.flags()))
     }
+}
+
+/// Has the file of this program take its place; comes back only to say why it did not.
+fn replace_by(program: &Program) -> Failure {
+    let mut command = Command::new(&program.path);
+    if let Some((name, words)) = program.words.split_first() {
+        command.arg0(name).args(words);
+    }
+    let error = command.exec();
+    tracing::error!(%error, path = %program.path.display(), "the program was not replaced");
+    let told = "the program was not replaced; the sessions go on, and the next daemon finds them";
+    Failure::Other(anyhow::Error::new(error).context(told))
 }
 
 /// The configuration; what was not taken is logged.

@@ -30,6 +30,7 @@ pub enum Code {
     UpstreamUnavailable,
     UpstreamRestarted,
     NotSupported,
+    UpgradeFailed,
     Internal,
     DaemonUnreachable,
     Timeout,
@@ -42,7 +43,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::InvalidArgument,
         Self::SessionNotFound,
         Self::SessionExists,
@@ -66,6 +67,7 @@ impl Code {
         Self::UpstreamUnavailable,
         Self::UpstreamRestarted,
         Self::NotSupported,
+        Self::UpgradeFailed,
         Self::Internal,
         Self::DaemonUnreachable,
         Self::Timeout,
@@ -102,6 +104,7 @@ impl Code {
             Self::UpstreamUnavailable => "upstream_unavailable",
             Self::UpstreamRestarted => "upstream_restarted",
             Self::NotSupported => "not_supported",
+            Self::UpgradeFailed => "upgrade_failed",
             Self::Internal => "internal",
             Self::DaemonUnreachable => "daemon_unreachable",
             Self::Timeout => "timeout",
@@ -165,14 +168,13 @@ impl Code {
             Self::TokenExpired => "The time of the token is over.",
             Self::TokenFile => "The token's file is missing, malformed, public or cannot be made.",
             Self::StorageError => "The tokens cannot be read, watched or written.",
-            Self::UpstreamUnavailable => {
-                "The daemon behind the bridge cannot be reached; nothing was done."
-            }
+            Self::UpstreamUnavailable => "The bridge cannot reach a daemon; nothing was done.",
             Self::UpstreamRestarted => {
                 "The daemon ended before it answered, and nobody knows whether the call took \
                  effect; the bridge does not repeat it."
             }
             Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
+            Self::UpgradeFailed => "The program on disk cannot take the daemon's place.",
             Self::Internal => {
                 "The daemon, or the command, failed in a way it should not; a daemon's log says more."
             }
@@ -241,6 +243,9 @@ impl Code {
                  leases and sessions of the former daemon are gone."
             }
             Self::NotSupported => "Read the screen to see what the program expects.",
+            Self::UpgradeFailed => {
+                "The daemon goes on as it was: mend what the message names, then run it again."
+            }
             Self::Internal => "Try again; if it stays, report it with the daemon's log.",
             Self::DaemonUnreachable => {
                 "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon."

@@ -13,6 +13,7 @@ use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::envelope::Envelope;
+use crate::mcp::upgrade::UpgradeError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::pty::command::CommandError;
@@ -122,6 +123,18 @@ impl From<Rejection> for WireError {
                 .hint("Use the socket of the gateway or of a session, or show no token."),
             Rejection::InsideSession => Self::new(Code::PolicyDenied, rejection),
             Rejection::Unreadable => Self::new(Code::StorageError, rejection),
+        }
+    }
+}
+
+impl From<&UpgradeError> for WireError {
+    fn from(error: &UpgradeError) -> Self {
+        match error {
+            UpgradeError::Start { .. }
+            | UpgradeError::TooSlow { .. }
+            | UpgradeError::Failed { .. }
+            | UpgradeError::Stranger { .. } => Self::new(Code::UpgradeFailed, error),
+            UpgradeError::Busy => Self::new(Code::Busy, error),
         }
     }
 }

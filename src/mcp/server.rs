@@ -5,6 +5,7 @@
 mod attaching;
 mod calling;
 mod observing;
+mod operating;
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,12 +35,13 @@ use crate::mcp::error::WireError;
 use crate::mcp::holders::Holders;
 use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
-use crate::mcp::long::{BUSY, OBSERVE_METHOD, STOP_METHOD};
+use crate::mcp::long::{BUSY, OBSERVE_METHOD};
 use crate::mcp::news::Wire;
 use crate::mcp::observe::{self, Tally};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{DAEMON, LISTS, Resource, TEMPLATES, seen, uri_of};
 use crate::mcp::turn::TurnSlot;
+use crate::mcp::upgrade::UpgradeAsked;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
 
@@ -60,6 +62,8 @@ pub struct Shared {
     pub names: Names,
     /// Cancelled when an operator stops the daemon.
     pub stop: tokio_util::sync::CancellationToken,
+    /// Where operators ask for an upgrade; one at a time.
+    pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
 }
 
 /// The handler of one connection.
@@ -390,11 +394,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
             OBSERVE_METHOD => self.observe(request.params, context).await,
-            STOP_METHOD if decide_operate(&self.standing(&context.meta)).is_ok() => {
-                self.shared.stop.cancel();
-                Ok(CustomResult::new(json!({"stopping": true})))
-            }
-            _ => self.for_people(request, context).await,
+            _ => self.for_operators(request, context).await,
         }
     }
 }

@@ -186,7 +186,8 @@ fn is_denial(code: Code) -> bool {
         | Code::Timeout
         | Code::InvalidConfiguration
         | Code::ClientConfig
-        | Code::ClientNotFound => false,
+        | Code::ClientNotFound
+        | Code::UpgradeFailed => false,
     }
 }
 

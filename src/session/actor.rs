@@ -6,6 +6,7 @@
 mod checkpoint;
 mod manage;
 mod output;
+mod parting;
 mod people;
 mod posted;
 mod publish;
@@ -46,7 +47,7 @@ use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::identity::SessionRecord;
-use crate::session::urgent::Urgent;
+use crate::session::urgent::{Parting, Urgent};
 
 /// How many commands may wait for the task; more are answered `busy`.
 pub const COMMANDS_MAX: usize = 256;
@@ -129,8 +130,8 @@ pub struct Actor<P> {
     typed: HashMap<PrincipalId, (ConnectionId, TypedBytes)>,
     /// People who have left, and are let go after all that they typed.
     detached: BTreeSet<PrincipalId>,
-    /// The daemon ends, and this session with it.
-    ending: bool,
+    /// The daemon ends; what becomes of this session then.
+    parting: Option<Parting>,
     /// It ended before and is forgotten as soon as all its processes are gone.
     removing: bool,
 }
@@ -180,7 +181,7 @@ impl<P: Pty> Actor<P> {
             closed: VecDeque::new(),
             typed: HashMap::new(),
             detached: BTreeSet::new(),
-            ending: false,
+            parting: None,
             removing: false,
         };
         (actor, receiver)
@@ -198,7 +199,7 @@ impl<P: Pty> Actor<P> {
         let urgent = Arc::clone(&self.urgent);
         let mut alarm = Alarm::new(self.clock.clone());
         self.settle();
-        while !self.ending && self.remove_at.is_none_or(|at| at > self.clock.now()) {
+        while self.parting.is_none() && self.remove_at.is_none_or(|at| at > self.clock.now()) {
             alarm.set(self.deadline());
             let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
             tokio::select! {
@@ -226,11 +227,7 @@ impl<P: Pty> Actor<P> {
         commands.close();
         people.close();
         urgent.close();
-        if self.ending || self.exit.is_none() {
-            // Nobody is left to read what these programs would still write.
-            let _ = self.pty.kill().await;
-        }
-        self.pty.forget();
+        self.part().await;
     }
 
     fn deadline(&self) -> Option<Moment> {

@@ -26,7 +26,7 @@ use crate::session::command::{
 use crate::session::error::SessionError;
 use crate::session::live::Live;
 use crate::session::people::PersonCommand;
-use crate::session::urgent::Urgent;
+use crate::session::urgent::{Parting, Urgent};
 
 /// What names a session for as long as it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -267,9 +267,9 @@ impl Session {
         });
     }
 
-    /// Ends the session and everything that runs in it, as when the daemon ends.
-    pub(in crate::session) fn end(&self) {
-        self.0.urgent.post(|entries| entries.end = true);
+    /// Parts from the session because the daemon ends; whoever wants its end has it.
+    pub(in crate::session) fn part(&self, parting: Parting) {
+        self.0.urgent.post(|entries| entries.parting = entries.parting.max(Some(parting)));
     }
 
     async fn ask<T>(

@@ -3,6 +3,7 @@
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
 mod names;
+mod parting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 use crate::session::pty::held::HoldOptions;
+use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
@@ -265,7 +267,7 @@ impl Registry {
         self.adopt(session.clone(), task);
         // Whoever ends the daemon either sees this session or is seen here.
         if self.0.ending.load(Ordering::SeqCst) {
-            session.end();
+            session.part(Parting::End);
             return Err(CreateError::Ending);
         }
         self.announce(&session).await;
@@ -293,16 +295,6 @@ impl Registry {
         renamed?;
         self.tell_listed(session);
         Ok(())
-    }
-
-    /// Ends every session and waits until all their processes are gone.
-    pub async fn shut_down(&self) {
-        self.0.ending.store(true, Ordering::SeqCst);
-        for session in self.all() {
-            session.end();
-        }
-        self.0.tasks.close();
-        self.0.tasks.wait().await;
     }
 
     pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {

@@ -15,6 +15,15 @@ use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
 
+/// How a daemon that ends parts from a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Parting {
+    /// It goes on without the daemon, and the next one finds it.
+    Leave,
+    /// It ends with everything that runs in it.
+    End,
+}
+
 /// The entries posted since the task last looked.
 #[derive(Debug, Default)]
 pub struct Entries {
@@ -28,8 +37,8 @@ pub struct Entries {
     pub cancelled: BTreeSet<WaiterId>,
     /// Waiting writes that no longer keep their lease alive.
     pub let_go: BTreeSet<WriteId>,
-    /// The daemon ends, and every session with it.
-    pub end: bool,
+    /// The daemon ends.
+    pub parting: Option<Parting>,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.
     pub preempts: Vec<(PrincipalName, oneshot::Sender<bool>)>,
     /// New names, each with where the one before is told; bounded in the same way.

@@ -2,10 +2,12 @@
 //!
 //! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
 
+pub mod ending;
 mod limits;
 mod recovery;
 mod reload;
 mod turn;
+pub mod upgrade;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -34,6 +36,7 @@ use crate::mcp::holders::Holders;
 use crate::mcp::listen::SubscriptionQuota;
 use crate::mcp::observe::Tally;
 use crate::mcp::server::Shared;
+use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
@@ -44,10 +47,12 @@ use crate::session::registry::{
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::switchboard::Switchboard;
 use crate::transport::authentication::Authority;
+use crate::transport::daemon::ending::{Ended, Ending, Found};
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::turn::take_in_turn;
+use crate::transport::daemon::upgrade::Program;
 use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::hangup::Hangups;
 use crate::transport::limits::parsing_memory;
@@ -58,16 +63,13 @@ use crate::transport::signals::Signals;
 use crate::transport::supervised::{keep_alive, tell_status};
 use crate::transport::tokens::TokenStore;
 use crate::transport::unix::directory::{DirectoryError, prepare};
+use crate::transport::unix::handed::onward::ignores_hangup;
 use crate::transport::unix::handed::{Handed, HandedError};
-use crate::transport::unix::limits::{own_uid, raise_descriptor_limit};
+use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_limit};
 use crate::transport::unix::listener::{BindError, Listener, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 
-/// How long all sessions together may take to end; the ladder of each takes three seconds at most.
-const SHUT_DOWN: Duration = Duration::from_secs(8);
-/// How long clients may take to hang up when the daemon ends.
-const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a daemon waits for one that is ending; a little more than that takes at most.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
 
@@ -90,6 +92,8 @@ pub struct Settings {
     pub handed: Handed,
     /// End when nobody has needed the daemon for this long; without it, only when told to.
     pub linger: Option<Duration>,
+    /// The program that this daemon runs.
+    pub program: Program,
 }
 
 /// What a daemon that is ready tells its operator.
@@ -129,13 +133,17 @@ pub enum DaemonError {
     System(#[from] io::Error),
 }
 
-/// Runs a daemon until it is told to stop, and calls `ready` once clients can come.
+/// Runs a daemon until it ends, says how, and calls `ready` once clients can come.
+///
+/// When it was [`Ended::Replaced`], the process is as the program must find it that takes the place
+/// of this one, which is for the caller to start.
 ///
 /// # Errors
 /// Why it cannot start.
-pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<(), DaemonError> {
-    let Settings { config, sources, paths, state, mut handed, linger, .. } = settings;
+pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
+    let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
     let Settings { environment, default_cwd, holder, .. } = settings;
+    let (sockets, hangup_ignored) = (handed.numbers(), ignores_hangup());
     // Heard from before anybody can find us.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
@@ -143,12 +151,12 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     let lock = Arc::new(take_in_turn(&paths, TURN_MAX).await?);
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
-    prepare_process()?;
+    let found = Found { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let holding = Holding { directory: paths.holders(), program: holder };
     let places = (environment, default_cwd);
-    let Assembly { registry, daemon, doors, listening, door_limits } =
+    let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
         Assembly::new(&config, places, Some(holding), state.as_deref())?;
     let shared = Arc::clone(&doors.shared);
     let mut tasks = JoinSet::new();
@@ -178,35 +186,27 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<()
     tasks.spawn(reloading.run(hangups));
     tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
-    tokio::select! {
-        () = signals.told_to_end() => {}
-        () = shared.stop.cancelled() => {}
-        () = forsaken(&doors.presence, &daemon, linger) => {}
-    }
-
-    tracing::info!("stopping");
-    notifier.tell(News::Stopping).await;
-    doors.closing.cancel();
-    end_sessions(&registry).await;
-    doors.hanging_up.cancel();
-    doors.tasks.close();
-    let _ = tokio::time::timeout(FAREWELL, doors.tasks.wait()).await;
-    // Dropping the listeners removes their sockets.
-    tasks.shutdown().await;
-    drop(lock);
-    Ok(())
+    let ended = tokio::select! {
+        told = signals.told() => told.into(),
+        () = shared.stop.cancelled() => Ended::Stopped,
+        () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
+        () = program.replaceable(upgrades) => Ended::Replaced,
+    };
+    Ending { registry, doors, notifier, tasks, lock, found }.end(ended).await;
+    Ok(ended)
 }
 
 /// Makes the process fit to have sessions.
 ///
 /// # Errors
 /// What the kernel refused.
-pub(in crate::transport) fn prepare_process() -> io::Result<()> {
+pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
     let limit = raise_descriptor_limit()?;
     tracing::debug!(?limit, "descriptors");
     // Sessions start with the limit that we were started with; some programs walk all of it.
     give_children_descriptors(limit.before);
-    become_subreaper()
+    become_subreaper()?;
+    Ok(limit)
 }
 
 /// Starts what every daemon does beside serving.
@@ -225,13 +225,6 @@ pub(in crate::transport) fn keep_house(
     });
 }
 
-/// Ends every session with all its processes, in bounded time.
-pub(in crate::transport) async fn end_sessions(registry: &Registry) {
-    if tokio::time::timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
-        tracing::error!("some sessions did not end in time");
-    }
-}
-
 /// The parts of a daemon, before anybody can come in.
 pub(in crate::transport) struct Assembly {
     pub(in crate::transport) registry: Registry,
@@ -239,6 +232,7 @@ pub(in crate::transport) struct Assembly {
     pub(in crate::transport) doors: Doors,
     pub(in crate::transport) listening: Listening,
     door_limits: watch::Sender<DoorLimits>,
+    upgrades: mpsc::Receiver<UpgradeAsked>,
 }
 
 impl Assembly {
@@ -273,6 +267,7 @@ impl Assembly {
             principals: Principals::default(),
             started,
         });
+        let (ask_upgrade, upgrades) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
             deltas: DeltaCache::default(),
@@ -281,6 +276,7 @@ impl Assembly {
             observed: Tally::default(),
             names: Names::default(),
             stop: CancellationToken::new(),
+            upgrades: ask_upgrade,
         });
         let parsing = parsing_memory(config.connection.parsing_bytes);
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
@@ -295,7 +291,7 @@ impl Assembly {
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
-        Ok(Self { registry, daemon, doors, listening, door_limits })
+        Ok(Self { registry, daemon, doors, listening, door_limits, upgrades })
     }
 }
 

@@ -119,7 +119,8 @@ impl Doors {
         let (shared, caller) = (Arc::clone(&self.shared), standing.caller.clone());
         shared.gateway.daemon().principals.enter(&caller);
         let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);
-        let visit = Visit { touched: server.touched(), shared, caller };
+        let hanging_up = self.hanging_up.clone();
+        let visit = Visit { touched: server.touched(), shared, caller, hanging_up };
         let leaving = connection.ended.clone();
         let expiry = async {
             match pass {
@@ -146,11 +147,17 @@ struct Visit {
     shared: Arc<Shared>,
     caller: Caller,
     touched: Touched,
+    hanging_up: CancellationToken,
 }
 
 impl Visit {
     /// Tells the sessions that were touched since they were told last.
+    ///
+    /// That the daemon hangs up is no act of a client: it finds its leases with the next daemon.
     fn tell_sessions(&self) {
+        if self.hanging_up.is_cancelled() {
+            return;
+        }
         let daemon = self.shared.gateway.daemon();
         let touched =
             std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));

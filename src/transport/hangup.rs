@@ -5,7 +5,7 @@
 //! shell that loses its terminal passes the signal on by hand; whether the terminal goes at that
 //! time does.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::session::pty::watch::watch;
+use crate::transport::unix::handed::onward::ignores_hangup;
 
 /// How far apart the signal and the end of the terminal may come that belong together: the shell
 /// between them may be slow.
@@ -48,7 +49,7 @@ impl Hangups {
     /// What the kernel refused.
     pub fn listen() -> io::Result<Self> {
         // Who is started with the signal ignored, as by nohup, is to outlive the terminal.
-        let terminal = if is_ignored() { None } else { controlling_terminal() };
+        let terminal = if ignores_hangup() { None } else { controlling_terminal() };
         let signal = signal(SignalKind::hangup())?;
         Ok(Self { signal, terminal, signs: Signs::default() })
     }
@@ -113,14 +114,6 @@ fn controlling_terminal() -> Option<AsyncFd<OwnedFd>> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let terminal = OpenOptions::new().read(true).custom_flags(flags).open("/dev/tty").ok()?;
     watch(terminal, Interest::READABLE).ok()
-}
-
-/// Whether the process ignores the signal; the runtime's own handler must not be there yet.
-fn is_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask & (1 << (libc::SIGHUP - 1)) != 0)
 }
 
 #[cfg(test)]

@@ -91,18 +91,29 @@ fn a_daemon_in_a_terminal_reads_its_configuration_again_when_it_is_sent_the_sign
     assert_eq!(terminal.wait_for_end().1, Some(0));
 }
 
-#[test]
-fn a_daemon_that_was_told_not_to_hang_up_outlives_its_terminal() {
+/// Starts a daemon under nohup, does something with it, and closes its terminal.
+fn outlives_its_terminal(meanwhile: impl Fn(&Home)) {
     let home = Home::new();
     let log = home.path("log");
     let line = format!("exec nohup termgate serve 2>{}", log.display());
     let mut terminal = in_own_terminal(&home, &["sh", "-c", &line]);
     until("the daemon", || UnixStream::connect(operator(&home)).is_ok());
+    meanwhile(&home);
     terminal.close();
     // The kernel sends the signal to the first program of a terminal that is closed.
     until("the signal", || fs::read_to_string(&log).unwrap().contains(AGAIN));
     home.printed("stop");
     assert_eq!(terminal.wait_for_end().1, Some(0));
+}
+
+#[test]
+fn a_daemon_that_was_told_not_to_hang_up_outlives_its_terminal() {
+    outlives_its_terminal(|_| {});
+}
+
+#[test]
+fn a_daemon_that_was_told_not_to_hang_up_outlives_its_terminal_after_an_upgrade_as_well() {
+    outlives_its_terminal(|home| drop(home.printed("upgrade")));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use termgate::config::sources::Sources;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
 use termgate::transport::unix::handed::Handed;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, program, soon};
 
 /// The revisions of clients that begin with `initialize`.
 const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -56,6 +56,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
         state: None,
         handed: Handed::default(),
         linger: None,
+        program: program(),
     }
 }
 

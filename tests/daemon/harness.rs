@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
+use termgate::transport::daemon::ending::Ended;
+use termgate::transport::daemon::upgrade::Program;
 use termgate::transport::daemon::{DaemonError, Settings, serve};
 use termgate::transport::unix::handed::Handed;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -45,12 +47,17 @@ pub(crate) async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
     timeout(SAFETY, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
+/// The program of a daemon that runs in this process, where nothing may take its place.
+pub(crate) fn program() -> Program {
+    Program { path: "/nowhere/termgate".into(), words: Vec::new(), check: Vec::new() }
+}
+
 /// A running daemon with directories of its own.
 #[derive(Debug)]
 pub(crate) struct TestDaemon {
     pub(crate) paths: RuntimePaths,
     directory: TempDir,
-    serving: JoinHandle<Result<(), DaemonError>>,
+    serving: JoinHandle<Result<Ended, DaemonError>>,
 }
 
 impl TestDaemon {
@@ -88,6 +95,7 @@ impl TestDaemon {
             state: Some(directory.path().join("state")),
             handed: Handed::default(),
             linger: None,
+            program: program(),
         };
         let (tell, ready) = oneshot::channel();
         let serving = tokio::spawn(serve(settings, move |_| tell.send(()).unwrap()));
@@ -129,7 +137,8 @@ impl TestDaemon {
     /// The same through a connection that is open already.
     pub(crate) async fn stop_by(self, mut operator: Wire) {
         operator.send("termgate/stop", json!({})).await;
-        soon("the daemon to end", self.serving).await.unwrap().unwrap();
+        let ended = soon("the daemon to end", self.serving).await.unwrap().unwrap();
+        assert_eq!(ended, Ended::Stopped);
         assert!(!self.paths.gateway().exists(), "the socket is still there");
     }
 }

@@ -19,6 +19,9 @@ use tokio::process::{Child, Command};
 
 use crate::daemon::harness::{Era, Wire, soon};
 
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_termgate");
+
 /// A home with nothing in it, and the daemon of it, if one runs.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -44,7 +47,12 @@ impl Home {
 
     /// The program with these words, in this home.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_termgate"));
+        self.command_of(Path::new(PROGRAM), words)
+    }
+
+    /// A program elsewhere with these words, in this home.
+    pub(crate) fn command_of(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(words).env_clear().current_dir(self.directory.path());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.directory.path());

@@ -200,6 +200,38 @@ async fn programs_of_sessions_know_nothing_of_the_manager() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgraded_daemon_has_the_managers_sockets_and_says_when_it_is_ready_again() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    for _ in 0..2 {
+        let upgrade = manager.command(TERMGATE).arg("upgrade").output();
+        let upgraded = soon("the command", upgrade).await.unwrap();
+        assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
+        manager.hears_of("RELOADING=1").await;
+        manager.hears("READY=1").await;
+        manager.hears("WATCHDOG=1").await;
+        let mut client = Wire::connect(manager.paths.gateway(), Era::Legacy).await;
+        client.structured("list_sessions", json!({})).await;
+    }
+    terminate(&daemon);
+    manager.hears("STOPPING=1").await;
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+    assert!(manager.keeps_its_sockets());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_told_to_leave_says_that_it_stops() {
+    let manager = Manager::new();
+    let mut daemon = manager.activate();
+    manager.hears("READY=1").await;
+    send(&daemon, Signal::SIGUSR1);
+    manager.hears("STOPPING=1").await;
+    assert!(soon("its end", daemon.wait()).await.unwrap().success());
+    assert!(manager.keeps_its_sockets());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_ends_a_daemon_whose_sockets_stay() {
     let manager = Manager::new();
     let mut daemon = manager.activate();

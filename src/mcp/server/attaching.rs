@@ -249,6 +249,6 @@ fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData
     read(params).map_err(|error| protocol_error(&error))
 }
 
-fn unknown_method(method: &str) -> ErrorData {
+pub(super) fn unknown_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method is named `{method}`"), None)
 }

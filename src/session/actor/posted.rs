@@ -35,7 +35,7 @@ impl<P: Pty> Actor<P> {
             self.on_connection_closed(connection);
         }
         self.detached.extend(entries.detached);
-        self.ending |= entries.end;
+        self.parting = self.parting.max(entries.parting);
     }
 
     /// Takes a caller out of the line that no longer waits, unless another call of the same waits

@@ -41,6 +41,7 @@ struct State {
     sizes: Vec<Size>,
     signals: Vec<Signal>,
     killed: bool,
+    outlives_daemon: bool,
     forgotten: bool,
 }
 
@@ -63,6 +64,7 @@ impl State {
             sizes: Vec::new(),
             signals: Vec::new(),
             killed: false,
+            outlives_daemon: true,
             forgotten: false,
         }
     }
@@ -124,7 +126,7 @@ impl Pty for FakePty {
     }
 
     fn outlives_daemon(&self) -> bool {
-        true
+        self.state.borrow().outlives_daemon
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
@@ -251,6 +253,11 @@ impl FakeTerminal {
         let mut taken = Vec::new();
         self.state.send_modify(|state| taken = std::mem::take(&mut state.written));
         taken
+    }
+
+    /// Makes it a terminal of the daemon's own, which cannot outlive it.
+    pub fn belong_to_daemon(&self) {
+        self.state.send_modify(|state| state.outlives_daemon = false);
     }
 
     /// Waits until at least this many bytes were sent and not yet taken, and returns all of them.

@@ -29,6 +29,7 @@ use crate::session::error::SessionError;
 use crate::session::pty::Note;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
+use crate::session::urgent::Parting;
 
 const LEASE: LeaseId = LeaseId(Uuid::from_u128(9));
 
@@ -169,7 +170,7 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
 async fn a_session_that_is_gone_takes_no_name_with_it() {
     let registry = registry();
     let session = registry.recover(survivor(notes(1)).0).await;
-    session.end();
+    session.part(Parting::End);
     session.closed().await;
     registry.forgotten(id(1)).await;
     let renamed = registry.rename(&permit(), &session, "deploy").await;

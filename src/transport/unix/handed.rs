@@ -3,9 +3,12 @@
 //! It knows no doors: a socket is found by the path it listens at. Such a socket stays the manager's,
 //! who goes on listening when we end, so nobody here removes or replaces one.
 
+pub mod onward;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
@@ -14,6 +17,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
+use crate::transport::unix::handed::onward::keep_open;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::lock::DaemonLock;
 
@@ -48,6 +52,21 @@ pub enum HandedError {
 #[derive(Debug, Default)]
 pub struct Handed {
     sockets: Vec<(PathBuf, UnixListener)>,
+    numbers: Numbers,
+}
+
+/// The descriptors that were handed over, by their numbers, which stay open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers(Range<RawFd>);
+
+impl Numbers {
+    /// Hands them over once more, to the program that takes the place of this one in this process.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn pass_on(&self) -> io::Result<()> {
+        self.0.clone().try_for_each(|number| keep_open(borrow(number)))
+    }
 }
 
 impl Handed {
@@ -66,12 +85,17 @@ impl Handed {
         let Some(count) = variable("LISTEN_FDS") else { return Ok(Self::default()) };
         let number = count.to_str().and_then(|count| count.parse::<RawFd>().ok());
         let number = number.filter(|number| (0..=HANDED_MAX).contains(number));
-        let last = FIRST + number.ok_or(HandedError::Count { count })?;
-        let sockets = (FIRST..last).map(|number| {
+        let numbers = FIRST..FIRST + number.ok_or(HandedError::Count { count })?;
+        let sockets = numbers.clone().map(|number| {
             let socket = copy(number).ok().flatten();
             socket.ok_or(HandedError::NotListening { number })
         });
-        Ok(Self { sockets: sockets.collect::<Result<_, _>>()? })
+        Ok(Self { sockets: sockets.collect::<Result<_, _>>()?, numbers: Numbers(numbers) })
+    }
+
+    /// What was handed over, whether it was used or not.
+    pub fn numbers(&self) -> Numbers {
+        self.numbers.clone()
     }
 
     /// Checks that each socket is for one of these paths.
@@ -106,12 +130,17 @@ impl Handed {
     }
 }
 
-/// A copy of a handed descriptor with the path it listens at, if it is a socket that does.
+/// A handed descriptor.
 #[allow(unsafe_code)]
-fn copy(number: RawFd) -> io::Result<Option<(PathBuf, UnixListener)>> {
+fn borrow(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: whoever started us opened the number for us and nobody closes it; if that was a lie,
-    // every call below is refused by the kernel and nothing is closed.
-    let handed = unsafe { BorrowedFd::borrow_raw(number) };
+    // every call with it is refused by the kernel and nothing is closed.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+/// A copy of a handed descriptor with the path it listens at, if it is a socket that does.
+fn copy(number: RawFd) -> io::Result<Option<(PathBuf, UnixListener)>> {
+    let handed = borrow(number);
     fcntl(handed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     let listens = getsockopt(&handed, sockopt::AcceptConn)?;
     if !listens || getsockopt(&handed, sockopt::SockType)? != SockType::Stream {

@@ -20,6 +20,16 @@ pub struct DescriptorLimit {
     pub now: u64,
 }
 
+impl DescriptorLimit {
+    /// Makes the limit what it was at the start, for a program that takes this one's place.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn restore(self) -> io::Result<()> {
+        Ok(setrlimit(Resource::RLIMIT_NOFILE, self.before, self.now)?)
+    }
+}
+
 /// How many descriptors a process started from here may give itself.
 ///
 /// # Errors

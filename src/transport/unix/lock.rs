@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use nix::libc;
 
+use crate::transport::unix::handed::onward::{inherited, keep_open};
+
 /// How often the file may be replaced under our hands before we give up.
 const ATTEMPTS_MAX: usize = 8;
 
@@ -31,7 +33,7 @@ fn with_pid(pid: Option<i32>) -> String {
 /// The right to replace what lies in the lock's directory; held until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct DaemonLock {
-    _held: Arc<Held>,
+    held: Arc<Held>,
     directory: PathBuf,
 }
 
@@ -48,7 +50,13 @@ impl DaemonLock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Held { pid: written_pid(&mut file) });
+                    let pid = written_pid(&mut file);
+                    let ours = pid == Some(std::process::id().cast_signed());
+                    match inherited(&file).filter(|_| ours) {
+                        // We were the daemon already, by the program before this one.
+                        Some(locked) => file = locked.into(),
+                        None => return Err(LockError::Held { pid }),
+                    }
                 }
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
@@ -57,10 +65,21 @@ impl DaemonLock {
             if is_at(&file, path) {
                 tell_pid(&mut file);
                 let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-                return Ok(Self { _held: Arc::new(Held(file)), directory });
+                return Ok(Self { held: Arc::new(Held(file)), directory });
             }
         }
         Err(failed(io::ErrorKind::ResourceBusy.into()))
+    }
+
+    /// Leaves the lock to the program that takes the place of this one in this process; if none
+    /// does, it ends with the process.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn pass_on(self) -> io::Result<()> {
+        keep_open(&self.held.0)?;
+        std::mem::forget(self.held);
+        Ok(())
     }
 
     /// Whether the lock decides about this path: whether it lies in the lock's directory or below.

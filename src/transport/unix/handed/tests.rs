@@ -26,7 +26,7 @@ fn bound(path: &Path, mode: u32) -> UnixListener {
 }
 
 fn handed(path: &Path, socket: &UnixListener) -> Handed {
-    Handed { sockets: vec![(path.to_owned(), socket.try_clone().unwrap())] }
+    Handed { sockets: vec![(path.to_owned(), socket.try_clone().unwrap())], ..Handed::default() }
 }
 
 #[tokio::test]

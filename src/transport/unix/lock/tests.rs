@@ -140,3 +140,23 @@ fn a_file_that_was_replaced_after_it_was_opened_does_not_count() {
     assert!(!is_at(&opened, &path));
     assert!(is_at(&another, &path));
 }
+
+#[test]
+fn the_program_that_takes_the_place_of_this_one_has_the_lock_already() {
+    const TEST: &str = concat!(
+        "transport::unix::lock::tests::",
+        "the_program_that_takes_the_place_of_this_one_has_the_lock_already"
+    );
+    // Alone, so that no child of another test has the descriptor too.
+    let Some(path) = alone::argument(TEST) else {
+        let (_directory, path) = place();
+        return alone::run(TEST, &path);
+    };
+    let path = PathBuf::from(path);
+    DaemonLock::take(&path).unwrap().pass_on().unwrap();
+    let again = DaemonLock::take(&path).unwrap();
+    let refused = DaemonLock::take(&path).unwrap_err();
+    assert!(matches!(refused, LockError::Held { .. }), "it is found once: {refused}");
+    drop(again);
+    DaemonLock::take(&path).unwrap();
+}

@@ -1,0 +1,87 @@
+//! `upgrade`: the daemon goes on as the program that is on disk by now, and so do its sessions.
+//!
+//! It decides nothing: the daemon tries the program itself. Here is only waited until it is back.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::cli::context::Context;
+use crate::cli::daemon::Daemon;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::status::STATUS;
+use crate::mcp::upgrade::UPGRADE_METHOD;
+
+/// How long a daemon may take to come back: to leave its sessions, and to find them again.
+const BACK_MAX: Duration = Duration::from_secs(20);
+/// How often is looked whether it is.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Replace the daemon by the program on disk; its sessions go on
+///
+/// Install the new version first, where the daemon's program is. The daemon runs it with `--version`
+/// and with `config check`, and goes on as it was if either fails. Else it goes on as the new program:
+/// same process, same options, same sessions, leases and sockets. Clients find their connection
+/// closed and come back; `termgate mcp` and `termgate attach` do so by themselves.
+#[derive(Debug, Args)]
+pub struct Upgrade {}
+
+impl Upgrade {
+    /// Runs the command; when it is done, the new program answers.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] when there is no daemon, [`Failure::Request`] with the code
+    /// `upgrade_failed` when it goes on as it was, [`Failure::NotBack`] when it does not come back.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let daemon = context.running_daemon().await?;
+        let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
+        let status = timeout(BACK_MAX, next_status(daemon)).await;
+        let status = status.map_err(|_| Failure::NotBack(BACK_MAX))?;
+        let data = json!({
+            "from": granted["from"],
+            "to": status["version"],
+            "pid": status["pid"],
+        });
+        Ok(Report {
+            text: told(&data),
+            data,
+            notes: Vec::new(),
+            exit: Exit::Done,
+            mcp_version: None,
+        })
+    }
+}
+
+/// The state of the daemon that comes after this one.
+async fn next_status(daemon: Daemon) -> Value {
+    let socket = daemon.path().to_owned();
+    daemon.client().closed().await;
+    loop {
+        if let Ok(next) = Daemon::try_connect(&socket).await
+            && let Ok(status) = next.read(STATUS).await
+        {
+            return status;
+        }
+        sleep(LOOK_INTERVAL).await;
+    }
+}
+
+fn told(data: &Value) -> String {
+    let word = |name: &str| data[name].as_str().unwrap_or("?").to_owned();
+    format!("termgate {} -> {} (pid {})", word("from"), word("to"), data["pid"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_both_versions_and_the_process() {
+        let data = json!({"from": "1.2.3", "to": "1.3.0", "pid": 42});
+        assert_eq!(told(&data), "termgate 1.2.3 -> 1.3.0 (pid 42)");
+    }
+}

@@ -1,0 +1,54 @@
+//! The requests that concern the daemon as a whole: its end, and its upgrade.
+//!
+//! They stand at the operators' door alone; what becomes of them, whoever runs the daemon decides.
+
+use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::json;
+
+use crate::core::policy::decide_operate;
+use crate::mcp::error::WireError;
+use crate::mcp::long::{BUSY, STOP_METHOD};
+use crate::mcp::server::Server;
+use crate::mcp::server::attaching::unknown_method;
+use crate::mcp::turn::TurnSlot;
+use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
+
+impl Server {
+    /// Answers what operators ask of the daemon; all else is what people ask.
+    pub(super) async fn for_operators(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method.as_str();
+        if !matches!(method, STOP_METHOD | UPGRADE_METHOD) {
+            return self.for_people(request, context).await;
+        }
+        if decide_operate(&self.standing(&context.meta)).is_err() {
+            return Err(unknown_method(method));
+        }
+        if method == STOP_METHOD {
+            self.shared.stop.cancel();
+            return Ok(CustomResult::new(json!({"stopping": true})));
+        }
+        // The next requests need not wait until the program was tried.
+        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
+        let upgrade = ask(&self.shared.upgrades).await.map_err(|error| refused(&error))?;
+        let pid = std::process::id();
+        Ok(CustomResult::new(json!({"from": upgrade.from, "to": upgrade.to, "pid": pid})))
+    }
+}
+
+fn refused(error: &UpgradeError) -> ErrorData {
+    let wire = WireError::from(error);
+    let code = match error {
+        UpgradeError::Busy => BUSY,
+        UpgradeError::Start { .. }
+        | UpgradeError::TooSlow { .. }
+        | UpgradeError::Failed { .. }
+        | UpgradeError::Stranger { .. } => ErrorCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, wire.message.clone(), Some(wire.structured()))
+}

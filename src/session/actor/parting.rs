@@ -1,0 +1,26 @@
+//! The last act of a session's task: its terminal ends, or is left to the next daemon.
+//!
+//! It must not know why the daemon ends, nor who holds the terminal.
+
+use crate::session::actor::{Actor, killed};
+use crate::session::pty::Pty;
+use crate::session::urgent::Parting;
+
+impl<P: Pty> Actor<P> {
+    /// Lets the terminal go.
+    pub(super) async fn part(mut self) {
+        if self.parting == Some(Parting::Leave) && self.pty.outlives_daemon() && !self.removing {
+            if self.killing.is_some() {
+                // Nobody would go on with an end that was begun.
+                let _ = killed(&mut self.killing).await;
+            }
+            self.checkpoint_now(true);
+            return;
+        }
+        if self.parting.is_some() || self.exit.is_none() {
+            // Nobody is left to read what these programs would still write.
+            let _ = self.pty.kill().await;
+        }
+        self.pty.forget();
+    }
+}

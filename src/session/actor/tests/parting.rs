@@ -1,0 +1,62 @@
+//! What becomes of a session when its daemon ends.
+
+use super::*;
+use crate::session::pty::Note;
+
+/// A session with a program that said something and is still there.
+async fn running() -> Desk {
+    let desk = Desk::open();
+    desk.terminal.push("hello");
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.lines[0].value.text.contains("hello")).await.unwrap();
+    desk
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_left_goes_on_and_keeps_its_lease_for_whoever_had_it() {
+    let desk = running().await;
+    desk.acquire(&agent(1)).await.unwrap();
+    let kept = desk.terminal.note(Note::Lease);
+    desk.session.part(Parting::Leave);
+    desk.task.await.unwrap();
+    assert!(!desk.terminal.killed() && !desk.terminal.forgotten());
+    assert_eq!(desk.terminal.note(Note::Lease), kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_left_is_gone_for_whoever_still_asks() {
+    let desk = running().await;
+    desk.session.part(Parting::Leave);
+    desk.session.closed().await;
+    let refused = desk.acquire(&agent(1)).await;
+    assert!(matches!(refused, Err(SessionError::Closed)), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_program_has_ended_is_left_for_those_who_still_read_it() {
+    let desk = running().await;
+    desk.terminal.exit(Exit::Code(3));
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.exit.value.is_some()).await.unwrap();
+    desk.session.part(Parting::Leave);
+    desk.task.await.unwrap();
+    assert!(!desk.terminal.killed() && !desk.terminal.forgotten());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_cannot_outlive_its_daemon_ends_when_it_is_left() {
+    let desk = running().await;
+    desk.terminal.belong_to_daemon();
+    desk.session.part(Parting::Leave);
+    desk.task.await.unwrap();
+    assert!(desk.terminal.killed() && desk.terminal.forgotten());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_both_left_and_ended_ends() {
+    let desk = running().await;
+    desk.session.part(Parting::End);
+    desk.session.part(Parting::Leave);
+    desk.task.await.unwrap();
+    assert!(desk.terminal.killed() && desk.terminal.forgotten());
+}

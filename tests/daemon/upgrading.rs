@@ -1,0 +1,231 @@
+//! `termgate upgrade` and SIGUSR1: a daemon that goes and comes back, or only goes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use crate::daemon::harness::{Era, Wire, soon};
+use crate::daemon::program::{Home, PROGRAM};
+
+const UNREACHABLE: i32 = 7;
+
+/// A daemon whose program is a file of its own.
+struct Installed {
+    home: Home,
+    program: PathBuf,
+    daemon: Child,
+}
+
+impl Installed {
+    async fn serving(words: &[&str]) -> Self {
+        Self::serving_in(Home::new(), words).await
+    }
+
+    async fn serving_in(home: Home, words: &[&str]) -> Self {
+        let program = home.path("termgate");
+        put(&program);
+        let words = [&["serve", "--allow-write"], words].concat();
+        let mut command = home.command_of(&program, &words);
+        let daemon = command.stderr(Stdio::null()).spawn().unwrap();
+        let installed = Self { home, program, daemon };
+        installed.client().await;
+        installed
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.daemon.id().unwrap().cast_signed())
+    }
+
+    /// A client, once the daemon lets one in.
+    async fn client(&self) -> Wire {
+        let path = self.home.paths.gateway();
+        let waiting = async {
+            while tokio::net::UnixStream::connect(path).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the daemon", waiting).await;
+        Wire::connect(path, Era::Legacy).await
+    }
+
+    /// Asks for an upgrade, with the program under test, and gives back the envelope and exit code.
+    async fn upgrade(&self) -> (Value, i32) {
+        let (code, output, _) = self.home.run(&["upgrade", "--json"]).await;
+        (serde_json::from_str(&output).unwrap(), code)
+    }
+
+    /// The numbers of what the process has open and the next program would find open, too.
+    fn left_open(&self) -> Vec<u32> {
+        const CLOSED_BY_EXEC: u32 = 0o2_000_000;
+        let entries = fs::read_dir(format!("/proc/{}/fdinfo", self.pid())).unwrap();
+        let mut left = Vec::new();
+        for entry in entries {
+            let entry = entry.unwrap();
+            // What is closed at this moment has no flags any more.
+            let info = fs::read_to_string(entry.path()).unwrap_or_default();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = flags.map(|flags| u32::from_str_radix(flags.trim(), 8).unwrap());
+            if flags.is_some_and(|flags| flags & CLOSED_BY_EXEC == 0) {
+                left.push(entry.file_name().to_str().unwrap().parse().unwrap());
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    /// How often it has the lock's file open.
+    fn locks(&self) -> usize {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        let links = entries.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        links.filter(|link| *link == self.home.paths.lock()).count()
+    }
+
+    fn words(&self) -> String {
+        fs::read_to_string(format!("/proc/{}/cmdline", self.pid())).unwrap()
+    }
+}
+
+/// Puts the program under test at a path, in place of whatever was there.
+fn put(path: &Path) {
+    let _ = fs::remove_file(path);
+    if fs::hard_link(PROGRAM, path).is_err() {
+        fs::copy(PROGRAM, path).unwrap();
+    }
+}
+
+fn put_script(path: &Path, script: &str) {
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&fresh, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::rename(fresh, path).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgraded_daemon_is_the_same_process_with_the_same_words_and_nothing_left_open() {
+    let installed = Installed::serving(&["--linger", "1h"]).await;
+    // Whoever runs the tests may have left something open, too.
+    let (words, left) = (installed.words(), installed.left_open());
+    for _ in 0..3 {
+        put(&installed.program);
+        let (told, code) = installed.upgrade().await;
+        assert_eq!(code, 0, "{told}");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(told["data"]["from"], version);
+        assert_eq!(told["data"]["to"], version);
+        assert_eq!(told["data"]["pid"], installed.pid().as_raw());
+        let mut client = installed.client().await;
+        assert_eq!(client.structured("list_sessions", json!({})).await["sessions"], json!([]));
+        assert_eq!(installed.words(), words);
+        assert_eq!((installed.left_open(), installed.locks()), (left.clone(), 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgraded_daemon_has_the_lock_and_gives_it_back_when_it_ends() {
+    let mut installed = Installed::serving(&[]).await;
+    let (told, code) = installed.upgrade().await;
+    assert_eq!(code, 0, "{told}");
+    let (code, _, said) = installed.home.run(&["serve"]).await;
+    assert_eq!(code, 1);
+    assert!(said.contains("another daemon is running as process"), "{said}");
+    let (code, _, said) = installed.home.run(&["stop"]).await;
+    assert_eq!(code, 0, "{said}");
+    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    assert!(!installed.home.paths.operator().exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_is_not_fit_leaves_the_daemon_as_it_was() {
+    let installed = Installed::serving(&[]).await;
+    let mut client = installed.client().await;
+    let session = client.start("echo here; exec cat").await;
+    let path = &installed.program;
+    let version = env!("CARGO_PKG_VERSION");
+    let refusing =
+        format!("[ $1 = --version ] && exec echo termgate {version}; echo bad >&2; exit 2");
+    let unfit: [(&str, &dyn Fn()); 4] = [
+        ("config check` failed: bad", &|| put_script(path, &refusing)),
+        ("is not termgate", &|| put_script(path, "echo something else")),
+        ("cannot be started: Permission denied", &|| {
+            fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+        }),
+        ("cannot be started: No such file", &|| fs::remove_file(path).unwrap()),
+    ];
+    for (why, spoil) in unfit {
+        spoil();
+        let (told, code) = installed.upgrade().await;
+        assert_eq!((code, &told["error_code"]), (1, &json!("upgrade_failed")), "{told}");
+        let message = told["error"].as_str().unwrap();
+        assert!(message.contains(why), "{message}");
+        // Neither connection nor session took notice.
+        let screen = client.structured("read_screen", json!({"session": session})).await;
+        assert_eq!(screen["text"].as_str().unwrap().trim_end(), "here");
+    }
+    put(path);
+    assert_eq!(installed.upgrade().await.1, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_has_become_wrong_is_found_before_anything_is_given_up() {
+    let home = Home::new();
+    let file = home.path("my.toml");
+    fs::write(&file, "allow_write = true\n").unwrap();
+    let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
+    fs::write(&file, "allow_wrote = true\n").unwrap();
+    let (told, code) = installed.upgrade().await;
+    assert_eq!((code, &told["error_code"]), (1, &json!("upgrade_failed")), "{told}");
+    assert!(told["error"].as_str().unwrap().contains("allow_wrote"), "{told}");
+    installed.client().await.structured("list_sessions", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_daemon_there_is_nothing_to_upgrade() {
+    let (code, _, said) = Home::new().run(&["upgrade"]).await;
+    assert_eq!(code, UNREACHABLE, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_cannot_ask_for_an_upgrade() {
+    let installed = Installed::serving(&[]).await;
+    let mut client = installed.client().await;
+    let refused = client.request("termgate/upgrade", json!({})).await.unwrap_err();
+    assert_eq!(refused["code"], -32601, "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_behind_a_bridge_goes_on_after_an_upgrade() {
+    let installed = Installed::serving(&[]).await;
+    let mut piped = installed.home.client(&["mcp"], Era::Legacy).await;
+    piped.wire.structured("list_sessions", json!({})).await;
+    let (told, code) = installed.upgrade().await;
+    assert_eq!(code, 0, "{told}");
+    piped.wire.structured("list_sessions", json!({})).await;
+    assert_eq!(installed.home.daemon(), Some(installed.pid()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_a_command_started_can_be_upgraded() {
+    let home = Home::new();
+    let (code, _, said) = home.run(&["new", "--allow-write", "--", "cat"]).await;
+    assert_eq!(code, 0, "{said}");
+    let daemon = home.daemon().expect("a daemon runs");
+    let (code, output, said) = home.run(&["upgrade"]).await;
+    assert_eq!(code, 0, "{said}");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(output.trim(), format!("termgate {version} -> {version} (pid {daemon})"));
+    assert_eq!(home.daemon(), Some(daemon));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_told_to_leave_ends_well() {
+    let mut installed = Installed::serving(&[]).await;
+    kill(installed.pid(), Signal::SIGUSR1).unwrap();
+    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    assert!(!installed.home.paths.operator().exists());
+}
