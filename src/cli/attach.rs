@@ -4,6 +4,7 @@
 //! came. What a program writes never reaches the person's terminal as it is: it could ask that
 //! terminal for answers, which would come back as typing.
 
+pub mod absence;
 pub mod canvas;
 pub mod chord;
 pub mod desk;
@@ -19,16 +20,14 @@ pub mod status;
 pub mod terminal;
 pub mod view;
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
+use crate::cli::attach::absence::Absence;
 use crate::cli::attach::desk::{Desk, terminal_failed};
 use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::scene::room_for_session;
-use crate::cli::attach::signals::{Hint, Signals};
+use crate::cli::attach::signals::Signals;
 use crate::cli::attach::terminal::{Terminal, TerminalError};
 use crate::cli::context::Context;
 use crate::cli::daemon::Daemon;
@@ -38,11 +37,6 @@ use crate::cli::output::Report;
 use crate::cli::start::Rights;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
-
-/// How long a daemon that has gone is looked for.
-const RETURN_MAX: Duration = Duration::from_secs(5);
-/// How often it is looked for.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sit down at a session: see it live and type into it
 ///
@@ -77,30 +71,34 @@ impl Attach {
         };
         // From before the terminal is taken, so that it is given back whatever comes.
         let mut signals = Signals::new().map_err(terminal_failed)?;
+        let mut terminal = Terminal::take().map_err(refused)?;
         let mut session = self.session.clone();
         loop {
-            let sitting = self.sit(&daemon, session, &mut signals).await?;
-            match sitting.left {
-                Err(Failure::Request(ClientError::Closed)) if !sitting.session.is_empty() => {
-                    let Sitting { name, .. } = &sitting;
-                    let gone = format!("[{name}: the daemon is gone; looking for it, C-c to stop]");
-                    context.output.note(&gone);
-                    daemon = until_back(context, &mut signals).await?;
-                    session = Some(sitting.session);
+            let sitting = self.sit(&daemon, session, terminal, &mut signals).await?;
+            let Sitting { session: id, name, left, terminal: kept } = sitting;
+            match left {
+                Err(Failure::Request(ClientError::Closed)) if !id.is_empty() => {
+                    let absence = Absence::of(&name, context, &mut signals);
+                    (daemon, terminal) = absence.until_back(kept).await?;
+                    session = Some(id);
                 }
-                left => return Ok(report(&sitting.session, &sitting.name, &left?)),
+                left => {
+                    // It is the person's again before anything else is printed on it.
+                    drop(kept);
+                    return Ok(report(&id, &name, &left?));
+                }
             }
         }
     }
 
-    /// Sits down once; the terminal is the person's again before anything else is printed on it.
+    /// Sits down once.
     async fn sit(
         &self,
         daemon: &Daemon,
         session: Option<String>,
+        terminal: Terminal,
         signals: &mut Signals,
     ) -> Result<Sitting, Failure> {
-        let terminal = Terminal::take().map_err(refused)?;
         let room = room_for_session(terminal.room());
         let params = json!({
             "session": session,
@@ -111,40 +109,22 @@ impl Attach {
         let attach = daemon.client().open(ATTACH_METHOD, &params)?;
         let mut desk = Desk::new(daemon, attach, terminal, self.view_only);
         let left = desk.sit(signals).await;
-        let (session, name) = desk.leave();
-        Ok(Sitting { session, name, left })
+        Ok(desk.rise(left))
     }
 }
 
 /// One time at a session, by its id and name; both are empty when it was never seen.
-struct Sitting {
-    session: String,
-    name: String,
-    left: Result<Leaving, Failure>,
+#[derive(Debug)]
+pub struct Sitting {
+    pub session: String,
+    pub name: String,
+    pub left: Result<Leaving, Failure>,
+    /// Still painted on.
+    pub terminal: Terminal,
 }
 
-/// Waits until there is a daemon again where the last one was, unless the person has enough of it.
-///
-/// # Errors
-/// That there is none in time.
-async fn until_back(context: &Context, signals: &mut Signals) -> Result<Daemon, Failure> {
-    let deadline = Instant::now() + RETURN_MAX;
-    let looking = async {
-        loop {
-            match context.running_daemon().await {
-                Err(_) if Instant::now() < deadline => sleep(LOOK_INTERVAL).await,
-                found => return found,
-            }
-        }
-    };
-    let leaving = async { while !matches!(signals.next().await, Hint::Leave) {} };
-    tokio::select! {
-        found = looking => found,
-        () = leaving => Err(ClientError::Closed.into()),
-    }
-}
-
-fn refused(error: TerminalError) -> Failure {
+/// The failure that a terminal is which cannot be taken.
+pub fn refused(error: TerminalError) -> Failure {
     match error {
         TerminalError::NoTerminal | TerminalError::Dumb => {
             Failure::Usage(format!("{error}; `termgate watch` and `termgate read` need none"))

@@ -584,6 +584,21 @@ fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
 }
 
 #[test]
+fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_status("the daemon is gone; looking for it");
+    seat.types("rm -r .\r");
+    until("the line to be there", || seat.has_unread());
+    assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+    assert!(!seat.has_unread());
+}
+
+#[test]
 fn who_does_not_want_to_wait_for_a_daemon_need_not() {
     let home = Home::new();
     let daemon = home.daemon();

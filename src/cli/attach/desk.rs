@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use crate::cli::attach::Sitting;
 use crate::cli::attach::canvas::Room;
 use crate::cli::attach::chord::Chords;
 use crate::cli::attach::leaving::Leaving;
@@ -87,16 +88,21 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Gives the terminal back; says at which session this was, by id and name.
-    pub fn leave(mut self) -> (String, String) {
-        self.terminal.leave();
+    /// Says at which session this was and how it was left; the terminal keeps the last picture, which
+    /// tells whether the daemon has gone.
+    pub fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
         if let Some(name) = self.attach.result()["name"].as_str() {
             name.clone_into(&mut self.name);
         }
         if self.name.is_empty() {
             self.name.clone_from(&self.view.session);
         }
-        (std::mem::take(&mut self.view.session), std::mem::take(&mut self.name))
+        let gone = matches!(left, Err(Failure::Request(ClientError::Closed)));
+        if gone && !self.view.session.is_empty() {
+            self.tell("the daemon is gone; looking for it", Ground::News);
+            self.paint();
+        }
+        Sitting { session: self.view.session, name: self.name, left, terminal: self.terminal }
     }
 
     /// Shows the session and passes on what is typed until one of both ends.

@@ -158,6 +158,12 @@ impl Terminal {
         }
     }
 
+    /// Drops what was typed and not read.
+    pub fn discard_typed(&self) {
+        // A terminal that is gone has nothing to drop.
+        let _ = tcflush(self.tty.get_ref(), FlushArg::TCIFLUSH);
+    }
+
     /// Gives the terminal back as it was found.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.taken, false) {
