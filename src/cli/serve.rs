@@ -122,6 +122,7 @@ impl Serve {
     /// The program that runs here, by the name that its file has now.
     fn program(&self) -> Result<Program, Failure> {
         let path = env::current_exe().context("the program's own file is unknown")?;
+        let path = by_its_name(path);
         let config = self.config.iter().flat_map(|file| ["--config".into(), file.into()]);
         let check = ["config".into(), "check".into()].into_iter().chain(config).collect();
         Ok(Program { path, words: env::args_os().collect(), check })
@@ -137,6 +138,15 @@ impl Serve {
     fn sources(&self, directory: &Path, environment: &Environment) -> Result<Sources, Failure> {
         let sources = sources(self.config.as_deref(), directory, environment)?;
         Ok(sources.with_flags(self.flags()))
+    }
+}
+
+/// The path as it was before the file there was replaced, which the kernel tells by a mark.
+fn by_its_name(path: PathBuf) -> PathBuf {
+    let name = path.to_str().and_then(|path| path.strip_suffix(" (deleted)"));
+    match name {
+        Some(name) if !path.exists() => PathBuf::from(name),
+        Some(_) | None => path,
     }
 }
 
@@ -213,6 +223,16 @@ mod tests {
     fn the_banner_says_what_is_allowed_and_how_to_change_it() {
         assert!(banner_text(&banner(false)).contains("off; to switch it on"));
         assert!(banner_text(&banner(true)).contains("on; to switch it off"));
+    }
+
+    #[test]
+    fn a_program_whose_file_was_replaced_already_is_looked_for_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("termgate");
+        let marked = directory.path().join("termgate (deleted)");
+        assert_eq!(by_its_name(marked.clone()), path);
+        std::fs::write(&marked, "").unwrap();
+        assert_eq!(by_its_name(marked.clone()), marked);
     }
 
     #[test]
