@@ -584,6 +584,25 @@ fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
 }
 
 #[test]
+fn a_person_sees_no_more_than_a_pause_when_the_daemon_is_upgraded() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("before ");
+    seat.until_text("before");
+    home.printed("upgrade");
+    seat.types("and after\r");
+    seat.until_text("before and after");
+    seat.until_status("you have the keyboard");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    // The terminal was never given back meanwhile.
+    assert!(!seat.shown().contains("the daemon is gone"));
+}
+
+#[test]
 fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
     let home = Home::new();
     let daemon = home.daemon();

@@ -86,6 +86,12 @@ impl Installed {
         links.filter(|link| *link == self.home.paths.lock()).count()
     }
 
+    /// The sockets of the processes that hold terminals.
+    fn held(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.home.paths.holders()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
     fn words(&self) -> String {
         fs::read_to_string(format!("/proc/{}/cmdline", self.pid())).unwrap()
     }
@@ -185,6 +191,85 @@ async fn a_configuration_that_has_become_wrong_is_found_before_anything_is_given
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
+    let home = Home::new();
+    // So short that whoever is hung up on would have lost it before the daemon has left.
+    fs::write(home.path("my.toml"), "[lease]\ngrace_ms = 0\n").unwrap();
+    let installed = Installed::serving_in(home, &["--config", "my.toml"]).await;
+    let mut client = installed.client().await;
+    let session = client.start("echo here; exec cat").await;
+    client.wait_for(json!({"session": session, "pattern": "here", "since": 0})).await;
+    let lease = client.acquire(&session).await["lease_id"].clone();
+    let program = |listed: &Value| listed["sessions"][0]["pid"].clone();
+    let pid = program(&client.structured("list_sessions", json!({})).await);
+
+    let (told, code) = installed.upgrade().await;
+    assert_eq!(code, 0, "{told}");
+    let mut client = installed.client().await;
+    let listed = client.structured("list_sessions", json!({})).await;
+    assert_eq!((&listed["sessions"][0]["id"], program(&listed)), (&json!(session), pid));
+    let order = json!({"session": session, "text": "again", "lease_id": lease});
+    client.structured("send_text", order).await;
+    client.wait_for(json!({"session": session, "pattern": "again", "since": 0})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_line_of_a_program_that_goes_on_writing_is_lost_over_upgrades() {
+    let installed = Installed::serving(&[]).await;
+    let mut client = installed.client().await;
+    let line = "i=0; while [ ! -e done ]; do i=$((i+1)); echo line $i; sleep 0.002; done; echo end";
+    let session = client.start(line).await;
+    for _ in 0..3 {
+        let (told, code) = installed.upgrade().await;
+        assert_eq!(code, 0, "{told}");
+    }
+    fs::write(installed.home.path("done"), "").unwrap();
+    let mut client = installed.client().await;
+    client.wait_for_exit(&session).await;
+    let (mut next, mut row) = (1, 0);
+    'reading: loop {
+        let ask = json!({"session": session, "start_row": row, "count": 500});
+        let read = client.structured("read_history", ask).await;
+        for line in read["text"].as_str().unwrap().lines() {
+            if line.trim_end() == "end" {
+                break 'reading;
+            }
+            assert_eq!(line.trim_end(), format!("line {next}"));
+            (next, row) = (next + 1, row + 1);
+        }
+    }
+    assert!(next > 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_told_to_leave_leaves_its_sessions_to_the_next_one() {
+    let mut installed = Installed::serving(&[]).await;
+    let session = installed.client().await.start("echo here; exec cat").await;
+    kill(installed.pid(), Signal::SIGUSR1).unwrap();
+    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    assert_eq!(installed.held(), [format!("{session}.sock")]);
+
+    let Installed { home, .. } = installed;
+    let installed = Installed::serving_in(home, &[]).await;
+    let mut client = installed.client().await;
+    let screen = client.structured("read_screen", json!({"session": session})).await;
+    assert_eq!(screen["text"].as_str().unwrap().trim_end(), "here");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_ends_every_session_also_those_of_before_an_upgrade() {
+    let mut installed = Installed::serving(&[]).await;
+    installed.client().await.start("exec cat").await;
+    assert_eq!(installed.upgrade().await.1, 0);
+    installed.client().await.start("exec cat").await;
+    assert_eq!(installed.held().len(), 2);
+    let (code, _, said) = installed.home.run(&["stop"]).await;
+    assert_eq!(code, 0, "{said}");
+    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+    assert_eq!(installed.held(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_daemon_there_is_nothing_to_upgrade() {
     let (code, _, said) = Home::new().run(&["upgrade"]).await;
     assert_eq!(code, UNREACHABLE, "{said}");
@@ -220,12 +305,4 @@ async fn a_daemon_that_a_command_started_can_be_upgraded() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(output.trim(), format!("termgate {version} -> {version} (pid {daemon})"));
     assert_eq!(home.daemon(), Some(daemon));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_daemon_that_is_told_to_leave_ends_well() {
-    let mut installed = Installed::serving(&[]).await;
-    kill(installed.pid(), Signal::SIGUSR1).unwrap();
-    assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
-    assert!(!installed.home.paths.operator().exists());
 }

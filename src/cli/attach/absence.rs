@@ -17,9 +17,9 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::transport::client::ClientError;
 
-/// How long a daemon that has gone is looked for.
+/// How long a daemon that has gone is looked for with the terminal in the person's hands.
 const RETURN_MAX: Duration = Duration::from_secs(5);
-/// How much of that the terminal is kept as it is.
+/// How long before that the terminal is kept as it is.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 /// How often it is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -30,7 +30,6 @@ pub struct Absence<'a> {
     name: &'a str,
     context: &'a Context,
     signals: &'a mut Signals,
-    began: Instant,
 }
 
 /// How a pause ended without a daemon.
@@ -42,9 +41,9 @@ enum Over {
 }
 
 impl<'a> Absence<'a> {
-    /// An absence that begins now, at the session of this name.
+    /// An absence at the session of this name.
     pub fn of(name: &'a str, context: &'a Context, signals: &'a mut Signals) -> Self {
-        Self { name, context, signals, began: Instant::now() }
+        Self { name, context, signals }
     }
 
     /// Waits until there is a daemon again where the last one was, unless the person has enough of
@@ -74,7 +73,7 @@ impl<'a> Absence<'a> {
 
     /// Looks for a daemon with the last picture on the terminal; what is typed meanwhile waits there.
     async fn pause(&mut self, terminal: &mut Terminal) -> Result<Result<Daemon, Over>, Failure> {
-        let mut looking = pin!(look(self.context, self.began + PAUSE_MAX));
+        let mut looking = pin!(look(self.context, PAUSE_MAX));
         loop {
             tokio::select! {
                 found = &mut looking => return Ok(found.map_err(|_| Over::Pause)),
@@ -98,14 +97,15 @@ impl<'a> Absence<'a> {
         self.context.output.note(&gone);
         let leaving = async { while !matches!(self.signals.next().await, Hint::Leave) {} };
         tokio::select! {
-            found = look(self.context, self.began + RETURN_MAX) => found,
+            found = look(self.context, RETURN_MAX) => found,
             () = leaving => Err(ClientError::Closed.into()),
         }
     }
 }
 
-/// Looks for a daemon until a deadline.
-async fn look(context: &Context, deadline: Instant) -> Result<Daemon, Failure> {
+/// Looks for a daemon for so long.
+async fn look(context: &Context, most: Duration) -> Result<Daemon, Failure> {
+    let deadline = Instant::now() + most;
     loop {
         match context.running_daemon().await {
             Err(_) if Instant::now() < deadline => sleep(LOOK_INTERVAL).await,
