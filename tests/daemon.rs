@@ -17,6 +17,7 @@ mod daemon {
     mod endings;
     mod eras;
     mod harness;
+    mod kept_switches;
     mod leases;
     mod limits;
     mod observe;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
+use serde_json::json;
 
 use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
@@ -15,6 +16,7 @@ use crate::cli::duration::parse_duration;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
+use crate::cli::status::switches;
 use crate::config::Config;
 use crate::config::key::Value;
 use crate::config::paths::{RuntimePaths, state_directory};
@@ -22,6 +24,7 @@ use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::session::pty::held::OWN_PROGRAM;
 use crate::transport::daemon::ending::Ended;
+use crate::transport::daemon::kept_switches::Origin;
 use crate::transport::daemon::upgrade::Program;
 use crate::transport::daemon::{Banner, Settings, serve};
 use crate::transport::stdio::serve_stdio;
@@ -39,8 +42,8 @@ pub struct Serve {
     /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they only watch
     #[arg(long)]
     allow_write: bool,
-    /// Start read-only, whatever the configuration and the environment say; `allow-write on` still
-    /// switches writing on
+    /// Start read-only, whatever the configuration and the environment say and however writing was
+    /// switched before a crash; `allow-write on` still switches writing on
     #[arg(long)]
     read_only: bool,
     /// Read this file in place of those of the system and the user; see `termgate config path`
@@ -56,7 +59,7 @@ pub struct Serve {
     #[arg(long, conflicts_with_all = ["socket", "linger", "detached"])]
     stdio: bool,
     /// End by itself once nobody was connected and no session was left for this long, and the write
-    /// switches are those it began with
+    /// switches are as configured
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     linger: Option<Duration>,
     /// Leave the terminal it was started from
@@ -107,6 +110,7 @@ impl Serve {
         let program = self.program()?;
         Ok(Settings {
             config,
+            read_only: self.read_only,
             sources,
             paths,
             environment,
@@ -186,11 +190,17 @@ fn paths(context: &Context) -> Result<RuntimePaths, Failure> {
 
 /// What a daemon that is ready says of itself: what it allows, where it is, how to come in.
 fn banner_text(banner: &Banner) -> String {
-    let writing = if banner.allow_write {
-        "on; to switch it off, run: termgate allow-write off"
-    } else {
-        "off; to switch it on, run: termgate allow-write on"
+    let (state, other) = if banner.write_on.is_empty() { ("off", "on") } else { ("on", "off") };
+    let told = match banner.write_from {
+        Origin::Configured => state.to_owned(),
+        Origin::Kept => {
+            format!("{}, as it was switched before the restart", switches(&json!(banner.write_on)))
+        }
+        Origin::Unknown => {
+            format!("{state}, since nobody knows how it was switched before the restart")
+        }
     };
+    let writing = format!("{told}; to switch it {other}, run: termgate allow-write {other}");
     let Banner { version, gateway, operator, sessions, .. } = banner;
     format!(
         "termgate {version} is ready\n\
@@ -208,11 +218,14 @@ fn banner_text(banner: &Banner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surface::control::set_write::SwitchWire;
 
-    fn banner(allow_write: bool) -> Banner {
+    fn banner(on: Option<Option<u64>>, write_from: Origin) -> Banner {
+        let switch = |closes_in_ms| SwitchWire { scope: "everything".to_owned(), closes_in_ms };
         Banner {
             version: "9.9.9",
-            allow_write,
+            write_on: on.map(switch).into_iter().collect(),
+            write_from,
             gateway: "/run/gateway.sock".into(),
             operator: "/run/operator.sock".into(),
             sessions: "/run/s".into(),
@@ -221,8 +234,24 @@ mod tests {
 
     #[test]
     fn the_banner_says_what_is_allowed_and_how_to_change_it() {
-        assert!(banner_text(&banner(false)).contains("off; to switch it on"));
-        assert!(banner_text(&banner(true)).contains("on; to switch it off"));
+        let told = |on| banner_text(&banner(on, Origin::Configured));
+        assert!(told(None).contains("  off; to switch it on, run: termgate allow-write on\n"));
+        let on = told(Some(None));
+        assert!(on.contains("  on; to switch it off, run: termgate allow-write off\n"), "{on}");
+    }
+
+    #[test]
+    fn the_banner_says_where_writing_is_not_as_configured_but_as_it_was_switched() {
+        let told = |on| banner_text(&banner(on, Origin::Kept));
+        let off = "off everywhere, as it was switched before the restart; to switch it on, run:";
+        assert!(told(None).contains(off));
+        let (all, left) = (told(Some(None)), told(Some(Some(540_000))));
+        assert!(all.contains("on for everything, as it was switched before the restart"), "{all}");
+        assert!(left.contains("on for everything for 9m, as it was switched before"), "{left}");
+        assert!(left.contains("to switch it off, run: termgate allow-write off"), "{left}");
+        let unknown = banner_text(&banner(None, Origin::Unknown));
+        let off = "off, since nobody knows how it was switched before the restart; to switch it on";
+        assert!(unknown.contains(off), "{unknown}");
     }
 
     #[test]
@@ -237,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_banner_says_where_the_sockets_are() {
-        let text = banner_text(&banner(false));
+        let text = banner_text(&banner(None, Origin::Configured));
         for path in ["9.9.9", "/run/gateway.sock", "/run/operator.sock", "/run/s/<id>.sock"] {
             assert!(text.contains(path), "{path}");
         }

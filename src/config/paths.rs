@@ -123,6 +123,11 @@ impl RuntimePaths {
         self.sessions().join(format!("{id}.ro.sock"))
     }
 
+    /// The file in which write switches outlive a daemon that was killed.
+    pub fn switches(&self) -> PathBuf {
+        self.root.join("switches.json")
+    }
+
     /// The file whose lock makes a process the daemon of this directory.
     pub fn lock(&self) -> PathBuf {
         self.root.join("daemon.lock")

@@ -1,11 +1,14 @@
 //! The write switches of the running daemon, shared by those who ask and those who switch.
 //!
 //! A change is pushed into every session before the switching call returns, so that "off" means
-//! off; those who must tell clients wait for the next change.
+//! off; those who must tell clients wait for the next change. It knows nothing of how switches are
+//! kept beyond the daemon, only how far whoever does so has come.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
@@ -14,17 +17,33 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Denial, Permit, Standing, decide_write};
 use crate::session::registry::Registry;
 
+/// How long whoever switches waits until that is kept; it counts all the same.
+const KEPT_MAX: Duration = Duration::from_secs(2);
+
 /// The switches, and the news that they changed.
 #[derive(Debug)]
 pub struct Switchboard {
+    configured: Switches,
     switches: Mutex<Switches>,
     changes: watch::Sender<u64>,
+    /// The last change that the next daemon will find; none where no daemon ever does.
+    kept: watch::Sender<Option<u64>>,
 }
 
 impl Switchboard {
-    /// A board with these switches.
-    pub fn new(switches: Switches) -> Self {
-        Self { switches: Mutex::new(switches), changes: watch::Sender::new(0) }
+    /// A board with the switches that the configuration says.
+    pub fn new(configured: Switches) -> Self {
+        Self {
+            switches: Mutex::new(configured.clone()),
+            configured,
+            changes: watch::Sender::new(0),
+            kept: watch::Sender::new(None),
+        }
+    }
+
+    /// Sets all switches as they were in a daemon before, while there is no session yet.
+    pub fn resume(&self, switches: Switches) {
+        *self.lock() = switches;
     }
 
     /// Sets one switch and tells every session what it may now do.
@@ -57,6 +76,17 @@ impl Switchboard {
         self.lock().open(now)
     }
 
+    /// Whether the configuration has writing on.
+    pub fn is_configured_on(&self) -> bool {
+        // It sets no switch for a time, so that it says the same at every moment.
+        !self.configured.open(Moment::default()).is_empty()
+    }
+
+    /// Whether the switches are on where the configuration says, and nowhere else.
+    pub fn is_as_configured(&self, now: Moment) -> bool {
+        self.open(now) == self.configured.open(now)
+    }
+
     /// Decides whether a caller may change a session, or create one.
     ///
     /// # Errors
@@ -87,10 +117,28 @@ impl Switchboard {
         self.changes.subscribe()
     }
 
-    /// Forgets the switch of a session that is gone.
-    pub fn forget(&self, session: SessionId) {
-        self.lock().forget(session);
-        self.changes.send_modify(|count| *count += 1);
+    /// Forgets the switches of sessions that are not there.
+    pub fn keep_sessions(&self, there: impl Fn(SessionId) -> bool) {
+        if self.lock().keep_sessions(there) {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Notes that the next daemon will find all changes up to this one; the first time, that it
+    /// will find any.
+    pub fn on_kept(&self, change: u64) {
+        self.kept.send_replace(Some(change));
+    }
+
+    /// Waits until the next daemon will find all changes so far, for two seconds at most; not at
+    /// all where no daemon will.
+    pub async fn kept(&self) {
+        let change = *self.changes.borrow();
+        let mut kept = self.kept.subscribe();
+        let waiting = kept.wait_for(|kept| kept.is_none_or(|kept| kept >= change));
+        if timeout(KEPT_MAX, waiting).await.is_err() {
+            tracing::warn!("keeping the write switches for the next daemon takes long");
+        }
     }
 
     /// Posts to every session while the switches are locked, so that an older state cannot come

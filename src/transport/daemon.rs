@@ -3,6 +3,7 @@
 //! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
 
 pub mod ending;
+pub mod kept_switches;
 mod limits;
 mod recovery;
 mod reload;
@@ -45,9 +46,11 @@ use crate::session::registry::{
     Announcement, Holding, Listening, Registry, Settings as SessionSettings,
 };
 use crate::surface::call::{Daemon, Principals};
+use crate::surface::control::set_write::SwitchWire;
 use crate::surface::switchboard::Switchboard;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{Ended, Ending, Found};
+use crate::transport::daemon::kept_switches::{KeptSwitches, Origin};
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
@@ -77,6 +80,8 @@ pub const TURN_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Settings {
     pub config: Config,
+    /// Whether it is read-only whatever was switched in a daemon before.
+    pub read_only: bool,
     /// Where the configuration is read from again when the daemon is told to.
     pub sources: Sources,
     pub paths: RuntimePaths,
@@ -100,17 +105,23 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Banner {
     pub version: &'static str,
-    pub allow_write: bool,
+    /// Every write switch that is on.
+    pub write_on: Vec<SwitchWire>,
+    /// Where the write switches come from.
+    pub write_from: Origin,
     pub gateway: PathBuf,
     pub operator: PathBuf,
     pub sessions: PathBuf,
 }
 
 impl Banner {
-    fn of(config: &Config, paths: &RuntimePaths) -> Self {
+    fn of(daemon: &Daemon, write_from: Origin, paths: &RuntimePaths) -> Self {
+        let now = daemon.now();
+        let on = daemon.switchboard.open(now).into_iter();
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            allow_write: config.allow_write,
+            write_on: on.map(|open| SwitchWire::of(open, now)).collect(),
+            write_from,
             gateway: paths.gateway().to_owned(),
             operator: paths.operator(),
             sessions: paths.sessions(),
@@ -142,7 +153,7 @@ pub enum DaemonError {
 /// Why it cannot start.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
     let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
-    let Settings { environment, default_cwd, holder, .. } = settings;
+    let Settings { environment, default_cwd, holder, read_only, .. } = settings;
     let (sockets, hangup_ignored) = (handed.numbers(), ignores_hangup());
     // Heard from before anybody can find us.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
@@ -164,6 +175,9 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
     tasks.spawn(roll.enter(open_session_doors(announcements, doors_of_sessions)));
+    let kept = KeptSwitches::at(paths.switches());
+    let write_from = kept.resume(&daemon.switchboard, read_only, daemon.now());
+    tasks.spawn(roll.enter(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
     // Whoever comes in finds every session that was there before.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let gateway = handed.listen(paths.gateway(), &lock)?;
@@ -174,7 +188,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     tasks.spawn(roll.enter(open(observers, Door::ObserverGateway)));
     tasks.spawn(roll.enter(open(operator, Door::Operator)));
     keep_house(&mut tasks, &mut roll, facts, Arc::clone(&shared));
-    ready(&Banner::of(&config, &paths));
+    ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
     let reloading = Reloading {
         sources,
@@ -192,7 +206,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
         () = program.replaceable(upgrades) => Ended::Replaced,
     };
-    Ending { registry, doors, notifier, tasks, lock, found }.end(ended).await;
+    Ending { registry, doors, notifier, tasks, kept, lock, found }.end(ended).await;
     Ok(ended)
 }
 
@@ -340,7 +354,7 @@ async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
             What::Listed => {
                 let daemon = shared.gateway.daemon();
                 if daemon.sessions.get(fact.session).is_none() {
-                    daemon.switchboard.forget(fact.session);
+                    daemon.switchboard.keep_sessions(|id| id != fact.session);
                 }
             }
             What::Exited => {}

@@ -22,9 +22,8 @@ impl Presence {
     }
 
     /// Waits until for the time of `linger`, without a break, nobody was connected, there was no
-    /// session, and the write switches were those of the beginning.
+    /// session, and the write switches were as configured.
     pub async fn forsaken(&self, daemon: &Daemon, linger: Duration) {
-        let at_first = daemon.switchboard.open(daemon.now());
         let mut connected = self.0.subscribe();
         let (mut sessions, mut switches) =
             (daemon.sessions.changes(), daemon.switchboard.changes());
@@ -33,8 +32,8 @@ impl Presence {
             let nobody = *connected.borrow_and_update() == 0;
             sessions.mark_unchanged();
             switches.mark_unchanged();
-            let as_at_first = daemon.switchboard.open(daemon.now()) == at_first;
-            let forsaken = nobody && daemon.sessions.is_empty() && as_at_first;
+            let as_configured = daemon.switchboard.is_as_configured(daemon.now());
+            let forsaken = nobody && daemon.sessions.is_empty() && as_configured;
             let lingering =
                 async { if forsaken { tokio::time::sleep(linger).await } else { pending().await } };
             tokio::select! {
@@ -134,5 +133,15 @@ mod tests {
         switch(&daemon, WriteWindow::Closed);
         advance(LINGER / 2).await;
         timeout(LINGER, forsaken).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_switch_that_was_set_in_a_daemon_before_keeps_it() {
+        let (presence, daemon) = (Presence::default(), daemon());
+        daemon.switchboard.resume([(Scope::Everything, WriteWindow::Open)].into_iter().collect());
+        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        assert!(timeout(LINGER * 10, forsaken.as_mut()).await.is_err());
+        switch(&daemon, WriteWindow::Closed);
+        forsaken.await;
     }
 }

@@ -49,6 +49,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
     Settings {
         config: Config::built_in(),
         sources: Sources::default(),
+        read_only: false,
         paths: paths.clone(),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),

@@ -88,6 +88,7 @@ impl TestDaemon {
         let settings = Settings {
             config,
             sources: Sources::default(),
+            read_only: false,
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),

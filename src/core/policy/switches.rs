@@ -84,9 +84,11 @@ impl Switches {
         closed || self.windows().count() != before
     }
 
-    /// Forgets the switch of a session that is gone.
-    pub fn forget(&mut self, session: SessionId) {
-        self.sessions.remove(&session);
+    /// Drops the switches of sessions that are not there; says whether there were any.
+    pub fn keep_sessions(&mut self, there: impl Fn(SessionId) -> bool) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|id, _| there(*id));
+        self.sessions.len() != before
     }
 
     /// Every switch that is on, with what it covers.
@@ -104,6 +106,18 @@ impl Switches {
     fn windows(&self) -> impl Iterator<Item = WriteWindow> {
         let scoped = self.tenants.values().chain(self.sessions.values());
         std::iter::once(&self.everything).chain(scoped).copied()
+    }
+}
+
+impl FromIterator<(Scope, WriteWindow)> for Switches {
+    /// Everything is off but what these switches open; what [`Switches::open`] told makes the
+    /// switches that told it.
+    fn from_iter<T: IntoIterator<Item = (Scope, WriteWindow)>>(on: T) -> Self {
+        let mut switches = Self::default();
+        for (scope, window) in on {
+            switches.set(scope, window);
+        }
+        switches
     }
 }
 
@@ -169,6 +183,30 @@ mod tests {
         assert!(!switches.on_time(at(9)));
         assert!(switches.on_time(at(10)));
         assert_eq!(switches.deadline(), None);
+    }
+
+    #[test]
+    fn what_is_on_is_all_it_takes_to_make_the_same_switches() {
+        let on = [
+            (Scope::Everything, WriteWindow::Until(at(10))),
+            (Scope::Tenant(own()), WriteWindow::Open),
+            (Scope::Session(session(1)), WriteWindow::Until(at(20))),
+        ];
+        let switches: Switches = on.iter().cloned().collect();
+        assert_eq!(switches.open(at(0)), on);
+        let later: Switches = switches.open(at(10)).into_iter().collect();
+        assert_eq!(later.open(at(0)), on[1..]);
+    }
+
+    #[test]
+    fn only_switches_of_sessions_that_are_there_are_kept() {
+        let mut switches: Switches =
+            [1, 2].map(|n| (Scope::Session(session(n)), WriteWindow::Open)).into_iter().collect();
+        switches.set(Scope::Tenant(own()), WriteWindow::Open);
+        assert!(switches.keep_sessions(|id| id == session(1)));
+        assert!(!switches.keep_sessions(|id| id == session(1)));
+        let left = [Scope::Tenant(own()), Scope::Session(session(1))];
+        assert_eq!(switches.open(at(0)), left.map(|scope| (scope, WriteWindow::Open)));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Parameters {
 pub struct Switched {
     /// Every switch that is on.
     pub on: Vec<SwitchWire>,
+    /// Whether the configuration has writing on.
+    pub configured: bool,
 }
 
 /// One switch.
@@ -88,10 +90,17 @@ impl Tool for SetWrite {
         };
         if let Some(window) = window {
             call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window);
+            call.daemon.switchboard.kept().await;
         }
-        let open = call.daemon.switchboard.open(now);
-        let on: Vec<SwitchWire> = open.into_iter().map(|open| SwitchWire::of(open, now)).collect();
-        Ok(Answer { text: text_of(&on), result: Switched { on } })
+        let board = &call.daemon.switchboard;
+        let on: Vec<SwitchWire> =
+            board.open(now).into_iter().map(|open| SwitchWire::of(open, now)).collect();
+        let configured = board.is_configured_on();
+        let mut text = text_of(&on);
+        if parameters.state == State::Status && !board.is_as_configured(now) {
+            text += &format!("\nthe configuration says {}", if configured { "on" } else { "off" });
+        }
+        Ok(Answer { text, result: Switched { on, configured } })
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::session::registry::Registry;
+use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;
 use crate::transport::notify::{News, Notifier};
 use crate::transport::signals::Told;
@@ -68,6 +69,7 @@ pub(super) struct Ending {
     pub(super) doors: Doors,
     pub(super) notifier: Arc<Notifier>,
     pub(super) tasks: JoinSet<()>,
+    pub(super) kept: Arc<KeptSwitches>,
     pub(super) lock: Arc<DaemonLock>,
     pub(super) found: Found,
 }
@@ -92,6 +94,7 @@ impl Ending {
         hang_up(&self.doors).await;
         // Dropping the listeners removes their sockets.
         self.tasks.shutdown().await;
+        self.kept.discard();
     }
 
     /// Lets go of everything but the lock, which comes back.

@@ -33,5 +33,9 @@ async fn ask_again(daemon: Arc<Daemon>, mut silent: Vec<SessionId>) {
 
 async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Vec<SessionId> {
     let window = |tenant: &TenantId, id| daemon.switchboard.window_of(tenant, Some(id));
-    daemon.sessions.recover_left(left, window).await
+    let silent = daemon.sessions.recover_left(left, window).await;
+    // Nobody else tells of a session that did not come back.
+    let there = |id| daemon.sessions.get(id).is_some() || silent.contains(&id);
+    daemon.switchboard.keep_sessions(there);
+    silent
 }

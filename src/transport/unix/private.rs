@@ -76,6 +76,18 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
+/// Makes a file empty, or an empty one where there was none, which takes no room on a full disk; no
+/// link is followed.
+///
+/// # Errors
+/// What the system said; what was there before is there still.
+pub fn empty(path: &Path) -> io::Result<()> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags);
+    options.open(path).map(drop)
+}
+
 fn judge(metadata: &Metadata) -> Result<(), PrivateError> {
     let (owner, us) = (metadata.uid(), Uid::effective().as_raw());
     let mode = metadata.permissions().mode() & 0o7777;
@@ -125,6 +137,20 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         }
         assert_eq!(read(&path, 9).unwrap(), "text");
+    }
+
+    #[test]
+    fn emptying_leaves_an_empty_file_and_follows_no_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("file"), directory.path().join("link"));
+        for _ in 0..2 {
+            empty(&path).unwrap();
+            assert_eq!(read(&path, 0).unwrap(), "");
+            replace(&path, "text").unwrap();
+        }
+        symlink(&path, &link).unwrap();
+        empty(&link).unwrap_err();
+        assert_eq!(read(&path, 4).unwrap(), "text");
     }
 
     #[test]
