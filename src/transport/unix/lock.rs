@@ -49,15 +49,13 @@ impl DaemonLock {
             let mut file = open(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    let pid = written_pid(&mut file);
-                    let ours = pid == Some(std::process::id().cast_signed());
-                    match inherited(&file).filter(|_| ours) {
-                        // We were the daemon already, by the program before this one.
-                        Some(locked) => file = locked.into(),
-                        None => return Err(LockError::Held { pid }),
+                // We may be the daemon already, by the program before this one: then the lock is ours.
+                Err(TryLockError::WouldBlock) => match inherited(&file).map(File::from) {
+                    Some(left) if left.try_lock().is_ok() => file = left,
+                    Some(_) | None => {
+                        return Err(LockError::Held { pid: written_pid(&mut file) });
                     }
-                }
+                },
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
             // Between opening and locking, the file may have been removed and made anew; then

@@ -154,6 +154,8 @@ fn the_program_that_takes_the_place_of_this_one_has_the_lock_already() {
     };
     let path = PathBuf::from(path);
     DaemonLock::take(&path).unwrap().pass_on().unwrap();
+    // On a full disk the file does not say whose it is.
+    fs::write(&path, "").unwrap();
     let again = DaemonLock::take(&path).unwrap();
     let refused = DaemonLock::take(&path).unwrap_err();
     assert!(matches!(refused, LockError::Held { .. }), "it is found once: {refused}");
