@@ -240,7 +240,7 @@ impl Code {
             Self::UpstreamUnavailable => "Try again; if it stays, start the daemon.",
             Self::UpstreamRestarted => {
                 "Look at the sessions and screens there are now before you repeat the call; \
-                 leases and sessions of the former daemon are gone."
+                 show a lease id at once to keep that lease."
             }
             Self::NotSupported => "Read the screen to see what the program expects.",
             Self::UpgradeFailed => {

@@ -211,4 +211,7 @@ pub trait Pty: Send + Sync + 'static {
     /// Says that the session is forgotten: nobody will ask for its terminal or its exit again, and
     /// whatever still runs in it ends.
     fn forget(&self);
+
+    /// Waits until nothing is left of a terminal that was forgotten, half a second at most.
+    fn vanished(&self) -> impl Future<Output = ()> + Send;
 }

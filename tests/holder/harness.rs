@@ -234,6 +234,14 @@ impl Pty for Terminal {
         }
     }
 
+    async fn vanished(&self) {
+        match &self.pty {
+            Either::Own(pty) => pty.vanished().await,
+            Either::Held(pty) => pty.vanished().await,
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
     fn forget(&self) {
         match &self.pty {
             Either::Own(pty) => pty.forget(),

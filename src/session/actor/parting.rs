@@ -22,5 +22,7 @@ impl<P: Pty> Actor<P> {
             let _ = self.pty.kill().await;
         }
         self.pty.forget();
+        // A daemon that starts at once must not find what is about to end.
+        self.pty.vanished().await;
     }
 }

@@ -192,6 +192,8 @@ impl Pty for FakePty {
         Ok(())
     }
 
+    async fn vanished(&self) {}
+
     fn forget(&self) {
         self.state.send_modify(|state| state.forgotten = true);
     }

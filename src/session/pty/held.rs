@@ -348,6 +348,10 @@ impl Pty for HeldPty {
         .await
     }
 
+    async fn vanished(&self) {
+        let _ = timeout(HOLDER_END_MAX, self.holder_ended.readable()).await;
+    }
+
     fn forget(&self) {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if self.link.say(&ToHolder::End, &[]).is_err()

@@ -222,6 +222,8 @@ impl Pty for OwnPty {
     }
 
     /// The terminal goes with its owner.
+    async fn vanished(&self) {}
+
     fn forget(&self) {}
 }
 
