@@ -11,6 +11,8 @@ mod support {
     pub(crate) mod child;
     pub(crate) mod daemon;
     pub(crate) mod echo;
+    pub(crate) mod holders;
+    pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod rounds;
@@ -46,7 +48,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compare(placement: Placement) -> anyhow::Result<()> {
-    let daemon = Daemon::start(placement)?;
+    let daemon = Daemon::start(placement, "")?;
     let mut agent = Agent::connect(&daemon.gateway())?;
     let session = format_args!(r#"{{"name":"bench","command":"cat","rows":24,"cols":80}}"#);
     agent.call("create_session", session)?;

@@ -7,10 +7,13 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
+#[allow(dead_code, reason = "each bench uses a part of what they share")]
 mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
+    pub(crate) mod holders;
+    pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod rounds;
@@ -57,7 +60,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compare(placement: Placement) -> anyhow::Result<()> {
-    let daemon = Daemon::start(placement)?;
+    let daemon = Daemon::start(placement, "")?;
     let server = Server::start(placement)?;
     let mut ours = Termgate::start(&daemon)?;
     let mut told = Persistent::start(&server, "told", Output::Sent)?;

@@ -28,7 +28,14 @@ impl Agent {
     /// # Errors
     /// When nobody listens there, or not as an MCP server does.
     pub(crate) fn connect(socket: &Path) -> anyhow::Result<Self> {
-        let stream = UnixStream::connect(socket).context("cannot reach the daemon")?;
+        Self::greet(UnixStream::connect(socket).context("cannot reach the daemon")?)
+    }
+
+    /// Greets whoever is at the other end.
+    ///
+    /// # Errors
+    /// When it does not answer as an MCP server does.
+    pub(crate) fn greet(stream: UnixStream) -> anyhow::Result<Self> {
         let reader = BufReader::new(stream);
         let mut agent = Self { reader, request: String::new(), answer: String::new(), last_id: 0 };
         agent.request(

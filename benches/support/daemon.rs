@@ -3,39 +3,33 @@
 //! It knows nothing of calls. The real process is started, since what agents wait for includes its
 //! scheduling.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
-use tempfile::TempDir;
 
 use crate::support::child::Owned;
+use crate::support::home::Home;
 use crate::support::placement::Placement;
 
 /// A running daemon that lets clients write.
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    // Ended first, so that the directory is empty of sockets when it is removed.
+    // Ended first, so that nobody uses the directory when it is removed.
     _process: Owned,
-    directory: TempDir,
+    home: Home,
 }
 
 impl Daemon {
-    /// Starts it with the default configuration and waits until clients can come.
+    /// Starts it with this configuration and waits until clients can come.
     ///
     /// # Errors
     /// Why it does not run.
-    pub(crate) fn start(placement: Placement) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let config = directory.path().join("config.toml");
-        File::create(&config)?;
-        let mut process = placement
-            .command(env!("CARGO_BIN_EXE_termgate"))
-            .args(["serve", "--allow-write", "--config"])
-            .arg(&config)
-            .env("TERMGATE_RUNTIME_DIR", directory.path().join("run"))
+    pub(crate) fn start(placement: Placement, config: &str) -> anyhow::Result<Self> {
+        let home = Home::new(config)?;
+        let mut process = home
+            .serve(placement, &[])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -47,12 +41,12 @@ impl Daemon {
         wait_for_banner(&mut said)?;
         // A daemon whose log nobody reads would stop when the pipe is full.
         std::thread::spawn(move || io::copy(&mut said, &mut io::sink()));
-        Ok(Self { _process: process, directory })
+        Ok(Self { _process: process, home })
     }
 
-    /// The socket agents come in by.
+    /// The socket agents come in by; the others are beside it.
     pub(crate) fn gateway(&self) -> PathBuf {
-        self.directory.path().join("run/gateway.sock")
+        self.home.runtime().join("gateway.sock")
     }
 }
 

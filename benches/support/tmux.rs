@@ -10,6 +10,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::support::child::Owned;
@@ -22,7 +23,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// A tmux server, kept in the foreground so that its process is ours.
 #[derive(Debug)]
 pub(crate) struct Server {
-    _process: Owned,
+    process: Owned,
     directory: TempDir,
     placement: Placement,
 }
@@ -45,7 +46,7 @@ impl Server {
             .spawn()
             .map(Owned)
             .context("cannot start tmux")?;
-        let server = Self { _process: process, directory, placement };
+        let server = Self { process, directory, placement };
         let give_up = now() + START_MAX;
         while !server.answers()? {
             ensure!(now() < give_up, "the tmux server does not listen");
@@ -59,6 +60,11 @@ impl Server {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.socket()).env_remove("TMUX");
         command
+    }
+
+    /// The process that has the screens.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.0.id().cast_signed())
     }
 
     fn socket(&self) -> PathBuf {

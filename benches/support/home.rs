@@ -1,0 +1,65 @@
+//! A place of the bench's own for one daemon after another: directories, configuration, environment.
+//!
+//! It knows nothing of what is asked of a daemon. No daemon, session or file of the user's is touched,
+//! and what outlives its daemon ends with the place.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::holders;
+use crate::support::placement::Placement;
+
+/// Directories in which daemons run; whatever still runs there ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    /// Makes one with this configuration file.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn new(config: &str) -> anyhow::Result<Self> {
+        let home = Self(tempfile::tempdir()?);
+        fs::write(home.config(), config)?;
+        Ok(home)
+    }
+
+    /// The command of a daemon here that lets clients write, with these words after `serve`.
+    pub(crate) fn serve(&self, placement: Placement, words: &[&str]) -> Command {
+        let mut command = placement.command(env!("CARGO_BIN_EXE_termgate"));
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"TERMGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .arg("serve")
+            .args(words)
+            .args(["--allow-write", "--config"])
+            .arg(self.config())
+            .env("TERMGATE_RUNTIME_DIR", self.runtime())
+            .env("HOME", self.0.path())
+            .env("XDG_CONFIG_HOME", self.0.path())
+            .env("XDG_STATE_HOME", self.0.path())
+            .env("SHELL", "/bin/sh");
+        command
+    }
+
+    /// The runtime directory of daemons here.
+    pub(crate) fn runtime(&self) -> PathBuf {
+        self.0.path().join("run")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.0.path().join("config.toml")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        holders::end_all(&self.runtime());
+    }
+}
