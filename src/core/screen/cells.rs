@@ -46,7 +46,13 @@ impl Reader {
     }
 
     fn read_text(&mut self, cells: &[Cell], written: usize) {
+        self.text.reserve(written);
         for (at, cell) in cells[..written].iter().enumerate() {
+            // Nearly every cell is one character and nothing else.
+            if cell.extra.is_none() && !cell.flags.intersects(WIDE) && cell.c != '\t' {
+                self.text.push(cell.c);
+                continue;
+            }
             let place =
                 if cell.flags.intersects(WIDE) { place(cells, at) } else { Place::Character };
             match place {
