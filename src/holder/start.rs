@@ -72,6 +72,7 @@ pub fn start(words: &[OsString]) -> Result<(Holder, Box<Frame>), ExitCode> {
         return Err(ExitCode::from(2));
     };
     leave_daemon()?;
+    use_no_memory_in_advance();
     let mut room = frame();
     let Ok(daemon) = settle() else { return Err(ExitCode::FAILURE) };
     match begin(&path, &daemon, &mut room) {
@@ -88,6 +89,22 @@ pub fn start(words: &[OsString]) -> Result<(Holder, Box<Frame>), ExitCode> {
         }
     }
 }
+
+/// Has every large buffer come fresh from the kernel, which counts its pages only once they are
+/// written to; from its own store the allocator would fill them with zeros, and so use them all.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn use_no_memory_in_advance() {
+    const LARGE: libc::c_int = 32 * 1024;
+    // SAFETY: this process has one thread, and the allocator takes this at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+    }
+}
+
+/// Other allocators are left as they are.
+#[cfg(not(target_env = "gnu"))]
+fn use_no_memory_in_advance() {}
 
 fn frame() -> Box<Frame> {
     let zeros = vec![0; FRAME_MAX].into_boxed_slice();
