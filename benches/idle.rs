@@ -100,6 +100,7 @@ struct Counted {
 impl Counted {
     fn start(who: &'static str, processes: Vec<Pid>) -> anyhow::Result<Self> {
         let before = count(&processes)?;
+        ensure!(before.values().all(|count| *count > 0), "{who} were never switched");
         Ok(Self { who, processes, before })
     }
 
