@@ -118,6 +118,7 @@ async fn typing_suspends_the_agents_lease_and_handing_back_resumes_it() {
     let mut person = Person::at(&daemon, &session).await;
 
     person.types("mine").await.unwrap();
+    person.is_told("row", |row| row["text"] == "mine").await;
     let held = lease_of(&mut agent, &session).await;
     assert_eq!(held["kind"], "human", "{held}");
     assert_eq!(held["suspended"]["kind"], "agent", "{held}");
