@@ -3,8 +3,10 @@
 //! It knows nothing of sockets, files, clocks, tasks or JSON, so that each rule can be tested as a
 //! plain function with time as a value.
 
+pub mod activity;
 pub mod caller;
 pub mod code;
+pub mod commands;
 pub mod frame;
 pub mod ids;
 pub mod input;

@@ -10,6 +10,8 @@ pub mod line;
 
 use std::sync::Arc;
 
+use crate::core::activity::Activity;
+use crate::core::commands::Commands;
 use crate::core::frame::history::History;
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
@@ -128,6 +130,10 @@ pub struct Frame {
     pub lease: Stamped<Arc<LeaseView>>,
     pub bell: Stamped<u64>,
     pub exit: Stamped<Option<Exit>>,
+    /// What the terminal is doing.
+    pub activity: Stamped<Arc<Activity>>,
+    /// The commands that ran.
+    pub commands: Stamped<Arc<Commands>>,
     /// The rows that scrolled off before this frame; all their numbers are below `base_row`.
     pub history: Arc<History>,
     /// When rows, cursor, size or mode last changed.

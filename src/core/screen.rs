@@ -21,6 +21,9 @@ use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
+use crate::core::activity::{Activity, Evidence};
+use crate::core::commands::record::{CommandId, Here, Position};
+use crate::core::commands::{Commands, Submission};
 use crate::core::frame::history::{History, HistoryLimits};
 use crate::core::frame::{Exit, Frame, Size, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
@@ -84,6 +87,7 @@ pub struct Origin {
 pub struct Facts {
     pub lease: Arc<LeaseView>,
     pub exit: Option<Exit>,
+    pub activity: Arc<Activity>,
 }
 
 /// The screen of one session, its history and its numbering.
@@ -189,6 +193,61 @@ impl Screen {
         self.emulator.input_modes()
     }
 
+    /// Says by what the shell that was started is known, so that its marks are believed.
+    pub fn set_nonce(&mut self, nonce: Option<Arc<str>>) {
+        self.emulator.shell_mut().nonce = nonce;
+    }
+
+    /// Notes who typed last.
+    pub fn set_typist(&mut self, name: Arc<str>) {
+        self.emulator.shell_mut().typist = Some(name);
+    }
+
+    /// The commands that ran.
+    pub fn commands(&self) -> &Arc<Commands> {
+        &self.emulator.shell().commands
+    }
+
+    /// Notes that a command is sent now.
+    pub fn submit(&mut self, now: Moment, submission: Submission<'_>) -> CommandId {
+        let here = Here { now, ..self.emulator.here() };
+        self.change_commands().submit(submission, &here)
+    }
+
+    /// Ends the command that was sent, whose end the shell does not mark.
+    pub fn finish_sent(&mut self, now: Moment, evidence: Evidence) {
+        let here = Here { now, ..self.emulator.here() };
+        let prompt = self.commands().sent().map(|sent| Arc::clone(&sent.prompt));
+        let before = self.before_cursor();
+        // What stands before the prompt on its row is the last of the output.
+        let col = prompt.and_then(|prompt| Some(before.strip_suffix(&*prompt)?.len()));
+        let col = col.and_then(|col| u16::try_from(col).ok()).unwrap_or_default();
+        let here = Here { position: Position { col, ..here.position }, ..here };
+        self.change_commands().finish_sent(&here, None, evidence, true);
+    }
+
+    /// Ends all commands, because the program of the session ended.
+    pub fn end_commands(&mut self, now: Moment, code: Option<i32>) {
+        if self.commands().running().is_some() {
+            let here = Here { now, ..self.emulator.here() };
+            self.change_commands().on_exit(&here, code);
+        }
+    }
+
+    fn change_commands(&mut self) -> &mut Commands {
+        Arc::make_mut(&mut self.emulator.shell_mut().commands)
+    }
+
+    /// What stands on the row of the cursor before it, trailing blanks included.
+    pub fn before_cursor(&mut self) -> String {
+        self.emulator.before_cursor()
+    }
+
+    /// Whether the alternate screen is shown.
+    pub fn alternate(&self) -> bool {
+        self.emulator.alternate()
+    }
+
     /// Until when a synchronized update asks not to publish; the moment may lie in the past.
     pub fn hold_until(&self) -> Option<Moment> {
         self.emulator.hold_until()
@@ -242,6 +301,8 @@ impl Screen {
             lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
             bell: Stamped { value: self.emulator.bells(), changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
+            activity: Stamped { value: Arc::clone(&facts.activity), changed: mark },
+            commands: Stamped { value: Arc::clone(self.commands()), changed: mark },
             history: Arc::new(self.emulator.ledger().history().clone()),
             screen_changed_at: now,
         }
@@ -260,6 +321,11 @@ impl Screen {
         told |= next.lease.update(Arc::clone(&facts.lease), mark);
         told |= next.bell.update(self.emulator.bells(), mark);
         told |= next.exit.update(facts.exit, mark);
+        told |= next.activity.update(Arc::clone(&facts.activity), mark);
+        if !Arc::ptr_eq(&next.commands.value, self.commands()) {
+            next.commands = Stamped { value: Arc::clone(self.commands()), changed: mark };
+            told = true;
+        }
         if self.emulator.ledger().was_reset() {
             next.reset = mark;
             shown = true;

@@ -4,6 +4,7 @@
 //! values, and what they say must be done next is done here.
 
 mod checkpoint;
+mod looking;
 mod manage;
 mod output;
 mod parting;
@@ -32,6 +33,7 @@ use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::session::actor::checkpoint::Kept;
+use crate::session::actor::looking::Looks;
 use crate::session::actor::records::Records;
 use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
@@ -107,6 +109,7 @@ pub struct Actor<P> {
     answered: u64,
     /// What the next daemon would know of the screen.
     kept: Kept,
+    looks: Looks,
     buffer: Vec<u8>,
     exit: Option<Exit>,
     /// When the session is forgotten.
@@ -149,8 +152,9 @@ impl<P: Pty> Actor<P> {
         let records = Records::begin(&pty, record, input.lease());
         let Opening { mut screen, offset, answered, kept_rows } = opening;
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
+        let looks = Looks::begin(clock.now());
         let view = Arc::new(input.lease().view());
-        let first = screen.first_frame(clock.now(), &Facts { lease: view, exit: None });
+        let first = screen.first_frame(clock.now(), &Facts { lease: view, ..Facts::default() });
         let (frames, receiver) = watch::channel(first);
         let actor = Self {
             identity,
@@ -165,6 +169,7 @@ impl<P: Pty> Actor<P> {
             offset,
             answered,
             kept,
+            looks,
             buffer: Vec::new(),
             exit: None,
             remove_at: None,
@@ -231,14 +236,21 @@ impl<P: Pty> Actor<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let deadlines =
-            [self.input.deadline(), self.frame_due(), self.remove_at, self.checkpoint_due()];
+        let deadlines = [
+            self.input.deadline(),
+            self.frame_due(),
+            self.remove_at,
+            self.checkpoint_due(),
+            self.look_due(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 
     fn on_exit(&mut self, exit: Exit) {
         let now = self.clock.now();
         self.exit = Some(exit);
+        let code = if let Exit::Code(code) = exit { Some(code) } else { None };
+        self.screen.end_commands(now, code);
         self.remove_at = Some(now + self.rules.keep_ended);
         self.input.close(now);
         self.dirty = true;
@@ -293,6 +305,7 @@ impl<P: Pty> Actor<P> {
         self.publish_if_due();
         self.answer_writes();
         self.answer_waiters();
+        self.look_if_due();
         self.remember_lease();
         for event in self.input.take_events() {
             match event {
@@ -330,6 +343,7 @@ impl<P: Pty> Actor<P> {
                 Ok(taken) => {
                     self.outlets.counters.input_bytes.add(taken as u64);
                     self.input.on_taken(self.clock.now(), taken);
+                    self.looks.stir(self.clock.now());
                 }
                 Err(error) => {
                     tracing::debug!(session = %self.identity.id, %error, "a write failed");

@@ -24,7 +24,7 @@ use crate::session::command::{
     Accepted, Acquire, Act, Command, Manage, Release, Renew, Resize, WriteOrder, Written,
 };
 use crate::session::error::SessionError;
-use crate::session::live::Live;
+use crate::session::live::{Attending, Live};
 use crate::session::people::PersonCommand;
 use crate::session::urgent::{Parting, Urgent};
 
@@ -248,6 +248,14 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         self.0.urgent.post(|entries| entries.preempts.push((by, reply)));
         answer.await.map_err(|_| SessionError::Closed)
+    }
+
+    /// Has the kernel asked now and then what the terminal is doing, for as long as this is kept:
+    /// for those who wait for what only it knows.
+    pub fn attend(&self) -> Attending {
+        let attending = Attending::start(Arc::clone(&self.0.live));
+        self.0.urgent.post(|_| {});
+        attending
     }
 
     /// Waits until the session is forgotten.

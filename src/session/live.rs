@@ -20,6 +20,8 @@ pub struct Live {
     name: Mutex<Arc<str>>,
     lease_expires_ms: AtomicU64,
     observers: AtomicUsize,
+    /// Callers who wait for what only the kernel knows.
+    attending: AtomicUsize,
     /// What its program wrote, in bytes.
     pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
@@ -34,6 +36,7 @@ impl Live {
             name: Mutex::new(name),
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
+            attending: AtomicUsize::new(0),
             output_bytes: Counter::default(),
             directory: Mutex::new(None),
             detaches: watch::Sender::new(0),
@@ -86,6 +89,29 @@ impl Live {
     /// How many observers are fed deltas.
     pub fn observers(&self) -> usize {
         self.observers.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody waits for what only the kernel knows, so that it has to be asked.
+    pub fn attended(&self) -> bool {
+        self.attending.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Has the kernel asked now and then for as long as it is kept.
+#[derive(Debug)]
+pub struct Attending(Arc<Live>);
+
+impl Attending {
+    /// Begins; the session's task has to be woken once after it.
+    pub(in crate::session) fn start(live: Arc<Live>) -> Self {
+        live.attending.fetch_add(1, Ordering::Relaxed);
+        Self(live)
+    }
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.0.attending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -14,12 +14,14 @@ pub mod processes;
 pub mod reaper;
 pub mod signal;
 pub mod spawn;
+pub mod surroundings;
 pub mod watch;
 
 use std::fmt;
 use std::future::Future;
 use std::io;
 
+use crate::core::activity::KernelView;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
 use crate::core::input::former::WriteStamp;
@@ -198,6 +200,15 @@ pub trait Pty: Send + Sync + 'static {
     /// # Errors
     /// What the kernel said, once the terminal is gone.
     fn evidence(&self) -> io::Result<Evidence>;
+
+    /// Reads what else the kernel knows; once the terminal has `settled`, also whether somebody
+    /// waits in a read of it. May take some hundred microseconds.
+    ///
+    /// # Errors
+    /// What the kernel said, once the terminal is gone.
+    fn look(&self, settled: bool) -> io::Result<KernelView> {
+        Ok(surroundings::look(self.evidence()?, settled))
+    }
 
     /// Waits for the end of the program and says how it ended; the same answer every time.
     fn exited(&self) -> impl Future<Output = Exit> + Send;

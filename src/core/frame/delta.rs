@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::core::activity::Activity;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Cursor, Exit, Frame, ScreenMode, Size};
 use crate::core::ids::{RowNumber, Watermark};
@@ -54,6 +55,7 @@ pub enum Update {
     Lease(Arc<LeaseView>),
     Exit(Exit),
     Bell(u64),
+    Activity(Arc<Activity>),
 }
 
 /// What changed after `from`.
@@ -80,7 +82,8 @@ impl Delta {
             | Update::InputModes(_)
             | Update::Lease(_)
             | Update::Exit(_)
-            | Update::Bell(_) => None,
+            | Update::Bell(_)
+            | Update::Activity(_) => None,
         })
     }
 }
@@ -139,6 +142,9 @@ impl Frame {
         if let Some(exit) = self.exit.value.filter(|_| new(self.exit.changed)) {
             updates.push(Update::Exit(exit));
         }
+        if new(self.activity.changed) {
+            updates.push(Update::Activity(Arc::clone(&self.activity.value)));
+        }
         let from = since.unwrap_or_default();
         Delta { from, watermark: self.watermark, base_row: self.base_row, reset, updates }
     }
@@ -187,6 +193,7 @@ pub struct Replica {
     pub lease: Arc<LeaseView>,
     pub bell: u64,
     pub exit: Option<Exit>,
+    pub activity: Arc<Activity>,
 }
 
 impl Replica {
@@ -210,6 +217,7 @@ impl Replica {
                 Update::Lease(lease) => self.lease = Arc::clone(lease),
                 Update::Bell(count) => self.bell = *count,
                 Update::Exit(exit) => self.exit = Some(*exit),
+                Update::Activity(activity) => self.activity = Arc::clone(activity),
             }
         }
         let rows = self.size.map_or(0, |size| usize::from(size.rows));

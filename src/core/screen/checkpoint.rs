@@ -4,6 +4,8 @@
 //! Whoever keeps it, keeps a snapshot and, beside it, the rows of history one block behind the
 //! other, because a snapshot is small and history is not.
 
+use std::sync::Arc;
+
 use alacritty_terminal::vte::ansi::{Handler, Processor};
 
 use crate::core::frame::history::{History, HistoryRow};
@@ -14,6 +16,7 @@ use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
 use crate::core::screen::ledger::Ledger;
 use crate::core::screen::snapshot::Snapshot;
+use crate::core::screen::snapshot::shell::KeptShell;
 use crate::core::screen::{Screen, ScreenLimits};
 
 /// All that a screen is made anew from, as of one moment between two pieces of output.
@@ -71,6 +74,7 @@ impl Screen {
         let reserved = Watermark(ledger.mark().0 + Checkpoint::WATERMARKS_RESERVED);
         let (first_row, end_row) = (ledger.history().first(), ledger.history().end());
         let rows = ledger.history().block(since);
+        let shell = self.emulator.shell().clone();
         let snapshot = Snapshot {
             reserved: reserved.0,
             first_row: first_row.0,
@@ -78,7 +82,8 @@ impl Screen {
             place: self.guard.kept(),
             emulator: self.emulator.kept(),
         };
-        Checkpoint { snapshot: snapshot.encode(), rows, first_row, end_row, reserved }
+        let snapshot = snapshot.encode(&KeptShell::of(&shell));
+        Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
     /// The screen that a snapshot was made of, with its history from the blocks of rows that were
@@ -98,7 +103,7 @@ impl Screen {
         blocks: impl IntoIterator<Item = impl AsRef<[u8]>>,
         limits: ScreenLimits,
     ) -> Result<Self, SnapshotError> {
-        let kept = Snapshot::decode(snapshot)?;
+        let (kept, shell) = Snapshot::decode(snapshot)?;
         let damaged = |what| SnapshotError::Damaged { what };
         if kept.reserved > NUMBER_MAX || kept.end_row > NUMBER_MAX || kept.first_row > kept.end_row
         {
@@ -113,7 +118,8 @@ impl Screen {
             history = History::starting_at(RowNumber(kept.end_row), limits.history);
         }
         let ledger = Ledger::new(limits.history, Watermark(kept.reserved), history);
-        let emulator = Emulator::restored(&kept.emulator, limits, ledger).map_err(damaged)?;
+        let mut emulator = Emulator::restored(&kept.emulator, limits, ledger).map_err(damaged)?;
+        shell.put(emulator.shell_mut()).map_err(damaged)?;
         let guard = Guard::resumed(kept.place, limits.command_bytes_max);
         let (guard, passed) = guard.ok_or(damaged("it ends in no sequence that there is"))?;
         let mut parser = Processor::new();
@@ -137,7 +143,9 @@ impl Screen {
             }
             ScreenMode::Alternate => {}
         }
-        Self::with_history(frame.size.value, limits, frame.watermark, history)
+        let mut screen = Self::with_history(frame.size.value, limits, frame.watermark, history);
+        screen.emulator.shell_mut().commands = Arc::clone(&frame.commands.value);
+        screen
     }
 }
 

@@ -8,6 +8,7 @@ mod handler;
 mod keeping;
 pub(crate) mod keyboard;
 mod settings;
+pub(crate) mod shell;
 mod tabs;
 
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::answers::Answers;
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::emulator::shell::Shell;
 use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::guard::Query;
 use crate::core::screen::ledger::Ledger;
@@ -57,6 +59,7 @@ pub(crate) struct Emulator {
     /// The character that came last, which a repetition repeats.
     repeatable: Option<char>,
     reports: VecDeque<Report>,
+    shell: Shell,
     /// The rows of the normal screen while the alternate one is shown, as they were left.
     shelf: Vec<Arc<Line>>,
     /// What became of the normal screen since.
@@ -106,6 +109,7 @@ impl Emulator {
             charset: CharsetIndex::default(),
             repeatable: None,
             reports: VecDeque::new(),
+            shell: Shell::default(),
             shelf: Vec::new(),
             shelved: Shelved::default(),
         };
@@ -201,10 +205,7 @@ impl Emulator {
         match sequence {
             Sequence::Title(title) => self.title = title.into(),
             Sequence::Report(report) => self.report(report),
-            Sequence::Mark(params) => {
-                let cursor = self.cursor();
-                self.report(Report::Mark { params, row: cursor.row, col: cursor.col });
-            }
+            Sequence::Mark(params) => self.on_mark(&params),
             Sequence::Answers(answers) => {
                 answers.iter().for_each(|answer| self.answers.push(answer));
             }
@@ -212,13 +213,16 @@ impl Emulator {
     }
 
     fn report(&mut self, report: Report) {
+        if let Report::Directory(directory) = &report {
+            self.shell.directory = Some(directory.as_str().into());
+        }
         if self.reports.len() == Report::QUEUED_MAX {
             self.reports.pop_front();
         }
         self.reports.push_back(report);
     }
 
-    fn alternate(&self) -> bool {
+    pub(crate) fn alternate(&self) -> bool {
         self.term.mode().contains(TermMode::ALT_SCREEN)
     }
 
@@ -270,12 +274,16 @@ impl Emulator {
             self.settle_rows();
             return;
         }
+        let cursor = self.position();
         if rewraps {
             self.renumber();
         }
         self.harvest();
         self.term.resize(Cells(size));
         self.harvest();
+        if rewraps {
+            self.on_renumbered(cursor);
+        }
         self.settle_rows();
         self.settle_alternate();
         self.set_rows_aside();
@@ -288,6 +296,8 @@ impl Emulator {
             let line = self.draw_row(line).value;
             self.shelf.push(line);
         }
+        self.shell.shelved_at = self.position();
+        self.on_alternate();
         self.swap_screens();
         self.ledger.reset();
     }
@@ -305,6 +315,9 @@ impl Emulator {
             shelf[..used].iter().for_each(|line| self.ledger.keep_line(line));
         }
         self.harvest();
+        if shelved == Shelved::Rewrapped {
+            self.on_renumbered(self.shell.shelved_at);
+        }
         if shelved > Shelved::Untouched {
             self.settle_rows();
             self.set_rows_aside();

@@ -1,9 +1,7 @@
-//! What a program reports of itself beside its text: directory, notifications, progress, marks.
+//! What a program reports of itself beside its text: directory, notifications, progress.
 //!
 //! These are claims of whatever runs in the terminal, an output file included; whoever acts on
 //! them decides what to believe.
-
-use crate::core::ids::RowNumber;
 
 /// One report, in the order in which they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +12,6 @@ pub enum Report {
     Notification { title: Option<String>, body: String },
     /// How far a task is (OSC 9;4).
     Progress(Progress),
-    /// A mark of shell integration (OSC 133): its parameters as they came, and the row and column
-    /// of the cursor at that moment.
-    Mark { params: String, row: RowNumber, col: u16 },
 }
 
 impl Report {

@@ -13,7 +13,7 @@ use crate::core::screen::report::{Progress, Report};
 pub(crate) enum Sequence {
     Title(String),
     Report(Report),
-    /// A mark of shell integration at the cursor.
+    /// A mark of shell integration, as its parameters came.
     Mark(String),
     /// Queries, each with its answer.
     Answers(Vec<String>),

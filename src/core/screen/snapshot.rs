@@ -5,16 +5,21 @@
 //! where it is put to use, not here.
 
 pub(crate) mod cells;
+pub(crate) mod shell;
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::KeptLine;
 use crate::core::screen::checkpoint::SnapshotError;
 use crate::core::screen::snapshot::cells::KeptGrid;
+use crate::core::screen::snapshot::shell::KeptShell;
 
 /// What a snapshot begins with: a mark, and the version of the format. A change of any type below
 /// takes another version.
-const FORMAT: [u8; 5] = *b"TGSC\x01";
+const FORMAT: [u8; 5] = *b"TGSC\x02";
+
+/// The first version, which is read as well, knows nothing of the shell.
+const FIRST_FORMAT: [u8; 5] = *b"TGSC\x01";
 
 /// A screen without its history, kept.
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,22 +117,31 @@ pub(crate) struct KeptSync {
 }
 
 impl<'a> Snapshot<'a> {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        postcard::to_extend(self, FORMAT.to_vec())
-            .expect("memory takes all that these types are made of")
+    /// The bytes of the screen, and of the shell on it.
+    pub(crate) fn encode(&self, shell: &KeptShell<'_>) -> Vec<u8> {
+        let bytes = postcard::to_extend(self, FORMAT.to_vec());
+        let bytes = bytes.and_then(|bytes| postcard::to_extend(shell, bytes));
+        bytes.expect("memory takes all that these types are made of")
     }
 
     /// # Errors
     /// [`SnapshotError`] when the bytes are no snapshot of the format read here.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
-        let head = &bytes[..bytes.len().min(FORMAT.len())];
-        if head != FORMAT {
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Self, KeptShell<'a>), SnapshotError> {
+        let (head, body) = bytes.split_at(bytes.len().min(FORMAT.len()));
+        let first = head == FIRST_FORMAT;
+        if !first && head != FORMAT {
             return Err(SnapshotError::Format { found: head.to_vec() });
         }
-        match postcard::take_from_bytes(&bytes[FORMAT.len()..]) {
-            Ok((snapshot, [])) => Ok(snapshot),
-            Ok(_) => Err(SnapshotError::Damaged { what: "bytes follow its end" }),
-            Err(_) => Err(SnapshotError::Damaged { what: "it cannot be read to its end" }),
+        let cut = |_| SnapshotError::Damaged { what: "it cannot be read to its end" };
+        let (snapshot, rest) = postcard::take_from_bytes(body).map_err(cut)?;
+        let (shell, rest) = if first {
+            (KeptShell::default(), rest)
+        } else {
+            postcard::take_from_bytes(rest).map_err(cut)?
+        };
+        if !rest.is_empty() {
+            return Err(SnapshotError::Damaged { what: "bytes follow its end" });
         }
+        Ok((snapshot, shell))
     }
 }

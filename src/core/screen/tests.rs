@@ -283,14 +283,10 @@ fn a_title_put_aside_comes_back() {
 }
 
 #[test]
-fn reports_come_in_their_order_with_the_place_of_marks() {
+fn reports_come_in_their_order() {
     let mut terminal = Terminal::new(2, 10);
-    terminal.feed("\x1b]7;file://h/tmp\x07a\r\nb\r\nc\x1b]133;A;aid=7\x07\x1b]9;4;1;50\x07");
-    let expected = [
-        Report::Directory("/tmp".to_owned()),
-        Report::Mark { params: "A;aid=7".to_owned(), row: RowNumber(2), col: 1 },
-        Report::Progress(Progress::Running(50)),
-    ];
+    terminal.feed("\x1b]7;file://h/tmp\x07\x1b]9;4;1;50\x07");
+    let expected = [Report::Directory("/tmp".to_owned()), Report::Progress(Progress::Running(50))];
     assert_eq!(terminal.screen.take_reports(), expected);
     assert_eq!(terminal.screen.take_reports(), []);
 }

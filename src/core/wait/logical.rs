@@ -110,7 +110,7 @@ fn goes_on(frame: &Frame, line: &Line, below: RowNumber) -> bool {
 }
 
 /// How many blanks a wrapped row ended with, which its text leaves out.
-fn blanks_before(next: &Line, line: &Line, changed: Watermark, frame: &Frame) -> usize {
+pub(crate) fn blanks_before(next: &Line, line: &Line, changed: Watermark, frame: &Frame) -> usize {
     // Rows older than the last change of size had another width, which nobody remembers.
     if changed < frame.size.changed {
         return 0;

@@ -36,6 +36,8 @@ impl Terminal {
             lease: Stamped::default(),
             bell: Stamped::default(),
             exit: Stamped::default(),
+            activity: Stamped::default(),
+            commands: Stamped::default(),
             history: Arc::new(History::new(HistoryLimits { rows_max: 300, bytes_max: 1 << 20 })),
             screen_changed_at: seconds(0),
         };

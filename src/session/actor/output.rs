@@ -66,6 +66,7 @@ impl<P: Pty> Actor<P> {
         if answers && !answer.is_empty() {
             self.input.answer(&answer);
         }
+        self.looks.stir(now);
         self.dirty = true;
     }
 }

@@ -1,5 +1,6 @@
 //! Publishing frames: at once after a quiet time, then at most once per interval.
 
+use crate::core::activity::Activity;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::Facts;
@@ -25,11 +26,16 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         self.outlets.live.set_lease_expires_at(self.input.lease().expires_at(now));
         let view = self.input.lease().view();
+        let activity = self.activity();
         let frame = self.frames.borrow();
         let told = *frame.lease.value == view && frame.exit.value == self.exit;
+        // What a shell marks is what callers wait for.
+        let told = told
+            && *frame.activity.value == *activity
+            && Arc::ptr_eq(&frame.commands.value, self.screen.commands());
         drop(frame);
         if !told || self.frame_due().is_some_and(|due| due <= now) {
-            self.publish_now(now, view);
+            self.publish_now(now, view, activity);
         }
     }
 
@@ -37,15 +43,16 @@ impl<P: Pty> Actor<P> {
     pub(super) fn publish_output(&mut self) {
         if self.dirty {
             let now = self.clock.now();
-            self.publish_now(now, self.input.lease().view());
+            let activity = self.activity();
+            self.publish_now(now, self.input.lease().view(), activity);
         }
     }
 
-    fn publish_now(&mut self, now: Moment, view: LeaseView) {
+    fn publish_now(&mut self, now: Moment, view: LeaseView, activity: Arc<Activity>) {
         self.remember_lease();
         self.checkpoint_for_frame();
         self.dirty = false;
-        let facts = Facts { lease: Arc::new(view), exit: self.exit };
+        let facts = Facts { lease: Arc::new(view), exit: self.exit, activity };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);

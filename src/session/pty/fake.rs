@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::core::activity::{Foreground, KernelView};
 use crate::core::frame::{Exit, Size};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
@@ -176,6 +177,18 @@ impl Pty for FakePty {
 
     fn evidence(&self) -> io::Result<Evidence> {
         Ok(self.state.borrow().evidence)
+    }
+
+    fn look(&self, _settled: bool) -> io::Result<KernelView> {
+        let evidence = self.evidence()?;
+        let group = |group: ProcessId| Foreground { group: group.0, program: None };
+        Ok(KernelView {
+            foreground: evidence.foreground.map(group),
+            shell_in_front: evidence.leader_in_front(),
+            canonical: evidence.canonical,
+            echo: evidence.echo,
+            reading: None,
+        })
     }
 
     async fn exited(&self) -> Exit {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::core::frame::delta::{Delta, Update};
+use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::line::{Format, LineWire, RunWire};
 use crate::surface::shape::modes::InputModesWire;
 use crate::surface::shape::{CursorWire, ExitShape, LeaseShape, mode_word};
@@ -39,6 +40,9 @@ pub enum UpdateWire {
     Bell {
         count: u64,
     },
+    Activity {
+        activity: ActivityShape,
+    },
 }
 
 impl From<&Update> for UpdateWire {
@@ -56,6 +60,7 @@ impl From<&Update> for UpdateWire {
             Update::Lease(lease) => Self::Lease { lease: LeaseShape::of(lease) },
             Update::Exit(exit) => Self::Exit { status: (*exit).into() },
             Update::Bell(count) => Self::Bell { count: *count },
+            Update::Activity(activity) => Self::Activity { activity: (&**activity).into() },
         }
     }
 }
@@ -75,7 +80,8 @@ impl UpdateWire {
             | Self::InputModes(_)
             | Self::Lease { .. }
             | Self::Exit { .. }
-            | Self::Bell { .. } => 0,
+            | Self::Bell { .. }
+            | Self::Activity { .. } => 0,
         }
     }
 
@@ -90,7 +96,8 @@ impl UpdateWire {
             | Self::InputModes(_)
             | Self::Lease { .. }
             | Self::Exit { .. }
-            | Self::Bell { .. } => None,
+            | Self::Bell { .. }
+            | Self::Activity { .. } => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::core::moment::Moment;
 use crate::session::handle::Session;
+use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::line::shown;
 use crate::surface::shape::{ExitShape, LeaseShape};
 
@@ -27,6 +28,7 @@ pub struct SessionWire {
     pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitShape>,
+    pub activity: ActivityShape,
     pub idle_ms: u64,
     pub last_line: String,
     pub watermark: u64,
@@ -60,6 +62,7 @@ impl SessionWire {
             cols: size.cols,
             state: if frame.exit.value.is_some() { "exited" } else { "running" },
             exit: frame.exit.value.map(ExitShape::from),
+            activity: (&*frame.activity.value).into(),
             idle_ms: now.since(frame.screen_changed_at).as_millis() as u64,
             last_line: last_line.chars().take(LAST_LINE_CHARACTERS).collect(),
             watermark: frame.watermark.0,
@@ -74,7 +77,7 @@ impl SessionWire {
 
     /// One line that tells a model what it needs to choose a session.
     pub fn summary(&self) -> String {
-        let state = self.exit.map_or_else(|| "running".to_owned(), |exit| exit.to_string());
+        let state = self.exit.map_or_else(|| self.activity.summary(), |exit| exit.to_string());
         let lease = match &self.lease.by {
             Some(by) => format!("held by {by}, {} waiting", self.lease.waiters),
             None => "free".to_owned(),

@@ -10,6 +10,7 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::{CursorWire, ExitShape, mode_word};
 use crate::surface::terminal::read_history::BYTES_MAX;
@@ -50,6 +51,7 @@ pub struct Screen {
     pub cursor: CursorWire,
     pub mode: &'static str,
     pub title: String,
+    pub activity: ActivityShape,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +116,7 @@ impl Screen {
             cursor: frame.cursor.value.into(),
             mode: mode_word(frame.mode.value),
             title: frame.title.value.to_string(),
+            activity: (&*frame.activity.value).into(),
             exit: frame.exit.value.map(ExitShape::from),
             text: None,
             lines: None,
@@ -165,9 +168,10 @@ impl Screen {
     fn header(&self) -> String {
         let exit = self.exit.map_or_else(String::new, |exit| format!(", {exit}"));
         let alternate = if self.mode == "alt" { ", full-screen program" } else { "" };
+        let activity = self.activity.summary();
         let reset = if self.reset { ", whole screen" } else { "" };
         format!(
-            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}{exit}]",
+            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}]",
             self.watermark, self.cols, self.rows, self.base_row, self.cursor.row, self.cursor.col
         )
     }

@@ -15,8 +15,6 @@ use alacritty_terminal::vte::ansi::{
 };
 use unicode_width::UnicodeWidthChar;
 
-use crate::core::screen::emulator::keyboard::KeyboardStacks;
-use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::emulator::{Emulator, Sync, keyboard};
 
 /// No character below this one is without a width, save controls.
@@ -107,16 +105,7 @@ impl Handler for Emulator {
     }
 
     fn reset_state(&mut self) {
-        if self.alternate() {
-            self.leave_alternate();
-        }
-        self.renumber();
-        self.term.reset_state();
-        self.titles.clear();
-        self.keyboard = KeyboardStacks::default();
-        self.tabs = TabStops::every_eighth(self.term.columns());
-        self.charset = CharsetIndex::default();
-        self.sync = None;
+        self.reset_all();
     }
 
     fn set_private_mode(&mut self, mode: PrivateMode) {

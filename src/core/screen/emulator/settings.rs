@@ -8,11 +8,12 @@
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{
-    CursorShape, CursorStyle, Handler, KeyboardModes, NamedMode, NamedPrivateMode, PrivateMode,
-    TabulationClearMode,
+    CharsetIndex, CursorShape, CursorStyle, Handler, KeyboardModes, NamedMode, NamedPrivateMode,
+    PrivateMode, TabulationClearMode,
 };
 
-use crate::core::screen::emulator::keyboard::FLAGS_STACK_MAX;
+use crate::core::screen::emulator::keyboard::{FLAGS_STACK_MAX, KeyboardStacks};
+use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::emulator::{Emulator, keyboard};
 use crate::core::screen::snapshot::KeptSettings;
 use crate::core::screen::snapshot::cells::{CHARSETS, Damage};
@@ -49,6 +50,22 @@ const MODES: [(TermMode, Switch); 16] = [
 const SHAPES: [CursorShape; 3] = [CursorShape::Block, CursorShape::Underline, CursorShape::Beam];
 
 impl Emulator {
+    /// Forgets all that programs set and showed; the rows that were used are history.
+    pub(super) fn reset_all(&mut self) {
+        if self.alternate() {
+            self.leave_alternate();
+        }
+        self.renumbering(|emulator| {
+            emulator.renumber();
+            emulator.term.reset_state();
+        });
+        self.titles.clear();
+        self.keyboard = KeyboardStacks::default();
+        self.tabs = TabStops::every_eighth(self.term.columns());
+        self.charset = CharsetIndex::default();
+        self.sync = None;
+    }
+
     pub(super) fn kept_settings(&mut self) -> KeptSettings {
         let mode = *self.term.mode();
         let bit = |(at, (mode_bit, _)): (usize, &(TermMode, Switch))| {

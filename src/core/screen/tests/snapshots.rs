@@ -393,8 +393,8 @@ fn the_saved_cursor_follows_the_cursor_behind_the_alternate_screen() {
 fn a_snapshot_of_another_format_says_so() {
     let refused = |bytes: &[u8]| Screen::restore(bytes, [[]], ScreenLimits::default()).unwrap_err();
     assert_eq!(refused(b""), SnapshotError::Format { found: Vec::new() });
-    let newer = b"TGSC\x02and more";
-    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x02".to_vec() });
+    let newer = b"TGSC\x03and more";
+    assert_eq!(refused(newer), SnapshotError::Format { found: b"TGSC\x03".to_vec() });
     assert!(matches!(refused(b"TGSC\x01"), SnapshotError::Damaged { .. }));
     let mut kept = Kept::new(2, 10);
     kept.terminal.feed("a\r\nb\r\nc");
@@ -421,14 +421,15 @@ const FIRST_FORMAT: [(&str, &[u8], &[u8]); 2] = [
 ];
 
 #[test]
-fn the_first_format_is_written_and_read_as_it_always_was() {
+fn the_first_format_is_read_as_it_always_was() {
     for (output, snapshot, rows) in FIRST_FORMAT {
         let mut kept = Kept::new(4, 12);
         kept.terminal.now = Moment::from_boot(Duration::from_secs(1));
         kept.terminal.feed(output);
         kept.terminal.screen.resize(Size { rows: 3, cols: 12 });
         let checkpoint = kept.checkpoint();
-        assert_eq!(checkpoint.snapshot, snapshot);
+        // The second version differs by its number and by the shell, which stands behind.
+        assert_eq!(checkpoint.snapshot[5..snapshot.len()], snapshot[5..]);
         assert_eq!(checkpoint.rows, rows);
         let screen = Screen::restore(snapshot, [rows], kept.limits).unwrap();
         let mut restored = Terminal { screen, now: kept.terminal.now, ..Terminal::new(2, 2) };

@@ -1,0 +1,228 @@
+//! What a terminal is doing, judged from what is known about it.
+//!
+//! The kernel's view comes first wherever it decides; then what the shell says of itself; what the
+//! screen shows comes last. It reads no kernel and no clock: whoever looks says what it saw.
+
+use std::sync::Arc;
+
+/// What a terminal is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// A shell waits for a command.
+    Prompt,
+    /// A program works.
+    #[default]
+    Running,
+    /// A program waits for something to be typed.
+    NeedsInput,
+    /// A program waits for a line that it does not show, such as a password.
+    SecretPrompt,
+    /// A program has the whole screen to itself and takes keys.
+    FullScreen,
+    /// The program that the session was started with has ended.
+    Exited,
+}
+
+impl State {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Running => "running",
+            Self::NeedsInput => "needs_input",
+            Self::SecretPrompt => "secret_prompt",
+            Self::FullScreen => "full_screen",
+            Self::Exited => "exited",
+        }
+    }
+
+    /// Whether a program waits for somebody to type.
+    pub fn wants_input(self) -> bool {
+        match self {
+            Self::NeedsInput | Self::SecretPrompt | Self::FullScreen => true,
+            Self::Prompt | Self::Running | Self::Exited => false,
+        }
+    }
+}
+
+/// How something is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// The shell marked it (OSC 133).
+    Osc133,
+    /// The kernel says so: foreground group, modes of the terminal, who reads from it.
+    Kernel,
+    /// What the screen shows looks like it.
+    Pattern,
+    /// Nothing has been written for a while.
+    #[default]
+    Idle,
+    /// The program ended.
+    Exit,
+}
+
+impl Evidence {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Osc133 => "osc133",
+            Self::Kernel => "kernel",
+            Self::Pattern => "pattern",
+            Self::Idle => "idle",
+            Self::Exit => "exit",
+        }
+    }
+}
+
+/// The process group that may read the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreground {
+    /// Its number.
+    pub group: i32,
+    /// The name of its leader's program as the kernel has it, at most 15 bytes.
+    pub program: Option<Arc<str>>,
+}
+
+/// What the kernel knew of a terminal when it was last looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelView {
+    pub foreground: Option<Foreground>,
+    /// The session was started with an interactive shell, and that one is in front.
+    pub shell_in_front: bool,
+    /// The kernel collects input into lines.
+    pub canonical: bool,
+    /// The kernel shows what is typed.
+    pub echo: bool,
+    /// Whether somebody in front waits for the terminal in a read; none where nobody looked or the
+    /// kernel does not say.
+    pub reading: Option<bool>,
+}
+
+/// Where a shell is between its prompts, as it marked it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShellPhase {
+    /// It marks nothing, or has not yet.
+    #[default]
+    Unmarked,
+    /// It writes its prompt, or is about to.
+    Prompting,
+    /// It reads a command line.
+    Reading,
+    /// A command runs.
+    Running,
+}
+
+/// What a terminal is doing, and how that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    pub state: State,
+    pub evidence: Evidence,
+    pub foreground: Option<Foreground>,
+    /// The kernel collects input into lines.
+    pub canonical: bool,
+    /// The kernel shows what is typed.
+    pub echo: bool,
+}
+
+/// All that an activity is judged from.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs<'a> {
+    /// None when the kernel could not be asked.
+    pub kernel: Option<&'a KernelView>,
+    pub shell: ShellPhase,
+    /// The alternate screen is shown.
+    pub alternate: bool,
+    pub exited: bool,
+    /// Nothing was written or typed for long enough that a program that wants input has said so.
+    pub quiet: bool,
+    /// What stands on the row of the cursor before it.
+    pub before_cursor: &'a str,
+}
+
+impl Activity {
+    /// Judges what the terminal is doing.
+    pub fn judge(signs: &Signs<'_>) -> Self {
+        let (state, evidence) = signs.state();
+        let kernel = signs.kernel;
+        Self {
+            state,
+            evidence,
+            foreground: kernel.and_then(|kernel| kernel.foreground.clone()),
+            canonical: kernel.is_some_and(|kernel| kernel.canonical),
+            echo: kernel.is_some_and(|kernel| kernel.echo),
+        }
+    }
+}
+
+impl Signs<'_> {
+    fn state(&self) -> (State, Evidence) {
+        if self.exited {
+            return (State::Exited, Evidence::Exit);
+        }
+        let Some(kernel) = self.kernel else { return self.without_kernel() };
+        if self.alternate {
+            let evidence = if kernel.canonical { Evidence::Pattern } else { Evidence::Kernel };
+            return (State::FullScreen, evidence);
+        }
+        match self.shell {
+            ShellPhase::Prompting | ShellPhase::Reading if kernel.shell_in_front => {
+                (State::Prompt, Evidence::Osc133)
+            }
+            ShellPhase::Unmarked if kernel.shell_in_front => self.unmarked_shell(kernel),
+            ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {
+                self.program(kernel, Evidence::Kernel)
+            }
+            ShellPhase::Running => self.program(kernel, Evidence::Osc133),
+        }
+    }
+
+    fn without_kernel(&self) -> (State, Evidence) {
+        match self.shell {
+            ShellPhase::Prompting | ShellPhase::Reading => (State::Prompt, Evidence::Osc133),
+            ShellPhase::Running => (State::Running, Evidence::Osc133),
+            ShellPhase::Unmarked => (State::Running, Evidence::Idle),
+        }
+    }
+
+    /// A shell with line editing turns canonical mode off while it waits; one without waits in a
+    /// read, and what it does itself it does without.
+    fn unmarked_shell(&self, kernel: &KernelView) -> (State, Evidence) {
+        if !kernel.canonical || kernel.reading == Some(true) {
+            return (State::Prompt, Evidence::Kernel);
+        }
+        match kernel.reading {
+            None if self.quiet => (State::Prompt, Evidence::Idle),
+            Some(_) | None => (State::Running, Evidence::Kernel),
+        }
+    }
+
+    fn program(&self, kernel: &KernelView, running: Evidence) -> (State, Evidence) {
+        if kernel.canonical && !kernel.echo {
+            return (State::SecretPrompt, Evidence::Kernel);
+        }
+        if !self.quiet {
+            return (State::Running, running);
+        }
+        if !kernel.canonical || kernel.reading == Some(true) {
+            return (State::NeedsInput, Evidence::Kernel);
+        }
+        if kernel.reading.is_none() && asks(self.before_cursor) {
+            return (State::NeedsInput, Evidence::Pattern);
+        }
+        (State::Running, running)
+    }
+}
+
+/// Whether a line looks like a question that waits for its answer behind it.
+pub fn asks(before_cursor: &str) -> bool {
+    let asked = before_cursor.trim_end();
+    asked.ends_with(['?', ':', ']', ')', '>'])
+}
+
+/// Whether a line ends as a shell's or an interpreter's prompt does.
+pub fn prompts(before_cursor: &str) -> bool {
+    before_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯', '»', 'λ'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What follows from which signs.
+
+use super::*;
+
+fn kernel() -> KernelView {
+    KernelView {
+        foreground: Some(Foreground { group: 7, program: Some("prog".into()) }),
+        shell_in_front: false,
+        canonical: true,
+        echo: true,
+        reading: None,
+    }
+}
+
+fn signs(kernel: &KernelView) -> Signs<'_> {
+    Signs {
+        kernel: Some(kernel),
+        shell: ShellPhase::Unmarked,
+        alternate: false,
+        exited: false,
+        quiet: true,
+        before_cursor: "",
+    }
+}
+
+#[track_caller]
+fn check(signs: &Signs<'_>, state: State, evidence: Evidence) {
+    let judged = Activity::judge(signs);
+    assert_eq!((judged.state, judged.evidence), (state, evidence));
+}
+
+#[test]
+fn a_program_that_ended_is_the_end_of_all_doubt() {
+    let kernel = KernelView { canonical: true, echo: false, ..kernel() };
+    check(&Signs { exited: true, ..signs(&kernel) }, State::Exited, Evidence::Exit);
+}
+
+#[test]
+fn a_line_that_is_not_shown_is_a_secret_at_once() {
+    let kernel = KernelView { echo: false, ..kernel() };
+    let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&kernel) };
+    check(&soon, State::SecretPrompt, Evidence::Kernel);
+}
+
+#[test]
+fn a_shell_that_turns_echo_off_while_it_prompts_asks_for_no_secret() {
+    let kernel = KernelView { echo: false, shell_in_front: true, ..kernel() };
+    let prompting = Signs { shell: ShellPhase::Prompting, ..signs(&kernel) };
+    check(&prompting, State::Prompt, Evidence::Osc133);
+}
+
+#[test]
+fn a_program_that_takes_keys_waits_for_them_once_it_is_quiet() {
+    let kernel = KernelView { canonical: false, echo: false, ..kernel() };
+    check(&Signs { quiet: false, ..signs(&kernel) }, State::Running, Evidence::Kernel);
+    check(&signs(&kernel), State::NeedsInput, Evidence::Kernel);
+    let marked = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&kernel) };
+    check(&marked, State::Running, Evidence::Osc133);
+}
+
+#[test]
+fn whoever_waits_in_a_read_needs_input_whatever_the_screen_shows() {
+    let reading = KernelView { reading: Some(true), ..kernel() };
+    check(&signs(&reading), State::NeedsInput, Evidence::Kernel);
+    let busy = KernelView { reading: Some(false), ..kernel() };
+    let asked = Signs { before_cursor: "Go on? [y/n] ", ..signs(&busy) };
+    check(&asked, State::Running, Evidence::Kernel);
+}
+
+#[test]
+fn where_the_kernel_does_not_say_a_question_on_the_screen_counts() {
+    let kernel = kernel();
+    for question in ["Go on? [y/n] ", "name: ", "really?", "(yes/no) ", ">>> "] {
+        check(
+            &Signs { before_cursor: question, ..signs(&kernel) },
+            State::NeedsInput,
+            Evidence::Pattern,
+        );
+    }
+    for text in ["", "   ", "Compiling termgate", "50%"] {
+        let shown = Signs { before_cursor: text, ..signs(&kernel) };
+        check(&shown, State::Running, Evidence::Kernel);
+    }
+}
+
+#[test]
+fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
+    let shell = KernelView { shell_in_front: true, ..kernel() };
+    let editing = KernelView { canonical: false, echo: false, ..shell.clone() };
+    check(&Signs { quiet: false, ..signs(&editing) }, State::Prompt, Evidence::Kernel);
+    let reading = KernelView { reading: Some(true), ..shell.clone() };
+    check(&signs(&reading), State::Prompt, Evidence::Kernel);
+    let looping = KernelView { reading: Some(false), ..shell.clone() };
+    check(&signs(&looping), State::Running, Evidence::Kernel);
+    check(&signs(&shell), State::Prompt, Evidence::Idle);
+}
+
+#[test]
+fn marks_of_a_prompt_count_only_while_the_shell_is_in_front() {
+    let shell = KernelView { shell_in_front: true, canonical: false, echo: false, ..kernel() };
+    let at_prompt = Signs { shell: ShellPhase::Reading, quiet: false, ..signs(&shell) };
+    check(&at_prompt, State::Prompt, Evidence::Osc133);
+    let behind = KernelView { shell_in_front: false, ..shell };
+    let forged = Signs { shell: ShellPhase::Reading, quiet: false, ..signs(&behind) };
+    check(&forged, State::Running, Evidence::Kernel);
+}
+
+#[test]
+fn a_program_on_the_alternate_screen_has_it_to_itself() {
+    let raw = KernelView { canonical: false, echo: false, ..kernel() };
+    let shown = Signs { alternate: true, shell: ShellPhase::Running, ..signs(&raw) };
+    check(&shown, State::FullScreen, Evidence::Kernel);
+    let cooked = kernel();
+    let shown = Signs { alternate: true, ..signs(&cooked) };
+    check(&shown, State::FullScreen, Evidence::Pattern);
+}

@@ -1,0 +1,322 @@
+//! The commands that ran in a session: what they were, who sent them, how they ended, and where on
+//! the screen their output lies.
+//!
+//! A shell that marks its prompts and commands (OSC 133) tells all of it; of others is known what
+//! was sent and when they were ready again. It knows no emulator: positions are told to it.
+
+pub mod mark;
+pub mod output;
+pub mod record;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::core::activity::{Evidence, ShellPhase};
+use crate::core::commands::mark::{Kind, Mark};
+use crate::core::commands::record::{CommandId, CommandRecord, Finish, Here, Position, Span};
+use crate::core::ids::Watermark;
+
+/// How the end of a command that was sent is going to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The shell marks it.
+    Marks,
+    /// The shell is in front again and waits.
+    Kernel,
+    /// What runs in the terminal shows its prompt again and is quiet.
+    Prompt,
+}
+
+/// A command that was sent and whose end is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub id: CommandId,
+    pub way: Way,
+    /// What stood before the cursor when it was sent.
+    pub prompt: Arc<str>,
+}
+
+/// What is sent as one command.
+#[derive(Clone, Debug)]
+pub struct Submission<'a> {
+    pub text: &'a str,
+    pub by: Option<Arc<str>>,
+    pub way: Way,
+    pub prompt: &'a str,
+}
+
+/// The commands of one session, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    list: VecDeque<Arc<CommandRecord>>,
+    last: CommandId,
+    phase: ShellPhase,
+    /// Where the shell began to read a line.
+    reading_at: Option<Position>,
+    sent: Option<Sent>,
+}
+
+impl Commands {
+    /// How many commands are kept; of more the newest.
+    pub const KEPT_MAX: usize = 256;
+
+    /// Puts together what was kept.
+    pub(crate) fn restored(
+        list: VecDeque<Arc<CommandRecord>>,
+        last: CommandId,
+        phase: ShellPhase,
+        reading_at: Option<Position>,
+        sent: Option<Sent>,
+    ) -> Self {
+        Self { list, last, phase, reading_at, sent }
+    }
+
+    /// All that are kept, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<CommandRecord>> {
+        self.list.iter()
+    }
+
+    /// One of them.
+    pub fn get(&self, id: CommandId) -> Option<&Arc<CommandRecord>> {
+        let at = self.list.binary_search_by_key(&id, |record| record.id).ok()?;
+        self.list.get(at)
+    }
+
+    /// The number of the newest; 0 when there was none.
+    pub fn last(&self) -> CommandId {
+        self.last
+    }
+
+    /// Where the shell is, as it marked it.
+    pub fn phase(&self) -> ShellPhase {
+        self.phase
+    }
+
+    /// Where the shell began to read the line it reads.
+    pub fn reading_at(&self) -> Option<Position> {
+        self.reading_at
+    }
+
+    /// The command that was sent and has not ended.
+    pub fn sent(&self) -> Option<&Sent> {
+        self.sent.as_ref()
+    }
+
+    /// The newest that has not ended.
+    pub fn running(&self) -> Option<&Arc<CommandRecord>> {
+        self.list.iter().rev().find(|record| record.finish.is_none())
+    }
+
+    /// The newest that ended after this watermark.
+    pub fn ended_after(&self, mark: Watermark) -> Option<&Arc<CommandRecord>> {
+        let after = |finish: &Finish| finish.ran && finish.mark > mark;
+        self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
+    }
+
+    /// Notes that a command is sent now.
+    pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
+        self.finish_sent(here, None, Evidence::Idle, false);
+        let Submission { text, by, way, prompt } = submission;
+        let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
+        record.by = by;
+        record.echo_lines = match way {
+            // The output begins where the shell says.
+            Way::Marks => 0,
+            Way::Kernel | Way::Prompt => {
+                u16::try_from(text.trim_end().lines().count().max(1)).unwrap_or(u16::MAX)
+            }
+        };
+        let id = record.id;
+        self.push(record);
+        self.sent = Some(Sent { id, way, prompt: prompt.into() });
+        id
+    }
+
+    /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the
+    /// cursor, for a shell that does not tell the command it read.
+    pub fn on_mark(
+        &mut self,
+        mark: Mark,
+        here: &Here,
+        by: Option<&Arc<str>>,
+        directory: Option<&Arc<str>>,
+        typed: impl FnOnce(Position) -> String,
+    ) {
+        match mark.kind {
+            Kind::PromptStart => {
+                self.on_prompt(here);
+                self.phase = ShellPhase::Prompting;
+            }
+            Kind::PromptEnd => {
+                self.phase = ShellPhase::Reading;
+                self.reading_at = Some(here.position);
+            }
+            // A pasted text of several lines runs as one command after the other.
+            Kind::Started if self.phase == ShellPhase::Running => {}
+            Kind::Started => self.on_start(mark.text, here, by, directory, typed),
+            Kind::OutputEnd => self.end_output(here),
+            Kind::Ended(code) => self.on_end(code, here),
+        }
+    }
+
+    fn on_start(
+        &mut self,
+        told: Option<String>,
+        here: &Here,
+        by: Option<&Arc<str>>,
+        directory: Option<&Arc<str>>,
+        typed: impl FnOnce(Position) -> String,
+    ) {
+        self.phase = ShellPhase::Running;
+        let reading_at = self.reading_at.take();
+        let sent = self.sent.as_ref().filter(|sent| sent.way == Way::Marks).map(|sent| sent.id);
+        let id = sent.unwrap_or_else(|| {
+            let text = told.or_else(|| reading_at.map(typed)).unwrap_or_default();
+            let mut record =
+                CommandRecord::open(self.next_id(), text.trim(), here.now, here.position);
+            record.by = by.cloned();
+            let id = record.id;
+            self.push(record);
+            id
+        });
+        self.change(id, |record| {
+            record.started = here.now;
+            record.directory = directory.cloned();
+            record.spans = vec![Span { from: here.position, to: None }];
+        });
+    }
+
+    /// A prompt without an end of the command before it: the shell could not read the line, or does
+    /// not tell.
+    fn on_prompt(&mut self, here: &Here) {
+        match self.phase {
+            ShellPhase::Running => self.finish_marked(here, None),
+            ShellPhase::Prompting | ShellPhase::Reading => {
+                let moved = self.reading_at.is_none_or(|at| at.row < here.position.row);
+                if moved && self.sent.as_ref().is_some_and(|sent| sent.way == Way::Marks) {
+                    self.finish_sent(here, None, Evidence::Osc133, false);
+                }
+            }
+            ShellPhase::Unmarked => {}
+        }
+    }
+
+    fn on_end(&mut self, code: Option<i32>, here: &Here) {
+        if self.phase == ShellPhase::Running {
+            self.finish_marked(here, code);
+            self.phase = ShellPhase::Prompting;
+            self.reading_at = None;
+        }
+    }
+
+    /// The output has ended, and what the shell writes from here on is its own.
+    fn end_output(&mut self, here: &Here) {
+        if self.phase == ShellPhase::Running
+            && let Some(id) = self.running().map(|record| record.id)
+        {
+            self.change(id, |record| {
+                if let Some(span) = record.spans.last_mut() {
+                    span.to = Some(here.position.max(span.from));
+                }
+            });
+        }
+    }
+
+    /// Ends what runs under the shell's marks, and whatever was sent to it.
+    fn finish_marked(&mut self, here: &Here, code: Option<i32>) {
+        let open: Vec<_> = self.list.iter().filter(|record| record.finish.is_none()).collect();
+        let ids: Vec<_> = open.iter().map(|record| record.id).collect();
+        let outer = ids.first().copied();
+        for id in ids {
+            let code = code.filter(|_| Some(id) == outer);
+            self.finish(id, here, code, Evidence::Osc133, true);
+        }
+    }
+
+    /// Ends the command that was sent, whose end nothing marks.
+    pub fn finish_sent(&mut self, here: &Here, code: Option<i32>, evidence: Evidence, ran: bool) {
+        if let Some(sent) = &self.sent {
+            let id = sent.id;
+            self.finish(id, here, code, evidence, ran);
+        }
+    }
+
+    /// Ends all that runs, because the program of the session has ended; what ran in its shell ended
+    /// with this code.
+    pub fn on_exit(&mut self, here: &Here, code: Option<i32>) {
+        let ids: Vec<_> =
+            self.list.iter().filter(|it| it.finish.is_none()).map(|it| it.id).collect();
+        for id in ids {
+            self.finish(id, here, code, Evidence::Exit, true);
+        }
+        (self.phase, self.reading_at) = (ShellPhase::Unmarked, None);
+    }
+
+    /// Notes that the rows from the cursor on have other numbers now.
+    pub fn on_renumbered(&mut self, before: Position, after: Position) {
+        if let Some(reading_at) = &mut self.reading_at {
+            *reading_at = after;
+        }
+        let ids: Vec<_> =
+            self.list.iter().filter(|it| it.finish.is_none()).map(|it| it.id).collect();
+        for id in ids {
+            self.change(id, |record| {
+                if let Some(span) = record.spans.last_mut() {
+                    span.to = Some(before.max(span.from));
+                }
+                if record.spans.len() < CommandRecord::SPANS_MAX {
+                    record.spans.push(Span { from: after, to: None });
+                } else if let Some(span) = record.spans.last_mut() {
+                    span.to = None;
+                }
+            });
+        }
+    }
+
+    /// Notes that a program shows something on the alternate screen.
+    pub fn on_alternate(&mut self) {
+        if let Some(id) = self.running().map(|record| record.id) {
+            self.change(id, |record| record.full_screen = true);
+        }
+    }
+
+    fn finish(
+        &mut self,
+        id: CommandId,
+        here: &Here,
+        code: Option<i32>,
+        evidence: Evidence,
+        ran: bool,
+    ) {
+        let finish = Finish { code, evidence, ran, at: here.now, mark: here.mark };
+        self.change(id, |record| {
+            let ended = record.spans.last().and_then(|span| span.to);
+            let position = ended.unwrap_or(here.position);
+            record.close(&Here { position, ..*here }, finish);
+        });
+        if self.sent.as_ref().is_some_and(|sent| sent.id == id) {
+            self.sent = None;
+        }
+    }
+
+    fn change(&mut self, id: CommandId, change: impl FnOnce(&mut CommandRecord)) {
+        if let Ok(at) = self.list.binary_search_by_key(&id, |record| record.id) {
+            change(Arc::make_mut(&mut self.list[at]));
+        }
+    }
+
+    fn next_id(&mut self) -> CommandId {
+        self.last.0 += 1;
+        self.last
+    }
+
+    fn push(&mut self, record: CommandRecord) {
+        if self.list.len() == Self::KEPT_MAX {
+            self.list.pop_front();
+        }
+        self.list.push_back(Arc::new(record));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The marks of shell integration (OSC 133), as far as they carry the session's nonce.
+//!
+//! Anything that runs in a terminal can write a mark. Only the shell that was started with the
+//! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
+//! terminals agree on; `cmdline_url` is kitty's.
+
+/// A mark that is believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub kind: Kind,
+    /// The command that the shell read, where it tells.
+    pub text: Option<String>,
+}
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A: a prompt begins.
+    PromptStart,
+    /// B: the prompt has ended, and a line is read.
+    PromptEnd,
+    /// C: the command that was read runs.
+    Started,
+    /// E: its output has ended, and what the shell writes next is its own.
+    OutputEnd,
+    /// D: it ended with this code.
+    Ended(Option<i32>),
+}
+
+impl Mark {
+    /// Reads the parameters of a mark, such as `D;1;nonce=…`; none unless it carries the nonce.
+    pub fn parse(params: &str, nonce: &str) -> Option<Self> {
+        let mut words = params.split(';');
+        let kind = words.next()?;
+        let (mut carried, mut code, mut text) = (None, None, None);
+        for word in words {
+            match word.split_once('=') {
+                Some(("nonce", value)) => carried = Some(value),
+                Some(("cmdline_url", value)) => text = percent_decoded(value),
+                Some(_) => {}
+                None => code = code.or_else(|| word.parse().ok()),
+            }
+        }
+        if nonce.is_empty() || carried != Some(nonce) {
+            return None;
+        }
+        let kind = match kind {
+            "A" => Kind::PromptStart,
+            "B" => Kind::PromptEnd,
+            "C" => Kind::Started,
+            "D" => Kind::Ended(code),
+            "E" => Kind::OutputEnd,
+            _ => return None,
+        };
+        Some(Self { kind, text })
+    }
+}
+
+/// The text, if its escapes make one.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let digits = [bytes.next()?, bytes.next()?];
+            let digits = str::from_utf8(&digits).ok()?.to_owned();
+            decoded.push(u8::from_str_radix(&digits, 16).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    // A text that was cut may end within a character.
+    Some(String::from_utf8_lossy(&decoded).trim_end_matches('\u{fffd}').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(params: &str) -> Option<Kind> {
+        Mark::parse(params, "abc").map(|mark| mark.kind)
+    }
+
+    #[test]
+    fn a_mark_with_the_nonce_is_believed_and_no_other() {
+        assert_eq!(kind("A;nonce=abc"), Some(Kind::PromptStart));
+        assert_eq!(kind("D;130;nonce=abc"), Some(Kind::Ended(Some(130))));
+        assert_eq!(kind("D;nonce=abc"), Some(Kind::Ended(None)));
+        for forged in ["A", "A;nonce=", "A;nonce=abd", "D;0;nonce=abcd", "Z;nonce=abc", ""] {
+            assert_eq!(kind(forged), None, "{forged}");
+        }
+        assert_eq!(Mark::parse("A;nonce=", ""), None);
+    }
+
+    #[test]
+    fn the_command_is_told_with_escapes() {
+        let text = |params| Mark::parse(params, "abc").and_then(|mark| mark.text);
+        assert_eq!(text("C;nonce=abc;cmdline_url=echo%20%22a%3bb%22"), Some("echo \"a;b\"".into()));
+        assert_eq!(text("C;nonce=abc;cmdline_url=%c3%a4%c3"), Some("ä".into()));
+        assert_eq!(text("C;nonce=abc;cmdline_url=%"), None);
+        assert_eq!(text("C;nonce=abc;cmdline_url=%zz"), None);
+        assert_eq!(text("C;nonce=abc"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! The output of a command, read from the rows it lies on: as logical lines, in the final state of
+//! what was painted over.
+//!
+//! It reads one frame and its history, and holds no text of its own: what was trimmed from history
+//! is gone, and is counted.
+
+use crate::core::commands::record::{CommandRecord, Position, Span};
+use crate::core::frame::Frame;
+use crate::core::frame::line::Line;
+use crate::core::ids::RowNumber;
+use crate::core::wait::logical::blanks_before;
+
+/// The output of one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its lines, however wide the terminal is, without those that were trimmed.
+    pub lines: Vec<String>,
+    /// How many rows of it were trimmed from history.
+    pub rows_trimmed: u64,
+}
+
+impl Output {
+    /// Reads it from the newest frame.
+    pub fn of(record: &CommandRecord, frame: &Frame) -> Self {
+        let mut reader =
+            Reader { frame, output: Self::default(), line: String::new(), open: false };
+        for span in &record.spans {
+            reader.read(span);
+        }
+        if reader.open {
+            reader.end_line();
+        }
+        let mut output = reader.output;
+        if output.rows_trimmed == 0 {
+            let echo = usize::from(record.echo_lines).min(output.lines.len());
+            output.lines.drain(..echo);
+        }
+        output
+    }
+}
+
+struct Reader<'a> {
+    frame: &'a Frame,
+    output: Output,
+    /// The logical line so far, if one is open.
+    line: String,
+    open: bool,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, span: &Span) {
+        let cursor = self.frame.cursor.value;
+        let end = span.to.unwrap_or(Position { row: cursor.row, col: cursor.col });
+        let oldest = self.frame.history.first();
+        let from = span.from.row.max(oldest.min(end.row));
+        self.output.rows_trimmed += from.0 - span.from.row.0.min(from.0);
+        for number in from.0..=end.row.0 {
+            let row = RowNumber(number);
+            let first = if row == span.from.row { span.from.col } else { 0 };
+            let last = (row == end.row).then_some(end.col);
+            self.read_row(row, first, last);
+        }
+    }
+
+    fn read_row(&mut self, row: RowNumber, first: u16, last: Option<u16>) {
+        if last.is_some_and(|last| last <= first) {
+            return;
+        }
+        let Some((line, changed)) = self.frame.any_line(row) else { return };
+        self.open = true;
+        self.line.push_str(columns(&line, first, last.unwrap_or(u16::MAX)));
+        if last.is_some() {
+            // It may go on in the next span; otherwise it is ended there.
+            return;
+        }
+        match self.frame.any_line(row.plus(1)).filter(|_| line.wrapped) {
+            Some((next, _)) => {
+                let blanks = blanks_before(&next, &line, changed, self.frame);
+                self.line.extend(std::iter::repeat_n(' ', blanks));
+            }
+            None => self.end_line(),
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.output.lines.push(line.trim_end().to_owned());
+        self.open = false;
+    }
+}
+
+/// The text of a line between two columns.
+pub(crate) fn columns(line: &Line, first: u16, end: u16) -> &str {
+    let (mut start, mut stop, mut at) = (line.text.len(), line.text.len(), 0);
+    for glyph in line.glyphs() {
+        if glyph.column >= first {
+            start = start.min(at);
+        }
+        if glyph.column >= end {
+            stop = at;
+            break;
+        }
+        at += glyph.text.len();
+    }
+    &line.text[start.min(stop)..stop]
+}

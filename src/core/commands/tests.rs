@@ -1,0 +1,227 @@
+//! Commands as a shell marks them on a screen.
+
+use std::sync::Arc;
+
+use super::output::Output;
+use super::*;
+use crate::core::frame::{Frame, Size};
+use crate::core::ids::RowNumber;
+use crate::core::moment::Moment;
+use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+
+const NONCE: &str = "5ec2e7";
+
+/// A screen on which a shell marks what it does.
+struct Shell {
+    screen: Screen,
+}
+
+impl Shell {
+    fn new(rows: u16, cols: u16) -> Self {
+        let size = Size { rows, cols };
+        let mut screen = Screen::new(size, ScreenLimits::default(), Origin::default());
+        screen.set_nonce(Some(NONCE.into()));
+        Self { screen }
+    }
+
+    fn write(&mut self, text: &str) -> &mut Self {
+        self.screen.feed(Moment::default(), text.as_bytes());
+        self
+    }
+
+    fn mark(&mut self, mark: &str) -> &mut Self {
+        self.write(&format!("\x1b]133;{mark};nonce={NONCE}\x1b\\"))
+    }
+
+    fn prompt(&mut self) -> &mut Self {
+        self.mark("A").write("$ ").mark("B")
+    }
+
+    /// A command that is typed, prints and ends.
+    fn command(&mut self, text: &str, output: &str, code: i32) -> &mut Self {
+        self.write(text).write("\r\n").mark("C").write(output);
+        self.mark(&format!("D;{code}")).prompt()
+    }
+
+    fn frame(&mut self) -> Arc<Frame> {
+        self.screen.publish(Moment::default(), &Facts::default());
+        self.screen.first_frame(Moment::default(), &Facts::default())
+    }
+
+    fn submit(&mut self, text: &str, way: Way) -> CommandId {
+        let prompt = self.screen.before_cursor();
+        let submission = Submission { text, by: Some("ci#t1".into()), way, prompt: &prompt };
+        self.screen.submit(Moment::default(), submission)
+    }
+
+    fn record(&self, id: u64) -> Arc<CommandRecord> {
+        Arc::clone(self.screen.commands().get(CommandId(id)).unwrap())
+    }
+
+    #[track_caller]
+    fn printed(&mut self, id: u64, lines: &[&str]) {
+        let frame = self.frame();
+        let output = Output::of(&self.record(id), &frame);
+        assert_eq!(output.lines, lines);
+    }
+
+    #[track_caller]
+    fn ended(&self, id: u64, code: Option<i32>, evidence: Evidence) {
+        let finish = self.record(id).finish.expect("it ended");
+        assert_eq!((finish.code, finish.evidence), (code, evidence));
+    }
+}
+
+#[test]
+fn each_command_has_its_text_its_output_and_its_code() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().command("echo a", "a\r\n", 0).command("printf 'b\\nc'", "b\r\nc", 3);
+    shell.command("true", "", 0);
+    assert_eq!(&*shell.record(1).text, "echo a");
+    shell.printed(1, &["a"]);
+    shell.printed(2, &["b", "c"]);
+    shell.printed(3, &[]);
+    shell.ended(1, Some(0), Evidence::Osc133);
+    shell.ended(2, Some(3), Evidence::Osc133);
+}
+
+#[test]
+fn blank_lines_and_lines_wider_than_the_screen_stay_as_they_were_printed() {
+    let mut shell = Shell::new(8, 10);
+    shell.prompt().command("x", "\r\n0123456789abc\r\n\r\n", 0);
+    shell.printed(1, &["", "0123456789abc", ""]);
+}
+
+#[test]
+fn progress_shows_its_final_state() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().command("x", " 10%\r 50%\r100%\r\n", 0);
+    shell.printed(1, &["100%"]);
+}
+
+#[test]
+fn output_that_scrolled_away_is_read_from_history() {
+    let mut shell = Shell::new(3, 20);
+    let output: String = (0..50).map(|n| format!("{n}\r\n")).collect();
+    shell.prompt().command("seq", &output, 0);
+    let expected: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    shell.printed(1, &expected);
+}
+
+#[test]
+fn marks_without_the_nonce_are_not_believed() {
+    let mut shell = Shell::new(6, 40);
+    shell.prompt().write("cat fake\r\n").mark("C");
+    shell.write("\x1b]133;D;0\x1b\\\x1b]133;D;0;nonce=other\x1b\\\x1b]133;A\x1b\\");
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Running);
+    assert_eq!(shell.record(1).finish, None);
+    shell.mark("D;7");
+    shell.ended(1, Some(7), Evidence::Osc133);
+}
+
+#[test]
+fn a_line_that_the_shell_could_not_read_never_ran() {
+    let mut shell = Shell::new(6, 40);
+    shell.prompt();
+    let id = shell.submit("echo (", Way::Marks);
+    shell.write("echo (\r\nsyntax error\r\n").prompt();
+    let finish = shell.record(id.0).finish.unwrap();
+    assert_eq!((finish.code, finish.ran), (None, false));
+    assert_eq!(shell.screen.commands().sent(), None);
+}
+
+#[test]
+fn a_prompt_that_is_painted_again_ends_nothing() {
+    let mut shell = Shell::new(6, 40);
+    shell.prompt();
+    let id = shell.submit("true", Way::Marks);
+    shell.write("\r").prompt().write("true\r\n").mark("C").mark("D;0").prompt();
+    shell.ended(id.0, Some(0), Evidence::Osc133);
+    assert_eq!(shell.record(id.0).by.as_deref(), Some("ci#t1"));
+    assert_eq!(shell.screen.commands().last(), id);
+}
+
+#[test]
+fn a_screen_that_was_cleared_meanwhile_belongs_to_the_output_from_its_top() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().command("a", "one\r\ntwo\r\n", 0);
+    shell.command("clear", "\x1b[H\x1b[Jafter\r\n", 0);
+    shell.printed(2, &["after"]);
+}
+
+#[test]
+fn a_change_of_width_neither_doubles_nor_loses_output() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().write("x\r\n").mark("C").write("one\r\ntwo wide enough\r\nthr");
+    shell.screen.resize(Size { rows: 6, cols: 9 });
+    shell.write("ee\r\nfour\r\n").mark("D;0").prompt();
+    shell.printed(1, &["one", "two wide enough", "three", "four"]);
+}
+
+#[test]
+fn what_a_full_screen_program_shows_is_no_output() {
+    let mut shell = Shell::new(4, 20);
+    shell.prompt().write("vim\r\n").mark("C");
+    shell.write("\x1b[?1049h\x1b[2Jtext\x1b[?1049l").mark("D;0").prompt();
+    assert!(shell.record(1).full_screen);
+    shell.printed(1, &[]);
+}
+
+#[test]
+fn of_a_shell_without_marks_the_echo_and_the_prompt_are_left_out() {
+    let mut shell = Shell::new(6, 20);
+    shell.write("# ");
+    let id = shell.submit("printf 'a\\nb'", Way::Kernel);
+    shell.write("printf 'a\\nb'\r\na\r\nb# ");
+    shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
+    shell.printed(id.0, &["a", "b"]);
+    shell.ended(id.0, None, Evidence::Kernel);
+}
+
+#[test]
+fn the_end_of_the_shell_ends_what_ran_in_it() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().write("exit 3\r\n").mark("C").write("bye\r\n");
+    shell.screen.end_commands(Moment::default(), Some(3));
+    shell.ended(1, Some(3), Evidence::Exit);
+    shell.printed(1, &["bye"]);
+}
+
+#[test]
+fn the_shells_own_sign_of_a_missing_line_end_is_no_output() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt().write("x\r\n").mark("C").write("foo").mark("E").write("%      \r\n");
+    shell.mark("D;0").prompt();
+    shell.printed(1, &["foo"]);
+}
+
+#[test]
+fn of_more_commands_than_are_kept_the_newest_are() {
+    let mut shell = Shell::new(6, 20);
+    shell.prompt();
+    for _ in 0..=Commands::KEPT_MAX {
+        shell.command("x", "", 0);
+    }
+    assert_eq!(shell.screen.commands().iter().count(), Commands::KEPT_MAX);
+    assert_eq!(shell.screen.commands().get(CommandId(1)), None);
+    assert!(shell.screen.commands().get(CommandId(2)).is_some());
+}
+
+#[test]
+fn all_of_it_is_there_after_a_restart() {
+    let mut shell = Shell::new(4, 20);
+    shell.write("\x1b]7;file://h/tmp\x1b\\").prompt().command("a", "1\r\n2\r\n3\r\n4\r\n", 1);
+    shell.submit("sleep", Way::Marks);
+    shell.write("sleep\r\n").mark("C").write("half");
+    let kept = shell.screen.checkpoint(RowNumber(0));
+    let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default()).unwrap();
+    assert_eq!(screen.commands(), shell.screen.commands());
+    let mut after = Shell { screen };
+    after.screen.set_nonce(Some(NONCE.into()));
+    after.mark("D;2").prompt();
+    after.printed(1, &["1", "2", "3", "4"]);
+    after.printed(2, &["half"]);
+    after.ended(2, Some(2), Evidence::Osc133);
+    assert_eq!(after.record(2).directory.as_deref(), Some("/tmp"));
+}

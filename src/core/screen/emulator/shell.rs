@@ -1,0 +1,116 @@
+//! The shell on a screen: what it marked, at the places where it did.
+//!
+//! It knows where the cursor is, and leaves what marks mean to the list of commands.
+
+use std::sync::Arc;
+
+use alacritty_terminal::grid::Dimensions;
+
+use crate::core::commands::Commands;
+use crate::core::commands::mark::Mark;
+use crate::core::commands::output::columns;
+use crate::core::commands::record::{Here, Position};
+use crate::core::screen::emulator::Emulator;
+
+/// What is known of the shell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shell {
+    /// What it is known by; none when it was not asked to mark anything.
+    pub(crate) nonce: Option<Arc<str>>,
+    /// Who typed last.
+    pub(crate) typist: Option<Arc<str>>,
+    /// The directory it said it is in.
+    pub(crate) directory: Option<Arc<str>>,
+    pub(crate) commands: Arc<Commands>,
+    /// Where the cursor of the normal screen is while the alternate one is shown.
+    pub(crate) shelved_at: Position,
+}
+
+impl Emulator {
+    pub(crate) fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    pub(crate) fn shell_mut(&mut self) -> &mut Shell {
+        &mut self.shell
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        let cursor = self.cursor();
+        Position { row: cursor.row, col: cursor.col }
+    }
+
+    /// Where the terminal is at this moment.
+    pub(crate) fn here(&self) -> Here {
+        Here {
+            position: self.position(),
+            top: self.ledger.base_row().plus(self.term.history_size()),
+            now: self.now,
+            mark: self.ledger.mark(),
+        }
+    }
+
+    pub(super) fn on_mark(&mut self, params: &str) {
+        let Some(nonce) = &self.shell.nonce else { return };
+        let Some(mark) = Mark::parse(params, nonce) else { return };
+        let here = self.here();
+        let mut commands = std::mem::take(&mut self.shell.commands);
+        let (by, directory) = (self.shell.typist.clone(), self.shell.directory.clone());
+        Arc::make_mut(&mut commands).on_mark(
+            mark,
+            &here,
+            by.as_ref(),
+            directory.as_ref(),
+            |from| self.text_between(from, here.position),
+        );
+        self.shell.commands = commands;
+    }
+
+    /// Does what gives the rows from the cursor on other numbers.
+    pub(super) fn renumbering(&mut self, work: impl FnOnce(&mut Self)) {
+        let before = self.position();
+        work(self);
+        self.on_renumbered(before);
+    }
+
+    pub(super) fn on_renumbered(&mut self, before: Position) {
+        let after = self.position();
+        Arc::make_mut(&mut self.shell.commands).on_renumbered(before, after);
+    }
+
+    pub(super) fn on_alternate(&mut self) {
+        if self.shell.commands.running().is_some_and(|record| !record.full_screen) {
+            Arc::make_mut(&mut self.shell.commands).on_alternate();
+        }
+    }
+
+    /// What stands on the row of the cursor before it.
+    pub(crate) fn before_cursor(&mut self) -> String {
+        let cursor = self.position();
+        self.text_between(Position { col: 0, ..cursor }, cursor)
+    }
+
+    /// The text on the screen between two places, rows that were wrapped joined.
+    fn text_between(&mut self, from: Position, to: Position) -> String {
+        self.harvest();
+        let (base, mut text) = (self.ledger.base_row(), String::new());
+        for row in from.row.0.max(base.0)..=to.row.0 {
+            let index = (row - base.0) as i32;
+            if index >= i32::from(self.size().rows) {
+                break;
+            }
+            let line = self.draw_row(index as usize).value;
+            let first = if row == from.row.0 { from.col } else { 0 };
+            let end = if row == to.row.0 { to.col } else { u16::MAX };
+            text.push_str(columns(&line, first, end));
+            if row == to.row.0 {
+                let shown = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
+                let blanks = end.saturating_sub(shown.max(first));
+                text.extend(std::iter::repeat_n(' ', blanks.into()));
+            } else if !line.wrapped {
+                text.push('\n');
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,208 @@
+//! What the shell marked, in the form in which it is kept over a restart.
+//!
+//! The second version of the format has it behind the screen. It believes no number: whatever is
+//! read becomes a list whose places may lie nowhere.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::activity::{Evidence, ShellPhase};
+use crate::core::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
+use crate::core::commands::{Commands, Sent, Way};
+use crate::core::frame::kept::blocks::NUMBER_MAX;
+use crate::core::ids::{RowNumber, Watermark};
+use crate::core::moment::Moment;
+use crate::core::screen::emulator::shell::Shell;
+use crate::core::screen::snapshot::cells::Damage;
+
+/// A place: its row and column.
+type KeptPosition = (u64, u16);
+
+/// The shell on a screen, kept.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct KeptShell<'a> {
+    #[serde(borrow)]
+    commands: Vec<KeptCommand<'a>>,
+    last: u64,
+    /// 0 unmarked, 1 prompting, 2 reading, 3 running.
+    phase: u8,
+    reading_at: Option<KeptPosition>,
+    sent: Option<KeptSent<'a>>,
+    #[serde(borrow)]
+    directory: Option<Cow<'a, str>>,
+    shelved_at: KeptPosition,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptCommand<'a> {
+    id: u64,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(borrow)]
+    directory: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    by: Option<Cow<'a, str>>,
+    /// In nanoseconds since boot.
+    started: u64,
+    finish: Option<KeptFinish>,
+    spans: Vec<(KeptPosition, Option<KeptPosition>)>,
+    echo_lines: u16,
+    full_screen: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptFinish {
+    code: Option<i32>,
+    /// 0 osc133, 1 kernel, 2 pattern, 3 idle, 4 exit.
+    evidence: u8,
+    ran: bool,
+    at: u64,
+    mark: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptSent<'a> {
+    id: u64,
+    /// 0 marks, 1 kernel, 2 prompt.
+    way: u8,
+    #[serde(borrow)]
+    prompt: Cow<'a, str>,
+}
+
+const PHASES: [ShellPhase; 4] =
+    [ShellPhase::Unmarked, ShellPhase::Prompting, ShellPhase::Reading, ShellPhase::Running];
+const EVIDENCE: [Evidence; 5] =
+    [Evidence::Osc133, Evidence::Kernel, Evidence::Pattern, Evidence::Idle, Evidence::Exit];
+const WAYS: [Way; 3] = [Way::Marks, Way::Kernel, Way::Prompt];
+
+const UNKNOWN: Damage = "a command is in a state that there is not";
+
+fn index_of<T: PartialEq>(table: &[T], value: &T) -> u8 {
+    table.iter().position(|one| one == value).unwrap_or_default() as u8
+}
+
+fn entry_of<T: Copy>(table: &[T], index: u8) -> Result<T, Damage> {
+    table.get(usize::from(index)).copied().ok_or(UNKNOWN)
+}
+
+impl<'a> KeptShell<'a> {
+    pub(crate) fn of(shell: &'a Shell) -> Self {
+        let commands = &shell.commands;
+        Self {
+            commands: commands.iter().map(|record| KeptCommand::of(record)).collect(),
+            last: commands.last().0,
+            phase: index_of(&PHASES, &commands.phase()),
+            reading_at: commands.reading_at().map(kept_position),
+            sent: commands.sent().map(|sent| KeptSent {
+                id: sent.id.0,
+                way: index_of(&WAYS, &sent.way),
+                prompt: Cow::Borrowed(&sent.prompt),
+            }),
+            directory: shell.directory.as_deref().map(Cow::Borrowed),
+            shelved_at: kept_position(shell.shelved_at),
+        }
+    }
+
+    pub(crate) fn put(&self, shell: &mut Shell) -> Result<(), Damage> {
+        let surplus = self.commands.len().saturating_sub(Commands::KEPT_MAX);
+        let records = self.commands.iter().skip(surplus).map(|kept| kept.record().map(Arc::new));
+        let list: VecDeque<_> = records.collect::<Result<_, _>>()?;
+        let ids = list.iter().map(|record| record.id);
+        let ordered = ids.clone().zip(ids.skip(1)).all(|(one, next)| one < next);
+        let last = CommandId(self.last);
+        if !ordered || self.last > NUMBER_MAX || list.back().is_some_and(|it| it.id > last) {
+            return Err("the commands are in no order");
+        }
+        let sent = match &self.sent {
+            Some(kept) => Some(Sent {
+                id: CommandId(kept.id),
+                way: entry_of(&WAYS, kept.way)?,
+                prompt: kept.prompt.as_ref().into(),
+            }),
+            None => None,
+        };
+        let phase = entry_of(&PHASES, self.phase)?;
+        let reading_at = self.reading_at.map(position).transpose()?;
+        shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, sent));
+        shell.directory = self.directory.as_deref().map(Arc::from);
+        shell.shelved_at = position(self.shelved_at)?;
+        Ok(())
+    }
+}
+
+impl<'a> KeptCommand<'a> {
+    fn of(record: &'a CommandRecord) -> Self {
+        Self {
+            id: record.id.0,
+            text: Cow::Borrowed(&record.text),
+            directory: record.directory.as_deref().map(Cow::Borrowed),
+            by: record.by.as_deref().map(Cow::Borrowed),
+            started: nanos(record.started),
+            finish: record.finish.map(|finish| KeptFinish {
+                code: finish.code,
+                evidence: index_of(&EVIDENCE, &finish.evidence),
+                ran: finish.ran,
+                at: nanos(finish.at),
+                mark: finish.mark.0,
+            }),
+            spans: record
+                .spans
+                .iter()
+                .map(|span| (kept_position(span.from), span.to.map(kept_position)))
+                .collect(),
+            echo_lines: record.echo_lines,
+            full_screen: record.full_screen,
+        }
+    }
+
+    fn record(&self) -> Result<CommandRecord, Damage> {
+        let spans = self.spans.iter().take(CommandRecord::SPANS_MAX).map(|(from, to)| {
+            Ok(Span { from: position(*from)?, to: to.map(position).transpose()? })
+        });
+        let finish = match &self.finish {
+            Some(kept) => Some(Finish {
+                code: kept.code,
+                evidence: entry_of(&EVIDENCE, kept.evidence)?,
+                ran: kept.ran,
+                at: moment(kept.at),
+                mark: Watermark(kept.mark.min(NUMBER_MAX)),
+            }),
+            None => None,
+        };
+        let end = self.text.floor_char_boundary(CommandRecord::TEXT_MAX);
+        Ok(CommandRecord {
+            id: CommandId(self.id),
+            text: self.text[..end].into(),
+            directory: self.directory.as_deref().map(Arc::from),
+            by: self.by.as_deref().map(Arc::from),
+            started: moment(self.started),
+            finish,
+            spans: spans.collect::<Result<_, Damage>>()?,
+            echo_lines: self.echo_lines,
+            full_screen: self.full_screen,
+        })
+    }
+}
+
+fn kept_position(position: Position) -> KeptPosition {
+    (position.row.0, position.col)
+}
+
+fn position((row, col): KeptPosition) -> Result<Position, Damage> {
+    if row > NUMBER_MAX {
+        return Err("a number is too high");
+    }
+    Ok(Position { row: RowNumber(row), col })
+}
+
+fn nanos(moment: Moment) -> u64 {
+    u64::try_from(moment.since_boot().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn moment(nanos: u64) -> Moment {
+    Moment::from_boot(Duration::from_nanos(nanos))
+}

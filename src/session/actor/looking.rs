@@ -1,0 +1,103 @@
+//! Looking at what the kernel knows of the terminal, at the times when it can have changed.
+//!
+//! The kernel tells nobody when it changes. So it is asked a few times after each output and input,
+//! now and then while somebody waits for what only it knows, and never otherwise.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::activity::{Activity, KernelView, Signs};
+use crate::core::moment::Moment;
+use crate::session::actor::Actor;
+use crate::session::pty::Pty;
+
+/// When it is asked after output or input. The last look decides what only quiet tells.
+const OFFSETS: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+];
+
+/// How often it is asked while somebody waits for what only the kernel knows.
+const ATTENDED: Duration = Duration::from_millis(250);
+
+/// What was seen, and when is to be looked again.
+#[derive(Debug)]
+pub(super) struct Looks {
+    seen: Option<KernelView>,
+    /// When output or input last came.
+    stirred_at: Moment,
+    /// Which of the looks after that comes next.
+    next: usize,
+    looked_at: Option<Moment>,
+}
+
+impl Looks {
+    pub(super) fn begin(now: Moment) -> Self {
+        Self { seen: None, stirred_at: now, next: 0, looked_at: None }
+    }
+
+    /// Notes that output or input came.
+    pub(super) fn stir(&mut self, now: Moment) {
+        self.stirred_at = now;
+        self.next = 0;
+    }
+
+    /// Whether nothing came for as long as the looks go on.
+    fn quiet(&self) -> bool {
+        self.next == OFFSETS.len()
+    }
+
+    /// Whether nobody reads too early to be taken for it: all that a program does at once is done.
+    fn settled(&self) -> bool {
+        self.next + 1 >= OFFSETS.len()
+    }
+
+    fn due(&self, interval: Duration, attended: bool) -> Option<Moment> {
+        match OFFSETS.get(self.next) {
+            Some(offset) => {
+                // However much is written, it is asked no more often than frames are published.
+                let earliest = self.looked_at.map_or(Moment::default(), |at| at + interval);
+                Some((self.stirred_at + *offset).max(earliest))
+            }
+            None => self.looked_at.filter(|_| attended).map(|at| at + ATTENDED),
+        }
+    }
+}
+
+impl<P: Pty> Actor<P> {
+    pub(super) fn look_due(&self) -> Option<Moment> {
+        if self.exit.is_some() {
+            return None;
+        }
+        self.looks.due(self.rules.frame_interval, self.outlets.live.attended())
+    }
+
+    /// Asks the kernel when it is time.
+    pub(super) fn look_if_due(&mut self) {
+        let now = self.clock.now();
+        if self.look_due().is_none_or(|due| due > now) {
+            return;
+        }
+        self.looks.seen = self.pty.look(self.looks.settled()).ok();
+        self.looks.looked_at = Some(now);
+        self.looks.next = (self.looks.next + 1).min(OFFSETS.len());
+    }
+
+    /// What the terminal is doing as far as is known.
+    pub(super) fn activity(&mut self) -> Arc<Activity> {
+        let quiet = self.looks.quiet();
+        let before_cursor = if quiet { self.screen.before_cursor() } else { String::new() };
+        let judged = Activity::judge(&Signs {
+            kernel: self.looks.seen.as_ref(),
+            shell: self.screen.commands().phase(),
+            alternate: self.screen.alternate(),
+            exited: self.exit.is_some(),
+            quiet,
+            before_cursor: &before_cursor,
+        });
+        let told = Arc::clone(&self.frames.borrow().activity.value);
+        if *told == judged { told } else { Arc::new(judged) }
+    }
+}

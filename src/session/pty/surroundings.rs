@@ -1,0 +1,150 @@
+//! What the kernel tells of a terminal beside its modes: whose program is in front, whether that is
+//! the session's shell, and whether somebody waits in a read.
+//!
+//! All of it is read from `/proc`, and changes nothing. Where the kernel keeps something to itself
+//! the answer is that nobody knows.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use crate::core::activity::{Foreground, KernelView};
+use crate::session::pty::processes::Process;
+use crate::session::pty::{Evidence, ProcessId};
+
+/// Programs that take commands from people.
+const SHELLS: [&str; 10] =
+    ["sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "yash", "zsh"];
+
+/// Options of theirs that have a word of their own behind them.
+const WITH_WORD: [&str; 6] = ["--rcfile", "--init-file", "-O", "+O", "-o", "--init-command"];
+
+/// How many processes of a group are asked whether they read.
+const PROCESSES_MAX: usize = 64;
+
+/// What the kernel waits in for a terminal's input.
+const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
+
+/// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
+pub fn look(evidence: Evidence, settled: bool) -> KernelView {
+    let Evidence { leader, foreground, canonical, echo } = evidence;
+    let in_front = evidence.leader_in_front();
+    KernelView {
+        foreground: foreground
+            .map(|group| Foreground { group: group.0, program: program_name(group) }),
+        shell_in_front: in_front && is_interactive_shell(leader),
+        canonical,
+        echo,
+        reading: foreground.filter(|_| settled && canonical).and_then(anybody_reads),
+    }
+}
+
+fn program_name(pid: ProcessId) -> Option<Arc<str>> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name: String = name.trim_end().chars().filter(|c| !c.is_control()).collect();
+    Some(Arc::from(name)).filter(|name: &Arc<str>| !name.is_empty())
+}
+
+fn is_interactive_shell(pid: ProcessId) -> bool {
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words.iter().map(|word| word.as_ref()).collect();
+    takes_commands(&words)
+}
+
+/// Whether a shell that was called with these words reads its commands from the terminal.
+fn takes_commands(words: &[&str]) -> bool {
+    let Some((name, args)) = words.split_first() else { return false };
+    let name = name.trim_start_matches('-').rsplit('/').next().unwrap_or_default();
+    if !SHELLS.contains(&name) {
+        return false;
+    }
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        // fish takes `-C` for what it does before it reads commands.
+        if WITH_WORD.contains(arg) || (name == "fish" && *arg == "-C") {
+            args.next();
+        } else if !arg.starts_with(['-', '+']) {
+            return name == "busybox" && SHELLS.contains(arg);
+        } else if !arg.starts_with("--") && arg.contains('c') {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a process of the group, or one below its leader in the same group, waits in a read of
+/// its terminal; none where the kernel does not say what processes wait in.
+fn anybody_reads(group: ProcessId) -> Option<bool> {
+    let mut left = vec![group];
+    let (mut known, mut seen) = (false, 0);
+    while let Some(pid) = left.pop() {
+        seen += 1;
+        if seen > PROCESSES_MAX {
+            break;
+        }
+        if Process::find(pid).is_none_or(|process| process.group != group) {
+            continue;
+        }
+        let waits_in = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+        known |= !matches!(waits_in.as_str(), "" | "0");
+        if READS.contains(&waits_in.as_str()) && reads_terminal(pid) {
+            return Some(true);
+        }
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        left.extend(children.map(ProcessId));
+    }
+    known.then_some(false)
+}
+
+/// Whether the call that a process waits in, where that can be told, is a read of a terminal.
+/// Sockets are waited for in the same place of the kernel.
+fn reads_terminal(pid: ProcessId) -> bool {
+    const TERMINAL_MAJORS: std::ops::RangeInclusive<u64> = 136..=143;
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = call.split_ascii_whitespace();
+    let descriptor = match (words.next(), words.next()) {
+        (Some(_), Some(first)) => {
+            u64::from_str_radix(first.trim_start_matches("0x"), 16).unwrap_or(0)
+        }
+        (Some(_) | None, _) => 0,
+    };
+    let file = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
+    // The numbers of pseudoterminals: Documentation/admin-guide/devices.txt of the kernel.
+    file.is_ok_and(|file| TERMINAL_MAJORS.contains(&nix::libc::major(file.rdev()).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_commands_unless_it_was_given_some() {
+        for words in [
+            &["bash"][..],
+            &["-zsh"],
+            &["/bin/bash", "-l", "-i"],
+            &["bash", "--rcfile", "/run/x"],
+            &["fish", "-C", "source x"],
+            &["fish", "--init-command", "source x"],
+            &["busybox", "sh"],
+            &["dash"],
+        ] {
+            assert!(takes_commands(words), "{words:?}");
+        }
+        for words in [
+            &["bash", "-c", "true"][..],
+            &["bash", "-lc", "true"],
+            &["sh", "script"],
+            &["python3"],
+            &["fish", "-c", "true"],
+            &["busybox", "vi"],
+            &[],
+        ] {
+            assert!(!takes_commands(words), "{words:?}");
+        }
+    }
+}
