@@ -33,6 +33,8 @@ pub struct Config {
     pub sessions: Quota,
     pub keep_ended: Duration,
     pub holding: HoldingConfig,
+    /// Whether interactive shells mark their prompts and commands.
+    pub shell_marks: bool,
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod notify;
 pub mod presence;
 pub mod roll_call;
+pub mod shell_scripts;
 pub mod signals;
 pub mod stdio;
 pub mod supervised;

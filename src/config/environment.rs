@@ -13,7 +13,17 @@ use crate::core::nearest::nearest_of;
 const PREFIX: &str = "TERMGATE_";
 /// What follows in the names of our variables that set no key. `BIN` tells our own scripts which
 /// program to run; all others are read where their subject is.
-const KEYLESS: [&str; 6] = ["AUTOSTART", "BIN", "COMPLETE", "RUNTIME_DIR", "SESSION", "SOCKET"];
+const KEYLESS: [&str; 9] = [
+    "AUTOSTART",
+    "BIN",
+    "COMPLETE",
+    "RUNTIME_DIR",
+    "SESSION",
+    "SHELL_ENV",
+    "SHELL_NONCE",
+    "SHELL_ZDOTDIR",
+    "SOCKET",
+];
 
 /// The name of the variable that sets a key.
 pub fn variable_of(key: &Key) -> String {

@@ -230,6 +230,7 @@ pub const KEYS: &[Key] = &[
     switch("sessions.overwrite_unread", NewSessions, |it| {
         Slot::Switch(&mut it.holding.overwrite_unread)
     }),
+    switch("sessions.shell_marks", NewSessions, |it| Slot::Switch(&mut it.shell_marks)),
     number("connections.max", 16, 65_536, AtOnce, |it| Slot::Count(&mut it.connections.own)),
     number("connections.others_max", 1, 4_096, AtOnce, |it| {
         Slot::Count(&mut it.connections.others)

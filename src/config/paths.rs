@@ -98,6 +98,11 @@ impl RuntimePaths {
         self.root.join("h")
     }
 
+    /// The directory of the scripts that shells of sessions read at their start.
+    pub fn shell(&self) -> PathBuf {
+        self.root.join("shell")
+    }
+
     /// The door to all sessions that a caller may see.
     pub fn gateway(&self) -> &Path {
         &self.gateway

@@ -26,6 +26,7 @@ use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::own::OwnPty;
+use crate::session::pty::shell;
 use crate::session::pty::spawn::SpawnError;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
@@ -149,15 +150,18 @@ pub(in crate::session) async fn start(
     identity: Identity,
     name: Arc<str>,
     creation: &Creation,
-    spec: SpawnSpec,
+    mut spec: SpawnSpec,
 ) -> Result<Started, CreateError> {
+    let command = command_text(&creation.launch, &spec);
+    let nonce = registry.scripts().and_then(|scripts| shell::prepare(&mut spec, scripts));
     let record = SessionRecord {
         id: identity.id,
         tenant: identity.tenant,
         name,
-        command: command_text(&creation.launch, &spec),
+        command,
         cwd: spec.cwd.clone(),
         tags: creation.tags.clone(),
+        nonce,
         created_at: registry.clock().now(),
     };
     match registry.hold_options() {
@@ -209,7 +213,7 @@ pub(in crate::session) fn run<P: Pty>(
     making: Making<P>,
 ) -> (Session, JoinHandle<()>) {
     let Making { record, pid, opening, input, pty } = making;
-    let SessionRecord { id, tenant, name, command, cwd, tags, created_at } = record.clone();
+    let SessionRecord { id, tenant, name, command, cwd, tags, created_at, .. } = record.clone();
     let identity = Arc::new(Identity { id, tenant });
     let about = About { command, pid, cwd, tags, created_at };
     let live = Arc::new(Live::new(name));

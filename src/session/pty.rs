@@ -12,6 +12,7 @@ pub mod kill;
 pub mod own;
 pub mod processes;
 pub mod reaper;
+pub mod shell;
 pub mod signal;
 pub mod spawn;
 pub mod surroundings;

@@ -46,6 +46,9 @@ pub struct Settings {
     pub default_cwd: PathBuf,
     /// None where sessions end with the daemon.
     pub holding: Option<Holding>,
+    /// Where the scripts of [`SCRIPTS`](crate::session::pty::shell::SCRIPTS) are; none where shells
+    /// are started as they are.
+    pub scripts: Option<PathBuf>,
 }
 
 /// How much of what sessions may have; other limits hold for those created after they were set.
@@ -58,6 +61,8 @@ pub struct SessionLimits {
     pub frame_interval: Duration,
     pub keep_ended: Duration,
     pub holding: HoldingLimits,
+    /// Whether interactive shells mark their prompts and commands.
+    pub shell_marks: bool,
     /// How many sessions each tenant may have.
     pub sessions_max: Quota,
 }
@@ -111,6 +116,7 @@ struct Shared {
     environment: BTreeMap<OsString, OsString>,
     default_cwd: PathBuf,
     holding: Option<Holding>,
+    scripts: Option<PathBuf>,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     sessions: DashMap<SessionId, Session>,
@@ -138,12 +144,13 @@ impl Registry {
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let (facts, facts_receiver) = mpsc::channel(FACTS_MAX);
         let (announcements, announced) = mpsc::channel(64);
-        let Settings { limits, own_tenant, environment, default_cwd, holding } = settings;
+        let Settings { limits, own_tenant, environment, default_cwd, holding, scripts } = settings;
         let shared = Shared {
             own_tenant,
             environment,
             default_cwd,
             holding,
+            scripts,
             limits: RwLock::new(Arc::new(limits)),
             clock,
             sessions: DashMap::new(),
@@ -319,6 +326,11 @@ impl Registry {
         let Holding { directory, program } = self.0.holding.clone()?;
         let HoldingLimits { orphan_ttl, ring_bytes, unread } = self.limits().holding;
         Some(HoldOptions { directory, program, ring_bytes, unread, orphan_ttl })
+    }
+
+    /// Where the scripts are that shells which are started now read; none where they read none.
+    pub(in crate::session) fn scripts(&self) -> Option<&Path> {
+        self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
     }
 
     /// The limits of sessions that are created now.

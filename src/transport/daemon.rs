@@ -13,7 +13,7 @@ pub mod upgrade;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -62,6 +62,7 @@ use crate::transport::limits::parsing_memory;
 use crate::transport::notify::{News, Notifier};
 use crate::transport::presence::Presence;
 use crate::transport::roll_call::RollCall;
+use crate::transport::shell_scripts::{or_told, place_scripts};
 use crate::transport::signals::Signals;
 use crate::transport::supervised::{keep_alive, tell_status};
 use crate::transport::tokens::TokenStore;
@@ -166,9 +167,11 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let holding = Holding { directory: paths.holders(), program: holder };
-    let places = (environment, default_cwd);
+    let scripts = paths.shell();
+    let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
+    let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
     let Assembly { registry, daemon, doors, listening, door_limits, upgrades } =
-        Assembly::new(&config, places, Some(holding), state.as_deref())?;
+        Assembly::new(&config, places)?;
     let shared = Arc::clone(&doors.shared);
     let mut tasks = JoinSet::new();
     let mut roll = RollCall::default();
@@ -239,6 +242,19 @@ pub(in crate::transport) fn keep_house(
     });
 }
 
+/// What sessions start from, and what of it outlives the daemon.
+#[derive(Debug, Default)]
+pub(in crate::transport) struct Places {
+    pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
+    pub(in crate::transport) default_cwd: PathBuf,
+    /// None where sessions end with the daemon.
+    pub(in crate::transport) holding: Option<Holding>,
+    /// What shells read at their start; none where there is none.
+    pub(in crate::transport) scripts: Option<PathBuf>,
+    /// Where tokens are kept; none where nobody shows any.
+    pub(in crate::transport) state: Option<PathBuf>,
+}
+
 /// The parts of a daemon, before anybody can come in.
 pub(in crate::transport) struct Assembly {
     pub(in crate::transport) registry: Registry,
@@ -250,12 +266,8 @@ pub(in crate::transport) struct Assembly {
 }
 
 impl Assembly {
-    pub(in crate::transport) fn new(
-        config: &Config,
-        (environment, default_cwd): (BTreeMap<OsString, OsString>, PathBuf),
-        holding: Option<Holding>,
-        state: Option<&Path>,
-    ) -> io::Result<Self> {
+    pub(in crate::transport) fn new(config: &Config, places: Places) -> io::Result<Self> {
+        let Places { environment, default_cwd, holding, scripts, state } = places;
         let clock = Clock::boot()?;
         let started = clock.now();
         let own_tenant = TenantId::of_uid(own_uid());
@@ -266,8 +278,9 @@ impl Assembly {
             environment,
             default_cwd,
             holding,
+            scripts,
         };
-        let tokens = state.map(TokenStore::in_state);
+        let tokens = state.as_deref().map(TokenStore::in_state);
         let authority = Authority::new(tokens, own_tenant.clone(), clock.clone());
         let (registry, listening) = Registry::new(settings, clock);
         let mut switches = Switches::default();

@@ -59,7 +59,6 @@ impl Drop for Present {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::pin::pin;
     use std::sync::Arc;
 
@@ -72,13 +71,13 @@ mod tests {
     use crate::core::input::WriteWindow;
     use crate::core::policy::switches::Scope;
     use crate::core::policy::{Door, Reach, Standing, decide_operate};
-    use crate::transport::daemon::Assembly;
+    use crate::transport::daemon::{Assembly, Places};
 
     const LINGER: Duration = Duration::from_secs(2);
 
     fn daemon() -> Arc<Daemon> {
         let config = Config::built_in();
-        let assembly = Assembly::new(&config, (BTreeMap::new(), "/".into()), None, None).unwrap();
+        let assembly = Assembly::new(&config, Places::default()).unwrap();
         Arc::clone(assembly.doors.shared.gateway.daemon())
     }
 

@@ -21,8 +21,9 @@ use crate::mcp::server::Server;
 use crate::session::registry::Listening;
 use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
-use crate::transport::daemon::{Assembly, keep_house, prepare_process};
+use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
 use crate::transport::roll_call::RollCall;
+use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
 use crate::transport::unix::limits::own_uid;
 
@@ -44,8 +45,16 @@ pub async fn serve_stdio(
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
     prepare_process()?;
-    let Assembly { registry, doors, listening, .. } =
-        Assembly::new(config, (environment, cwd), None, None)?;
+    // Where no other process looks; they go with this one.
+    let scripts = or_told(PassingScripts::place());
+    let places = Places {
+        environment,
+        default_cwd: cwd,
+        holding: None,
+        state: None,
+        scripts: scripts.as_ref().map(|scripts| scripts.directory().to_owned()),
+    };
+    let Assembly { registry, doors, listening, .. } = Assembly::new(config, places)?;
     let Listening { facts, announcements } = listening;
     // There are no doors that creating a session would have to wait for.
     drop(announcements);

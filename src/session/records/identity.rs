@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::session::create::{NAME_MAX, TAGS_MAX, check_name};
+use crate::session::pty::shell::Nonce;
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 
 /// How many bytes of JSON each text may take; all together they fit a note.
@@ -26,6 +27,8 @@ pub struct SessionRecord {
     /// The directory it was started in, cut where it is very long.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
+    /// What its shell's marks carry; none where nothing was done for the shell to send any.
+    pub nonce: Option<Nonce>,
     pub created_at: Moment,
 }
 
@@ -41,6 +44,8 @@ struct Wire {
     cwd: String,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nonce: Option<String>,
     /// Since the machine was booted, which no session outlives.
     #[serde(default)]
     created_ms: u64,
@@ -56,6 +61,7 @@ impl SessionRecord {
             command: String::new(),
             cwd: PathBuf::from("/"),
             tags: Vec::new(),
+            nonce: None,
             created_at: now,
         }
     }
@@ -69,6 +75,7 @@ impl SessionRecord {
             command: cut(&self.command, COMMAND_BYTES),
             cwd: cut(&self.cwd.to_string_lossy(), CWD_BYTES),
             tags: self.tags.iter().take(TAGS_MAX).map(|tag| cut(tag, TAG_BYTES)).collect(),
+            nonce: self.nonce.as_ref().map(|nonce| nonce.as_str().to_owned()),
             created_ms: millis(self.created_at.since_boot()),
         })
     }
@@ -78,7 +85,7 @@ impl SessionRecord {
     /// # Errors
     /// Why it cannot be read, or that it is of another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
-        let Wire { id: of, tenant, name, command, cwd, tags, created_ms } = read(bytes)?;
+        let Wire { id: of, tenant, name, command, cwd, tags, nonce, created_ms } = read(bytes)?;
         if of != id.to_string() {
             return Err(RecordError::value("id", of));
         }
@@ -86,7 +93,9 @@ impl SessionRecord {
         let name = if check_name(&name).is_ok() { name } else { id.to_string() };
         let cwd = if cwd.is_empty() { PathBuf::from("/") } else { PathBuf::from(cwd) };
         let tags = tags.into_iter().take(TAGS_MAX).collect();
+        // Without it no mark counts, which is what one that cannot be read comes to as well.
+        let nonce = nonce.and_then(|nonce| nonce.parse().ok());
         let (name, created_at) = (Arc::from(name), moment(created_ms));
-        Ok(Self { id, tenant, name, command, cwd, tags, created_at })
+        Ok(Self { id, tenant, name, command, cwd, tags, nonce, created_at })
     }
 }

@@ -27,6 +27,7 @@ fn session() -> SessionRecord {
         command: "make \"all\"".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
+        nonce: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
         created_at: moment(86_400_123),
     }
 }
@@ -70,7 +71,8 @@ fn a_lease_is_read_back_as_it_was_noted() {
 fn the_first_version_of_the_notes_is_read_by_every_later_one() {
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
         "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
-    assert_eq!(SessionRecord::from_note(note, id()).unwrap(), session());
+    let expected = SessionRecord { nonce: None, ..session() };
+    assert_eq!(SessionRecord::from_note(note, id()).unwrap(), expected);
     let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
         "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,
         "on_disconnect":{"grace_ms":5000},"reason":"deploying","must_look":true}}"#;
@@ -119,6 +121,13 @@ fn a_name_that_no_session_may_have_gives_way_to_the_id() {
     let record = SessionRecord { name: Arc::from("../../etc"), ..session() };
     let read = SessionRecord::from_note(&record.to_note(), id()).unwrap();
     assert_eq!(&*read.name, "000000000007");
+}
+
+#[test]
+fn a_nonce_is_shown_to_nobody_and_one_that_cannot_be_is_none() {
+    assert!(!format!("{:?}", session()).contains("0123456789abcdef"));
+    let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1","nonce":"guess"}"#;
+    assert_eq!(SessionRecord::from_note(note, id()).unwrap().nonce, None);
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn registry() -> Registry {
         frame_interval: Duration::from_millis(8),
         keep_ended: Duration::from_secs(60),
         holding: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
+        shell_marks: true,
         sessions_max: Quota { own: 9, others: 9 },
     };
     let settings = Settings {
@@ -57,6 +58,7 @@ fn registry() -> Registry {
         environment: BTreeMap::new(),
         default_cwd: PathBuf::from("/"),
         holding: None,
+        scripts: None,
     };
     // Nobody opens doors here.
     Registry::new(settings, Clock::paused()).0
@@ -70,6 +72,7 @@ fn notes(number: u128) -> Notes {
         command: "make".to_owned(),
         cwd: PathBuf::from("/src"),
         tags: vec!["ci".to_owned()],
+        nonce: None,
         created_at: Moment::default(),
     };
     let holding = HoldingRecord {

@@ -32,6 +32,7 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
         frame_interval: config.frame_interval,
         keep_ended: config.keep_ended,
         holding: holding_limits(&config.holding),
+        shell_marks: config.shell_marks,
         sessions_max: config.sessions,
     }
 }

@@ -1,0 +1,105 @@
+//! The scripts that shells read at their start, put where the sessions of this daemon find them.
+//!
+//! It knows nothing of what is in them. They hold no secret, but whoever could change one would run
+//! commands in every session, so they lie where nobody else can write.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::session::pty::shell::SCRIPTS;
+use crate::transport::unix::private;
+
+/// Scripts that are removed with the process that has them.
+#[derive(Debug)]
+pub(in crate::transport) struct PassingScripts(PathBuf);
+
+impl PassingScripts {
+    /// Puts the scripts into a directory that was not there, beside other temporary files.
+    ///
+    /// # Errors
+    /// What the system said; nothing is left behind then.
+    pub(in crate::transport) fn place() -> io::Result<Self> {
+        let name = format!("termgate-{}", Uuid::new_v4().simple());
+        let directory = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        let passing = Self(directory);
+        place_scripts(&passing.0)?;
+        Ok(passing)
+    }
+
+    pub(in crate::transport) fn directory(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PassingScripts {
+    fn drop(&mut self) {
+        // What cannot be removed does no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Puts the scripts below a directory that nobody else can change, in the place of those of an older
+/// daemon. Only one process at a time may do so.
+///
+/// # Errors
+/// What the system said; each script is the old or the new one then.
+pub(in crate::transport) fn place_scripts(directory: &Path) -> io::Result<()> {
+    for (path, text) in SCRIPTS {
+        let path = directory.join(path);
+        let parent = path.parent().unwrap_or(directory);
+        DirBuilder::new().mode(0o700).recursive(true).create(parent)?;
+        private::replace(&path, text)?;
+    }
+    Ok(())
+}
+
+/// What was placed, or a word to the operator about why shells will be started as they are.
+pub(in crate::transport) fn or_told<T>(placed: io::Result<T>) -> Option<T> {
+    placed
+        .inspect_err(|error| {
+            tracing::warn!(%error, "there are no scripts for shells, which will not mark commands");
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn the_scripts_are_for_us_alone_and_take_the_place_of_older_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let scripts = directory.path().join("shell");
+        for _ in 0..2 {
+            place_scripts(&scripts).unwrap();
+            assert_eq!(mode(&scripts), 0o700);
+            for (path, text) in SCRIPTS {
+                let path = scripts.join(path);
+                assert_eq!(fs::read_to_string(&path).unwrap(), text);
+                assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+                fs::write(path, "of an older daemon").unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_of_one_process_are_gone_with_it() {
+        let passing = PassingScripts::place().unwrap();
+        let directory = passing.directory().to_owned();
+        assert_eq!(mode(&directory), 0o700);
+        assert!(directory.join(SCRIPTS[0].0).is_file());
+        drop(passing);
+        assert!(!directory.exists());
+    }
+}
