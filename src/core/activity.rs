@@ -187,12 +187,21 @@ impl Signs<'_> {
     /// A shell with line editing turns canonical mode off while it waits; one without waits in a
     /// read, and what it does itself it does without.
     fn unmarked_shell(&self, kernel: &KernelView) -> (State, Evidence) {
-        if !kernel.canonical || kernel.reading == Some(true) {
+        if !kernel.canonical {
             return (State::Prompt, Evidence::Kernel);
         }
+        if !kernel.echo {
+            return (State::SecretPrompt, Evidence::Kernel);
+        }
+        // It reads for itself at its prompt, and for its command `read`.
+        let asks = self.before_cursor.trim().is_empty() || asks(self.before_cursor);
         match kernel.reading {
+            Some(true) if asks && !prompts(self.before_cursor) => {
+                (State::NeedsInput, Evidence::Kernel)
+            }
+            Some(true) => (State::Prompt, Evidence::Kernel),
             None if self.quiet => (State::Prompt, Evidence::Idle),
-            Some(_) | None => (State::Running, Evidence::Kernel),
+            Some(false) | None => (State::Running, Evidence::Kernel),
         }
     }
 

@@ -54,6 +54,8 @@ pub struct Commands {
     /// Where the shell began to read a line.
     reading_at: Option<Position>,
     sent: Option<Sent>,
+    /// The command sent before it, of which it is a part.
+    outer: Option<Sent>,
 }
 
 impl Commands {
@@ -66,9 +68,9 @@ impl Commands {
         last: CommandId,
         phase: ShellPhase,
         reading_at: Option<Position>,
-        sent: Option<Sent>,
+        (sent, outer): (Option<Sent>, Option<Sent>),
     ) -> Self {
-        Self { list, last, phase, reading_at, sent }
+        Self { list, last, phase, reading_at, sent, outer }
     }
 
     /// All that are kept, oldest first.
@@ -102,6 +104,11 @@ impl Commands {
         self.sent.as_ref()
     }
 
+    /// The command before, of which the one that was sent is a part.
+    pub fn outer(&self) -> Option<&Sent> {
+        self.outer.as_ref()
+    }
+
     /// The newest that has not ended.
     pub fn running(&self) -> Option<&Arc<CommandRecord>> {
         self.list.iter().rev().find(|record| record.finish.is_none())
@@ -113,19 +120,33 @@ impl Commands {
         self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
     }
 
+    /// The newest command of this text that somebody of this name sent.
+    pub fn newest_of(&self, text: &str, by: &str) -> Option<CommandId> {
+        let text = &text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)];
+        let same = |it: &&Arc<CommandRecord>| &*it.text == text && it.by.as_deref() == Some(by);
+        self.list.iter().rev().find(same).map(|record| record.id)
+    }
+
+    /// Whether a command can be sent that will end in this way.
+    pub fn ready_for(&self, way: Way) -> bool {
+        let sent = self.sent.as_ref().map(|sent| sent.way);
+        match way {
+            Way::Marks => sent.is_none() && self.phase == ShellPhase::Reading,
+            Way::Kernel => sent.is_none() && self.phase == ShellPhase::Unmarked,
+            // It is for what the command before has started.
+            Way::Prompt => sent != Some(Way::Prompt),
+        }
+    }
+
     /// Notes that a command is sent now.
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
-        self.finish_sent(here, None, Evidence::Idle, false);
+        // What it is for goes on below what it has started.
+        self.outer = self.sent.take().filter(|sent| sent.way == Way::Kernel);
         let Submission { text, by, way, prompt } = submission;
         let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
         record.by = by;
-        record.echo_lines = match way {
-            // The output begins where the shell says.
-            Way::Marks => 0,
-            Way::Kernel | Way::Prompt => {
-                u16::try_from(text.trim_end().lines().count().max(1)).unwrap_or(u16::MAX)
-            }
-        };
+        let lines = text.trim_end().lines().count().max(1);
+        record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);
         let id = record.id;
         self.push(record);
         self.sent = Some(Sent { id, way, prompt: prompt.into() });
@@ -183,6 +204,7 @@ impl Commands {
             record.started = here.now;
             record.directory = directory.cloned();
             record.spans = vec![Span { from: here.position, to: None }];
+            record.echo_lines = 0;
         });
     }
 
@@ -295,7 +317,7 @@ impl Commands {
             record.close(&Here { position, ..*here }, finish);
         });
         if self.sent.as_ref().is_some_and(|sent| sent.id == id) {
-            self.sent = None;
+            self.sent = self.outer.take();
         }
     }
 

@@ -238,6 +238,11 @@ impl Screen {
         Arc::make_mut(&mut self.emulator.shell_mut().commands)
     }
 
+    /// Where the cursor is.
+    pub fn cursor(&self) -> Position {
+        self.emulator.position()
+    }
+
     /// What stands on the row of the cursor before it, trailing blanks included.
     pub fn before_cursor(&mut self) -> String {
         self.emulator.before_cursor()

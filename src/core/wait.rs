@@ -10,6 +10,8 @@ pub mod reflow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::activity::{ShellPhase, State};
+use crate::core::commands::record::CommandRecord;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Exit, Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
@@ -29,6 +31,10 @@ pub struct Conditions {
     pub change: bool,
     /// Rows, cursor, size and mode have stayed as they are for this long.
     pub idle: Option<Duration>,
+    /// A command ended: one that the shell marks, or the shell is at its prompt again.
+    pub command_done: bool,
+    /// A program waits for somebody to type.
+    pub needs_input: bool,
     /// The program ended. It ends every wait; the flag is for those who wait for nothing else.
     pub exit: bool,
 }
@@ -36,7 +42,8 @@ pub struct Conditions {
 impl Conditions {
     fn is_empty(&self) -> bool {
         let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
-        !(patterns || self.change || self.idle.is_some() || self.exit)
+        let done = self.command_done || self.needs_input || self.exit;
+        !(patterns || self.change || self.idle.is_some() || done)
     }
 }
 
@@ -67,6 +74,10 @@ pub enum Outcome {
     Changed,
     /// Nothing changed for long enough.
     Idle,
+    /// A command ended; which one, where a shell told.
+    CommandDone(Option<Arc<CommandRecord>>),
+    /// A program waits for somebody to type.
+    NeedsInput,
     /// The program ended, so that nothing more can come.
     Exited(Exit),
 }
@@ -143,11 +154,31 @@ impl Wait {
         if let Some(exit) = frame.exit.value {
             return Some(Outcome::Exited(exit));
         }
+        if let Some(outcome) = self.judge_activity(frame) {
+            return Some(outcome);
+        }
         let newest = frame.screen_watermark().max(frame.title.changed);
         if self.conditions.change && newest > self.base {
             return Some(Outcome::Changed);
         }
         self.on_time(now)
+    }
+
+    fn judge_activity(&self, frame: &Frame) -> Option<Outcome> {
+        if self.conditions.command_done {
+            if let Some(record) = frame.commands.value.ended_after(self.base) {
+                return Some(Outcome::CommandDone(Some(Arc::clone(record))));
+            }
+            // A shell that marks nothing is known to be done by being at its prompt again.
+            let activity = &frame.activity;
+            let unmarked = frame.commands.value.phase() == ShellPhase::Unmarked;
+            let back = activity.value.state == State::Prompt && activity.changed > self.base;
+            if unmarked && back && frame.commands.value.sent().is_none() {
+                return Some(Outcome::CommandDone(None));
+            }
+        }
+        let wants = self.conditions.needs_input && frame.activity.value.state.wants_input();
+        wants.then_some(Outcome::NeedsInput)
     }
 
     /// Judges the time that passed without a frame.

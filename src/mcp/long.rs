@@ -18,7 +18,7 @@ pub const OBSERVE_METHOD: &str = "termgate/observe";
 pub const STOP_METHOD: &str = "termgate/stop";
 
 /// Tools that wait whatever their arguments say.
-const WAITING_TOOLS: [&str; 1] = ["wait_for"];
+const WAITING_TOOLS: [&str; 2] = ["wait_for", "run"];
 
 /// The JSON-RPC code of a request refused because there are too many; ours, from the free range.
 pub const BUSY: ErrorCode = ErrorCode(-32000);

@@ -4,6 +4,7 @@
 //! values, and what they say must be done next is done here.
 
 mod checkpoint;
+mod commands;
 mod looking;
 mod manage;
 mod output;
@@ -151,6 +152,7 @@ impl<P: Pty> Actor<P> {
         let Setup { identity, record, rules, clock, pty, opening, input, outlets, urgent } = setup;
         let records = Records::begin(&pty, record, input.lease());
         let Opening { mut screen, offset, answered, kept_rows } = opening;
+        screen.set_nonce(records.nonce());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
         let looks = Looks::begin(clock.now());
         let view = Arc::new(input.lease().view());

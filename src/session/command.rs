@@ -8,6 +8,8 @@ use std::fmt;
 use tokio::sync::oneshot;
 
 use crate::core::caller::Caller;
+use crate::core::commands::Way;
+use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::input::request::{IdempotencyKey, WriteOutcome};
@@ -63,6 +65,16 @@ pub struct Expectation {
     pub text: Option<String>,
 }
 
+/// A text that is one command for whatever reads commands in the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandOrder {
+    pub text: String,
+    /// How its end is going to be known.
+    pub way: Way,
+    /// What stands before the cursor where it is typed.
+    pub prompt: String,
+}
+
 /// One write.
 #[derive(Clone, Debug)]
 pub struct WriteOrder {
@@ -76,6 +88,8 @@ pub struct WriteOrder {
     pub dry_run: bool,
     /// Keep the lease from expiring until what comes with the answer is dropped.
     pub keep_alive: bool,
+    /// What is written is this command.
+    pub command: Option<CommandOrder>,
 }
 
 /// What became of a write.
@@ -94,6 +108,8 @@ pub struct Written {
     pub replayed: bool,
     /// Keeps the lease alive where the order asked for it.
     pub kept: Option<KeepAlive>,
+    /// The command that the order was.
+    pub command: Option<CommandId>,
 }
 
 /// Asks for the lease.

@@ -213,9 +213,9 @@ pub(in crate::session) fn run<P: Pty>(
     making: Making<P>,
 ) -> (Session, JoinHandle<()>) {
     let Making { record, pid, opening, input, pty } = making;
-    let SessionRecord { id, tenant, name, command, cwd, tags, created_at, .. } = record.clone();
+    let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at } = record.clone();
     let identity = Arc::new(Identity { id, tenant });
-    let about = About { command, pid, cwd, tags, created_at };
+    let about = About { command, pid, cwd, tags, marks: nonce.is_some(), created_at };
     let live = Arc::new(Live::new(name));
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {

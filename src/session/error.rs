@@ -28,6 +28,9 @@ pub enum SessionError {
     /// A line too long for a terminal that reads whole lines: the kernel would cut it.
     #[error("a line of {bytes} bytes is longer than the {max} the terminal takes as one line")]
     LineTooLong { bytes: usize, max: usize },
+    /// The terminal is not ready for another command.
+    #[error("a command is running in this session")]
+    CommandRunning,
     /// Too many calls wait for this session's task.
     #[error("too many calls are waiting for this session")]
     Busy,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::caller::{Caller, PrincipalName};
+use crate::core::commands::record::CommandId;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
@@ -44,6 +45,8 @@ pub struct About {
     /// The directory it was started in.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
+    /// Its shell was asked to mark its prompts and commands.
+    pub marks: bool,
     pub created_at: Moment,
 }
 
@@ -266,6 +269,13 @@ impl Session {
     /// Tells the session what the write switches now leave open for it.
     pub fn set_window(&self, window: WriteWindow) {
         self.0.urgent.post(|entries| entries.window = Some(window));
+    }
+
+    /// Interrupts a command if it still runs, as the caller that sent it asked for beforehand.
+    pub fn interrupt(&self, command: CommandId) {
+        self.0.urgent.post(|entries| {
+            entries.interrupts.insert(command);
+        });
     }
 
     /// Tells the session that a connection has ended.

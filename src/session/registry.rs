@@ -328,6 +328,11 @@ impl Registry {
         Some(HoldOptions { directory, program, ring_bytes, unread, orphan_ttl })
     }
 
+    /// Where files may lie for a moment that the shells of sessions read, if there is such a place.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.0.scripts.as_deref()
+    }
+
     /// Where the scripts are that shells which are started now read; none where they read none.
     pub(in crate::session) fn scripts(&self) -> Option<&Path> {
         self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 use crate::core::caller::PrincipalName;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
@@ -37,6 +38,8 @@ pub struct Entries {
     pub cancelled: BTreeSet<WaiterId>,
     /// Waiting writes that no longer keep their lease alive.
     pub let_go: BTreeSet<WriteId>,
+    /// Commands that their callers gave up and want interrupted.
+    pub interrupts: BTreeSet<CommandId>,
     /// The daemon ends.
     pub parting: Option<Parting>,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.

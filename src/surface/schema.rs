@@ -11,8 +11,37 @@ use serde_json::Value;
 /// The schema of a tool's parameters.
 pub fn of_parameters<T: JsonSchema>() -> JsonObject {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12());
-    schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    let members = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
+    if let Value::Object(members) = members {
+        members.values_mut().for_each(without_descriptions_below);
+    }
     schema
+}
+
+/// Takes out descriptions and defaults of members of members: they mean what parameters of the same names do.
+fn without_descriptions_below(schema: &mut Value) {
+    for below in ["properties", "items", "anyOf"] {
+        match schema.get_mut(below) {
+            Some(Value::Object(members)) if below == "properties" => {
+                for member in members.values_mut() {
+                    without_description(member);
+                }
+            }
+            Some(Value::Array(alternatives)) => {
+                alternatives.iter_mut().for_each(without_description);
+            }
+            Some(one) => without_description(one),
+            None => {}
+        }
+    }
+}
+
+fn without_description(schema: &mut Value) {
+    if let Value::Object(object) = schema {
+        object.remove("description");
+        object.remove("default");
+    }
+    without_descriptions_below(schema);
 }
 
 /// The schema of a tool's result: its members, each with its type and nothing of what lies deeper.
@@ -21,10 +50,20 @@ pub fn of_parameters<T: JsonSchema>() -> JsonObject {
 pub fn of_result<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.contract = schemars::generate::Contract::Serialize;
+    settings.inline_subschemas = true;
+    let whole = settings.clone().into_generator().into_root_schema_for::<T>().to_value();
     let mut schema = generate::<T>(settings);
+    let required = schema.get("required").cloned().unwrap_or_default();
     if let Some(Value::Object(members)) = schema.get_mut("properties") {
-        for member in members.values_mut() {
+        for (name, member) in members {
             *member = shallow(member);
+            // A member that is always there may say by null that nothing is known.
+            let kinds = &whole["properties"][name]["type"];
+            let nullable = kinds.as_array().is_some_and(|kinds| kinds.contains(&"null".into()));
+            let always = required.as_array().is_some_and(|names| names.contains(&(&**name).into()));
+            if nullable && always {
+                member["type"] = kinds.clone();
+            }
         }
     }
     schema
@@ -58,7 +97,8 @@ fn generate<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Takes out what no client needs: titles, formats, `null` as an alternative, trivial minimums.
+/// Takes out what no client needs: titles, formats, `null` as an alternative, trivial minimums and
+/// defaults.
 fn trimmed(schema: Value) -> Value {
     match schema {
         Value::Object(object) => Value::Object(trimmed_object(object)),
@@ -75,7 +115,7 @@ fn trimmed_object(mut object: JsonObject) -> JsonObject {
             "title" | "format" => value.is_string(),
             "minimum" => value == 0,
             "maximum" => value == u16::MAX || value == u8::MAX,
-            "default" => value.is_null(),
+            "default" => value.is_null() || value == false,
             _ => false,
         };
         if redundant {

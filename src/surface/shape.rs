@@ -3,6 +3,7 @@
 //! Core types are not serializable; the words and units that clients see are fixed here.
 
 pub mod activity;
+pub mod command;
 pub mod date;
 pub mod delta;
 pub mod lease;

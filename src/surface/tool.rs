@@ -127,7 +127,8 @@ fn describe<T: Tool>() -> rmcp::model::Tool {
     } else {
         hints.read_only_hint = Some(false);
         hints.destructive_hint = Some(T::DESTRUCTIVE);
-        hints.idempotent_hint = Some(T::IDEMPOTENT);
+        // No is what clients take for granted.
+        hints.idempotent_hint = T::IDEMPOTENT.then_some(true);
     }
     tool.annotations = Some(hints);
     tool

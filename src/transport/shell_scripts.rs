@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::session::pty::shell::SCRIPTS;
+use crate::surface::terminal::script::COMMAND_EXTENSION;
 use crate::transport::unix::private;
 
 /// Scripts that are removed with the process that has them.
@@ -55,6 +56,17 @@ pub(in crate::transport) fn place_scripts(directory: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o700).recursive(true).create(parent)?;
         private::replace(&path, text)?;
     }
+    remove_commands(directory)
+}
+
+/// Removes commands that a daemon before left for shells, which have long read them.
+fn remove_commands(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == COMMAND_EXTENSION) {
+            fs::remove_file(path)?;
+        }
+    }
     Ok(())
 }
 
@@ -90,6 +102,9 @@ mod tests {
                 assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
                 fs::write(path, "of an older daemon").unwrap();
             }
+            let left = scripts.join("a.command");
+            assert!(!left.exists());
+            fs::write(left, "true").unwrap();
         }
     }
 

@@ -132,7 +132,7 @@ fn a_daemon_that_was_started_for_a_session_it_may_not_create_waits_for_the_switc
     home.printed("new -- cat");
     home.printed("stop");
     until_ended(&home);
-    assert_eq!(left_behind(&home), ["daemon.lock", "h", "s"]);
+    assert_eq!(left_behind(&home), ["daemon.lock", "h", "s", "shell"]);
 }
 
 #[test]
@@ -142,5 +142,5 @@ fn a_daemon_that_refused_a_session_ends_by_itself_once_nobody_needs_it() {
     until("the daemon", || UnixStream::connect(operator(&home)).is_ok());
     assert_eq!(home.run("new --no-spawn -- cat").status.code(), Some(5));
     assert!(serve.wait().unwrap().success());
-    assert_eq!(left_behind(&home), ["daemon.lock", "h", "s"]);
+    assert_eq!(left_behind(&home), ["daemon.lock", "h", "s", "shell"]);
 }

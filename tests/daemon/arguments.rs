@@ -270,7 +270,7 @@ async fn an_unknown_tool_is_an_error_of_the_protocol() {
     for era in Era::BOTH {
         let daemon = TestDaemon::writable().await;
         let mut wire = daemon.client(era).await;
-        for name in ["no_such_tool", "", "READ_SCREEN", "run"] {
+        for name in ["no_such_tool", "", "READ_SCREEN", "Run"] {
             let call = json!({"name": name, "arguments": {}});
             let error = wire.request("tools/call", call).await.unwrap_err();
             assert_eq!(error["code"], -32602, "{name}");

@@ -9,12 +9,13 @@ use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The tools of the contract that write.
-const WRITING: [&str; 9] = [
+const WRITING: [&str; 10] = [
     "create_session",
     "manage_session",
     "acquire_lease",
     "renew_lease",
     "release_lease",
+    "run",
     "send_text",
     "send_keys",
     "send_mouse",
@@ -28,6 +29,7 @@ fn arguments(tool: &str, session: &str, lease: &Value) -> Value {
         "manage_session" => json!({"session": session, "action": "kill"}),
         "acquire_lease" => json!({"session": session, "lease_id": lease}),
         "renew_lease" | "release_lease" => json!({"lease_id": lease}),
+        "run" => json!({"session": session, "command": "touch ran", "lease_id": lease}),
         "send_text" => json!({"session": session, "text": "written", "lease_id": lease}),
         "send_keys" => json!({"session": session, "keys": "a", "lease_id": lease}),
         "send_mouse" => {

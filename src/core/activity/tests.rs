@@ -89,7 +89,12 @@ fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
     let editing = KernelView { canonical: false, echo: false, ..shell.clone() };
     check(&Signs { quiet: false, ..signs(&editing) }, State::Prompt, Evidence::Kernel);
     let reading = KernelView { reading: Some(true), ..shell.clone() };
-    check(&signs(&reading), State::Prompt, Evidence::Kernel);
+    let at_prompt = Signs { before_cursor: "# ", ..signs(&reading) };
+    check(&at_prompt, State::Prompt, Evidence::Kernel);
+    let asking = Signs { before_cursor: "Go on? ", ..signs(&reading) };
+    check(&asking, State::NeedsInput, Evidence::Kernel);
+    let hiding = KernelView { echo: false, ..reading.clone() };
+    check(&signs(&hiding), State::SecretPrompt, Evidence::Kernel);
     let looping = KernelView { reading: Some(false), ..shell.clone() };
     check(&signs(&looping), State::Running, Evidence::Kernel);
     check(&signs(&shell), State::Prompt, Evidence::Idle);

@@ -104,3 +104,14 @@ pub(crate) fn columns(line: &Line, first: u16, end: u16) -> &str {
     }
     &line.text[start.min(stop)..stop]
 }
+
+/// What stands on the row of the cursor before it, trailing blanks included.
+pub fn before_cursor(frame: &Frame) -> String {
+    let cursor = frame.cursor.value;
+    let Some(line) = frame.line(cursor.row) else { return String::new() };
+    let line = &line.value;
+    let shown = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
+    let mut text = columns(line, 0, cursor.col).to_owned();
+    text.extend(std::iter::repeat_n(' ', cursor.col.saturating_sub(shown).into()));
+    text
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{Activity, KernelView, Signs};
+use crate::core::commands::Commands;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
 use crate::session::pty::Pty;
@@ -18,6 +19,9 @@ const OFFSETS: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(200),
 ];
+
+/// From which look on a terminal has settled.
+const SETTLED: usize = 2;
 
 /// How often it is asked while somebody waits for what only the kernel knows.
 const ATTENDED: Duration = Duration::from_millis(250);
@@ -31,27 +35,38 @@ pub(super) struct Looks {
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
+    /// The commands as they were then.
+    commands: Option<Arc<Commands>>,
 }
 
 impl Looks {
     pub(super) fn begin(now: Moment) -> Self {
-        Self { seen: None, stirred_at: now, next: 0, looked_at: None }
+        Self { seen: None, stirred_at: now, next: 0, looked_at: None, commands: None }
     }
 
     /// Notes that output or input came.
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
         self.next = 0;
+        if let Some(seen) = &mut self.seen {
+            // Whoever read has something to do now.
+            seen.reading = None;
+        }
     }
 
     /// Whether nothing came for as long as the looks go on.
-    fn quiet(&self) -> bool {
+    pub(super) fn quiet(&self) -> bool {
         self.next == OFFSETS.len()
     }
 
-    /// Whether nobody reads too early to be taken for it: all that a program does at once is done.
+    /// Whether the next look comes late enough that all is done that a program does at once.
     fn settled(&self) -> bool {
-        self.next + 1 >= OFFSETS.len()
+        self.next >= SETTLED
+    }
+
+    /// Whether one such look was made since output or input last came.
+    pub(super) fn settled_since(&self) -> bool {
+        self.next > SETTLED
     }
 
     fn due(&self, interval: Duration, attended: bool) -> Option<Moment> {
@@ -71,6 +86,11 @@ impl<P: Pty> Actor<P> {
         if self.exit.is_some() {
             return None;
         }
+        // A shell that marked something may be in front again, which everybody waits for.
+        let known = self.looks.commands.as_ref();
+        if known.is_none_or(|known| !Arc::ptr_eq(known, self.screen.commands())) {
+            return Some(self.looks.stirred_at);
+        }
         self.looks.due(self.rules.frame_interval, self.outlets.live.attended())
     }
 
@@ -83,12 +103,15 @@ impl<P: Pty> Actor<P> {
         self.looks.seen = self.pty.look(self.looks.settled()).ok();
         self.looks.looked_at = Some(now);
         self.looks.next = (self.looks.next + 1).min(OFFSETS.len());
+        self.looks.commands = Some(Arc::clone(self.screen.commands()));
+        self.finish_if_ready();
     }
 
     /// What the terminal is doing as far as is known.
     pub(super) fn activity(&mut self) -> Arc<Activity> {
         let quiet = self.looks.quiet();
-        let before_cursor = if quiet { self.screen.before_cursor() } else { String::new() };
+        let settled = self.looks.settled_since();
+        let before_cursor = if settled { self.screen.before_cursor() } else { String::new() };
         let judged = Activity::judge(&Signs {
             kernel: self.looks.seen.as_ref(),
             shell: self.screen.commands().phase(),

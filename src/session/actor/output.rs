@@ -56,6 +56,7 @@ impl<P: Pty> Actor<P> {
         if fed.is_err() {
             tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
             self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
+            self.screen.set_nonce(self.records.nonce());
         }
         for report in self.screen.take_reports() {
             if let Report::Directory(directory) = report {

@@ -3,6 +3,8 @@
 //! Who may type is the core's to say; here the bytes become keys, and the terminal takes the size of
 //! the view of whoever has the keyboard.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use crate::core::caller::Caller;
@@ -79,7 +81,8 @@ impl<P: Pty> Actor<P> {
         self.publish_output();
         match self.type_in(caller, fresh, &typed) {
             Ok((write, grant)) => {
-                self.follow_write(write, grant, None, caller, reply);
+                self.screen.set_typist(Arc::from(caller.name().to_string()));
+                self.follow_write(write, (grant, None, None), caller, reply);
                 self.settle();
             }
             Err(error) => {

@@ -31,6 +31,9 @@ impl<P: Pty> Actor<P> {
                 self.input.let_go(now, token);
             }
         }
+        for command in entries.interrupts {
+            self.interrupt(command);
+        }
         for connection in entries.closed {
             self.on_connection_closed(connection);
         }

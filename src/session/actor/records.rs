@@ -27,6 +27,11 @@ impl Records {
         pty.remember(Note::Lease, &to_note(&lease));
         Self { session, lease }
     }
+
+    /// What the marks of its shell carry.
+    pub(super) fn nonce(&self) -> Option<Arc<str>> {
+        self.session.nonce.as_ref().map(|nonce| Arc::from(nonce.as_str()))
+    }
 }
 
 impl<P: Pty> Actor<P> {

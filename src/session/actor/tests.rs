@@ -97,6 +97,7 @@ impl Desk {
             pid: 1,
             cwd: "/".into(),
             tags: Vec::new(),
+            marks: false,
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
@@ -188,6 +189,7 @@ fn typing(caller: &Caller, text: &str) -> WriteOrder {
         key: None,
         dry_run: false,
         keep_alive: false,
+        command: None,
     }
 }
 
@@ -200,6 +202,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::TextNotShown(_)
         | SessionError::Mouse(_)
         | SessionError::LineTooLong { .. }
+        | SessionError::CommandRunning
         | SessionError::Busy
         | SessionError::Closed
         | SessionError::Terminal(_) => panic!("not about the lease"),

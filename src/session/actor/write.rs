@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
+use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, Watermark};
@@ -31,6 +32,7 @@ pub(super) struct Pending {
     warning: Option<String>,
     kept: Option<KeepAlive>,
     replayed: bool,
+    command: Option<CommandId>,
 }
 
 impl<P: Pty> Actor<P> {
@@ -45,13 +47,26 @@ impl<P: Pty> Actor<P> {
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {
             Ok(Step::Queued { write, grant, kept }) => {
-                self.follow_write(write, grant, kept, &order.caller, reply);
+                self.screen.set_typist(Arc::from(order.caller.name().to_string()));
+                let command = order
+                    .command
+                    .as_ref()
+                    .map(|command| self.begin_command(command, &order.caller));
+                self.follow_write(write, (grant, kept, command), &order.caller, reply);
                 self.settle();
             }
             Ok(Step::Joined(write)) => {
                 let grant = self.grant_of(&order);
-                let pending =
-                    Pending { reply, before, grant, warning: None, kept: None, replayed: true };
+                let command = self.command_of(&order);
+                let pending = Pending {
+                    reply,
+                    before,
+                    grant,
+                    warning: None,
+                    kept: None,
+                    replayed: true,
+                    command,
+                };
                 self.pending.entry(write).or_default().push(pending);
                 self.settle();
             }
@@ -60,7 +75,9 @@ impl<P: Pty> Actor<P> {
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order);
                 let replayed = !order.dry_run;
-                let pending = Pending { reply, before, grant, warning, kept: None, replayed };
+                let command = self.command_of(&order);
+                let pending =
+                    Pending { reply, before, grant, warning, kept: None, replayed, command };
                 self.answer(pending, outcome);
             }
             Err(error) => {
@@ -71,19 +88,22 @@ impl<P: Pty> Actor<P> {
         drop(accepted);
     }
 
+    fn command_of(&self, order: &WriteOrder) -> Option<CommandId> {
+        order.command.as_ref().and_then(|command| self.command_before(command, &order.caller))
+    }
+
     /// Answers a queued write when the terminal has taken it.
     pub(super) fn follow_write(
         &mut self,
         write: WriteId,
-        grant: Grant,
-        kept: Option<KeepAlive>,
+        (grant, kept, command): (Grant, Option<KeepAlive>, Option<CommandId>),
         writer: &Caller,
         reply: Reply<Written>,
     ) {
         let before = self.frames.borrow().watermark;
         let warning = self.warning_for(writer);
         let grant = Some(grant);
-        let pending = Pending { reply, before, grant, warning, kept, replayed: false };
+        let pending = Pending { reply, before, grant, warning, kept, replayed: false, command };
         self.pending.entry(write).or_default().push(pending);
         // What the program makes of it is worth a frame of its own, without waiting for the
         // interval that the frame before the write began.
@@ -106,6 +126,9 @@ impl<P: Pty> Actor<P> {
         let expected = order.expect.watermark;
         self.input.would_write(now, caller, order.presented, take, expected)?;
         expect(&self.frames.borrow(), &order.expect)?;
+        if let Some(command) = &order.command {
+            self.check_ready(command)?;
+        }
         let unit = self.encode(&order.content)?;
         if order.dry_run {
             return Ok(Step::Done(WriteOutcome::default()));
@@ -197,6 +220,7 @@ impl<P: Pty> Actor<P> {
             warning: cut.or(pending.warning),
             replayed: pending.replayed,
             kept: pending.kept,
+            command: pending.command,
         };
         let _ = pending.reply.send(Ok(written));
     }

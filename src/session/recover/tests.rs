@@ -249,6 +249,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
         key: Some(key),
         dry_run: false,
         keep_alive: false,
+        command: None,
     };
     let written = session.write(&permit(), order.clone(), Accepted::nothing()).await.unwrap();
     assert!(written.replayed);

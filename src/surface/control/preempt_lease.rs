@@ -14,7 +14,7 @@ pub struct PreemptLease;
 /// The parameters of `preempt_lease`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     session: String,
 }
 

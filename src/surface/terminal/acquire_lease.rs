@@ -23,7 +23,7 @@ pub struct AcquireLease;
 /// The parameters of `acquire_lease`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     /// 1000 to 600000 (default 30000); use renews it
@@ -35,7 +35,7 @@ pub struct Parameters {
     reason: Option<String>,
     /// A lease to take back after a disconnect
     lease_id: Option<String>,
-    /// Sent again with the same key, the call has no second effect
+    /// Repeating a call with it has no second effect
     idempotency_key: Option<String>,
 }
 

@@ -25,6 +25,12 @@ pub struct Wanted {
     pub change: bool,
     /// The screen stands still for so long
     pub idle_ms: Option<u64>,
+    /// A command ends
+    #[serde(default)]
+    pub command_done: bool,
+    /// The program waits for somebody to type
+    #[serde(default)]
+    pub needs_input: bool,
     /// The program ends
     #[serde(default)]
     pub exit: bool,
@@ -51,10 +57,13 @@ impl Wanted {
             stop_pattern: pattern("stop_pattern", &self.stop_pattern)?,
             change: self.change,
             idle,
+            command_done: self.command_done,
+            needs_input: self.needs_input,
             exit: self.exit,
         };
         if self.is_empty() {
-            let problem = "give at least one of pattern, stop_pattern, change, idle_ms, exit";
+            let problem = "give at least one of pattern, stop_pattern, change, idle_ms, command_done, \
+                           needs_input, exit";
             return Err(SurfaceError::argument("pattern", problem));
         }
         Ok(conditions)
@@ -62,6 +71,7 @@ impl Wanted {
 
     fn is_empty(&self) -> bool {
         let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
-        !patterns && !self.change && self.idle_ms.is_none() && !self.exit
+        let done = self.command_done || self.needs_input || self.exit;
+        !patterns && !self.change && self.idle_ms.is_none() && !done
     }
 }

@@ -26,7 +26,7 @@ pub struct ReadHistory;
 /// The parameters of `read_history`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     pub session: Option<String>,
     /// First row wanted
     pub start_row: Option<u64>,

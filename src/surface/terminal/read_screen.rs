@@ -26,7 +26,7 @@ pub struct ReadScreen;
 /// The parameters of `read_screen`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     pub session: Option<String>,
     #[serde(default)]
     pub format: Format,

@@ -21,7 +21,7 @@ pub struct Parameters {
     lease_id: String,
     /// Who gets it, as shown in `by` (such as claude#p12); unaccepted after 10 s it returns
     hand_to: Option<String>,
-    /// Sent again with the same key, the call has no second effect
+    /// Repeating a call with it has no second effect
     idempotency_key: Option<String>,
 }
 

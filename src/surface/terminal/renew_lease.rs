@@ -21,7 +21,7 @@ pub struct Parameters {
     lease_id: String,
     /// 1000 to 600000
     ttl_ms: Option<u64>,
-    /// Sent again with the same key, the call has no second effect
+    /// Repeating a call with it has no second effect
     idempotency_key: Option<String>,
 }
 

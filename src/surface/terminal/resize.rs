@@ -17,12 +17,12 @@ pub struct Resize;
 /// The parameters of `resize`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     cols: u64,
     rows: u64,
-    /// Your lease; without it, the one this connection holds
+    /// Your lease (default: the one you hold)
     lease_id: Option<String>,
 }
 

@@ -61,7 +61,7 @@ pub enum Keys {
 /// The parameters of `send_keys`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     /// Names separated by blanks (C-c Enter M-x Up NPage ctrl+c) or single characters; or a list

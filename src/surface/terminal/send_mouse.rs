@@ -41,7 +41,7 @@ pub enum Button {
 /// The parameters of `send_mouse`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     action: Action,

@@ -38,7 +38,7 @@ pub enum Encoding {
 /// The parameters of `send_text`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     text: String,

@@ -23,7 +23,7 @@ pub struct WaitFor;
 /// The parameters of `wait_for`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Id, unique prefix or name
+    /// Id, prefix or name
     session: Option<String>,
     /// Or several; the first that meets a condition ends the wait
     #[serde(default)]

@@ -16,8 +16,11 @@ use crate::core::moment::Moment;
 use crate::core::wait::{Conditions, Hit, Outcome, Wait};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
+use crate::session::live::Attending;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
+use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::command::CommandWire;
 use crate::surface::shape::line::shown;
 
 /// How many of the last rows a wait answers with.
@@ -26,8 +29,8 @@ const LAST_ROWS: usize = 10;
 /// How a wait ended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Waited {
-    /// `matched`, `stopped`, `changed`, `idle`, `exited`, `timeout`, `lease_lost`, or
-    /// `lease_suspended` while a person types.
+    /// `matched`, `stopped`, `changed`, `idle`, `command_done`, `needs_input`, `exited`, `timeout`,
+    /// `lease_lost`, or `lease_suspended` while a person types.
     pub outcome: &'static str,
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +41,10 @@ pub struct Waited {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitShape>,
+    /// The command that ended, where the shell told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandWire>,
+    pub activity: ActivityShape,
     pub last_rows: Vec<String>,
     pub watermark: u64,
     /// Rows that were trimmed before the wait could look at them.
@@ -77,6 +84,8 @@ pub struct Watch {
     frame: Arc<Frame>,
     wait: Wait,
     bounds: Bounds,
+    /// Kept where only the kernel knows what is waited for.
+    _attending: Option<Attending>,
 }
 
 impl Watch {
@@ -89,11 +98,13 @@ impl Watch {
         conditions: Conditions,
         bounds: Bounds,
     ) -> Result<Self, SurfaceError> {
+        let kernel = conditions.command_done || conditions.needs_input;
+        let attending = kernel.then(|| session.attend());
         let mut frames = session.frames();
         let frame = Arc::clone(&frames.borrow_and_update());
         let wait = Wait::new(conditions, bounds.since, &frame, bounds.started)
             .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
-        Ok(Self { session, frames, frame, wait, bounds })
+        Ok(Self { session, frames, frame, wait, bounds, _attending: attending })
     }
 
     /// Waits until a condition holds, the time is over or the lease is lost.
@@ -123,8 +134,13 @@ impl Watch {
             }
         };
         let elapsed = clock.now().since(self.bounds.started);
-        Waited::of(&self.session, &self.frame, end, &self.wait, elapsed)
+        Waited::of(&self.session, &self.frame, end, &self.wait, (elapsed, clock))
     }
+}
+
+/// Whether a holding has ended, as far as the frame tells.
+pub fn lease_ended(frame: &Frame, epoch: Epoch) -> bool {
+    end_of(frame, epoch).is_some()
 }
 
 /// How a holding has ended, as far as the frame tells.
@@ -139,7 +155,13 @@ fn end_of(frame: &Frame, epoch: Epoch) -> Option<End> {
 }
 
 impl Waited {
-    fn of(session: &Session, frame: &Frame, end: End, wait: &Wait, elapsed: Duration) -> Self {
+    fn of(
+        session: &Session,
+        frame: &Frame,
+        end: End,
+        wait: &Wait,
+        (elapsed, clock): (Duration, &Clock),
+    ) -> Self {
         let mut waited = Self {
             outcome: "timeout",
             session: session.id().to_string(),
@@ -147,6 +169,8 @@ impl Waited {
             row: None,
             text: None,
             exit: frame.exit.value.map(ExitShape::from),
+            command: None,
+            activity: (&*frame.activity.value).into(),
             last_rows: last_rows(frame),
             watermark: frame.watermark.0,
             missed_rows: wait.missed_rows(),
@@ -157,6 +181,11 @@ impl Waited {
             End::Met(Outcome::Stopped(hit)) => waited.found("stopped", "stop_pattern", hit),
             End::Met(Outcome::Changed) => waited.outcome = "changed",
             End::Met(Outcome::Idle) => waited.outcome = "idle",
+            End::Met(Outcome::NeedsInput) => waited.outcome = "needs_input",
+            End::Met(Outcome::CommandDone(record)) => {
+                waited.outcome = "command_done";
+                waited.command = record.map(|record| CommandWire::of(&record, clock));
+            }
             End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
             End::LeaseSuspended => waited.outcome = "lease_suspended",
             End::LeaseLost => waited.outcome = "lease_lost",
@@ -178,13 +207,21 @@ impl Waited {
             (Some(text), Some(row)) => format!(" at row {row}: {text}"),
             (_, _) => String::new(),
         };
+        let command = self
+            .command
+            .as_ref()
+            .map_or_else(String::new, |command| format!(": {}", command.summary()));
+        let state = match self.outcome {
+            "needs_input" => format!(": {}", self.activity.summary()),
+            _ => String::new(),
+        };
         let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
         let missed = match self.missed_rows {
             0 => String::new(),
             count => format!(" ({count} rows went by unseen)"),
         };
         format!(
-            "{}{at}{exit}{missed} after {} ms, watermark {}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}\n{}",
             self.outcome,
             self.elapsed_ms,
             self.watermark,

@@ -26,13 +26,13 @@ const WAIT_MS_DEFAULT: u64 = 5_000;
 /// The options that every writing tool takes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct WriteOptions {
-    /// Your lease; without it, the one this connection holds
+    /// Your lease (default: the one you hold)
     pub lease_id: Option<String>,
     /// Refuse unless the screen is as it was at this watermark
     pub expect_watermark: Option<u64>,
     /// Refuse unless the screen shows this text
     pub expect_text: Option<String>,
-    /// Sent again with the same key, the call has no second effect
+    /// Repeating a call with it has no second effect
     pub idempotency_key: Option<String>,
     /// Say what would happen, send nothing
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct WriteOptions {
     /// Then wait so long at most
     #[schemars(range(max = 600_000))]
     pub wait_ms: Option<u64>,
-    /// What to wait for after writing (default: the screen stands still for 200 ms)
+    /// As of wait_for (default: idle_ms 200)
     pub until: Option<Wanted>,
 }
 
@@ -176,6 +176,7 @@ fn order(
         key,
         dry_run: options.dry_run,
         keep_alive,
+        command: None,
     })
 }
 

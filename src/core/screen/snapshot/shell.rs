@@ -31,7 +31,10 @@ pub(crate) struct KeptShell<'a> {
     /// 0 unmarked, 1 prompting, 2 reading, 3 running.
     phase: u8,
     reading_at: Option<KeptPosition>,
+    #[serde(borrow)]
     sent: Option<KeptSent<'a>>,
+    #[serde(borrow)]
+    outer: Option<KeptSent<'a>>,
     #[serde(borrow)]
     directory: Option<Cow<'a, str>>,
     shelved_at: KeptPosition,
@@ -97,11 +100,8 @@ impl<'a> KeptShell<'a> {
             last: commands.last().0,
             phase: index_of(&PHASES, &commands.phase()),
             reading_at: commands.reading_at().map(kept_position),
-            sent: commands.sent().map(|sent| KeptSent {
-                id: sent.id.0,
-                way: index_of(&WAYS, &sent.way),
-                prompt: Cow::Borrowed(&sent.prompt),
-            }),
+            sent: commands.sent().map(KeptSent::of),
+            outer: commands.outer().map(KeptSent::of),
             directory: shell.directory.as_deref().map(Cow::Borrowed),
             shelved_at: kept_position(shell.shelved_at),
         }
@@ -117,20 +117,26 @@ impl<'a> KeptShell<'a> {
         if !ordered || self.last > NUMBER_MAX || list.back().is_some_and(|it| it.id > last) {
             return Err("the commands are in no order");
         }
-        let sent = match &self.sent {
-            Some(kept) => Some(Sent {
-                id: CommandId(kept.id),
-                way: entry_of(&WAYS, kept.way)?,
-                prompt: kept.prompt.as_ref().into(),
-            }),
-            None => None,
-        };
+        let sent = self.sent.as_ref().map(KeptSent::sent).transpose()?;
+        let outer = self.outer.as_ref().map(KeptSent::sent).transpose()?;
         let phase = entry_of(&PHASES, self.phase)?;
         let reading_at = self.reading_at.map(position).transpose()?;
-        shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, sent));
+        shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, (sent, outer)));
         shell.directory = self.directory.as_deref().map(Arc::from);
         shell.shelved_at = position(self.shelved_at)?;
         Ok(())
+    }
+}
+
+impl<'a> KeptSent<'a> {
+    fn of(sent: &'a Sent) -> Self {
+        let prompt = Cow::Borrowed(&*sent.prompt);
+        Self { id: sent.id.0, way: index_of(&WAYS, &sent.way), prompt }
+    }
+
+    fn sent(&self) -> Result<Sent, Damage> {
+        let (id, prompt) = (CommandId(self.id), self.prompt.as_ref().into());
+        Ok(Sent { id, way: entry_of(&WAYS, self.way)?, prompt })
     }
 }
 

@@ -1,0 +1,88 @@
+//! Commands that are sent as such: noted when they go out, ended when their terminal is ready again.
+//!
+//! Where a shell marks what it does, the screen knows by itself; here is what the kernel and the
+//! look of the screen tell of all others.
+
+use std::sync::Arc;
+
+use crate::core::activity::{Evidence, State, prompts};
+use crate::core::caller::Caller;
+use crate::core::commands::record::{CommandId, Position};
+use crate::core::commands::{Submission, Way};
+use crate::session::actor::Actor;
+use crate::session::command::CommandOrder;
+use crate::session::error::SessionError;
+use crate::session::pty::Pty;
+use crate::session::pty::signal::Signal;
+
+impl<P: Pty> Actor<P> {
+    /// Refuses a command when what it is for is not ready for it any more.
+    pub(super) fn check_ready(&self, order: &CommandOrder) -> Result<(), SessionError> {
+        let ready = self.screen.commands().ready_for(order.way);
+        if ready { Ok(()) } else { Err(SessionError::CommandRunning) }
+    }
+
+    /// Notes that a command goes out now.
+    pub(super) fn begin_command(&mut self, order: &CommandOrder, by: &Caller) -> CommandId {
+        let CommandOrder { text, way, prompt } = order;
+        let by = Some(Arc::from(by.name().to_string()));
+        self.screen.submit(self.clock.now(), Submission { text, by, way: *way, prompt })
+    }
+
+    /// The newest command of this text that this caller sent, when the call is one made before.
+    pub(super) fn command_before(&self, order: &CommandOrder, by: &Caller) -> Option<CommandId> {
+        let by = by.name().to_string();
+        self.screen.commands().newest_of(&order.text, &by)
+    }
+
+    /// Ends the command that was sent, once what it was sent to is ready again, and then the one of
+    /// which it was a part. Called after each look at the kernel.
+    pub(super) fn finish_if_ready(&mut self) {
+        while let Some(evidence) = self.ready_again() {
+            self.screen.finish_sent(self.clock.now(), evidence);
+        }
+    }
+
+    /// How it is known that what a command was sent to is ready again.
+    fn ready_again(&mut self) -> Option<Evidence> {
+        let sent = self.screen.commands().sent().cloned()?;
+        let started = self.screen.commands().get(sent.id);
+        let started = started.and_then(|record| record.spans.first()).map(|span| span.from);
+        if !self.looks.settled_since() || !self.moved_on(started, sent.way) {
+            return None;
+        }
+        match sent.way {
+            Way::Marks => None,
+            Way::Kernel => {
+                let activity = self.activity();
+                (activity.state == State::Prompt).then_some(activity.evidence)
+            }
+            Way::Prompt => {
+                let before_cursor = self.screen.before_cursor();
+                let same = !sent.prompt.is_empty() && before_cursor == *sent.prompt;
+                let shown = same || prompts(&before_cursor);
+                (self.looks.quiet() && shown).then_some(Evidence::Pattern)
+            }
+        }
+    }
+
+    /// Whether more came since a command was sent than a prompt that stands still.
+    fn moved_on(&mut self, started: Option<Position>, way: Way) -> bool {
+        let cursor = self.screen.cursor();
+        match way {
+            Way::Marks => false,
+            Way::Kernel => started.is_none_or(|at| at != cursor),
+            Way::Prompt => started.is_none_or(|at| at.row != cursor.row),
+        }
+    }
+
+    /// Interrupts a command whose caller gave it up, if it still runs.
+    pub(super) fn interrupt(&mut self, command: CommandId) {
+        let running = self.screen.commands().get(command);
+        if running.is_some_and(|record| record.finish.is_none())
+            && let Err(error) = self.pty.signal(Signal::Interrupt)
+        {
+            tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Following a command until it ends, asks for something, or the time is over.
+//!
+//! It watches the session's frames and changes nothing. What a command printed is read from the
+//! rows it lies on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::core::activity::{Evidence, State};
+use crate::core::commands::Way;
+use crate::core::commands::output::{Output, before_cursor};
+use crate::core::commands::record::{CommandId, CommandRecord};
+use crate::core::frame::Frame;
+use crate::core::ids::{Epoch, Watermark};
+use crate::core::moment::Moment;
+use crate::session::clock::Clock;
+use crate::session::handle::Session;
+use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::command::{Excerpt, output_uri, status_word};
+use crate::surface::terminal::waiting::lease_ended;
+
+/// What became of a command.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Followed {
+    pub session: String,
+    pub command_id: u64,
+    /// `completed`, `timeout`, `needs_input`, `exited`, `not_run` when the shell could not read it,
+    /// or `lease_lost`.
+    pub status: &'static str,
+    /// Null where nobody said.
+    pub exit_code: Option<i32>,
+    /// How the status is known: `osc133`, `kernel`, `pattern`, `idle` or `exit`.
+    pub evidence: &'static str,
+    /// What the command printed, head and tail.
+    pub output: String,
+    pub lines_total: usize,
+    pub lines_left_out: usize,
+    /// Rows of it that history does not hold any more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rows_trimmed: u64,
+    /// The resource with all of the output, when some was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
+    /// What it asks for: the text before the cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// It had the whole screen to itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub full_screen: bool,
+    pub activity: ActivityShape,
+    pub watermark: u64,
+    pub elapsed_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How long a full-screen program has to stand still until it is taken to wait for keys.
+const FULL_SCREEN_QUIET: Duration = Duration::from_millis(200);
+
+/// A command to be followed.
+#[derive(Debug)]
+pub struct Following {
+    pub session: Session,
+    pub command: CommandId,
+    /// The watermark before it was sent.
+    pub since: Watermark,
+    /// The holding whose end ends the following.
+    pub epoch: Option<Epoch>,
+    pub until: Moment,
+    pub started: Moment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Finished,
+    NeedsInput,
+    LeaseLost,
+    Timeout,
+    Gone,
+}
+
+impl Following {
+    /// Follows it to its end.
+    pub async fn end(self, clock: &Clock, max_lines: usize) -> Followed {
+        let mut frames = self.session.frames();
+        let _attending = self.session.attend();
+        let (frame, end) = loop {
+            let frame = Arc::clone(&frames.borrow_and_update());
+            let now = clock.now();
+            if let Some(end) = self.judge(&frame, now) {
+                break (frame, end);
+            }
+            if now >= self.until {
+                break (frame, End::Timeout);
+            }
+            let painted = frame.screen_changed_at + FULL_SCREEN_QUIET;
+            let wake = if painted > now { self.until.min(painted) } else { self.until };
+            tokio::select! {
+                changed = frames.changed() => if changed.is_err() {
+                    break (frame, End::Gone);
+                },
+                () = clock.sleep_until(wake) => {}
+            }
+        };
+        let elapsed = clock.now().since(self.started);
+        self.followed(&frame, end, max_lines, elapsed)
+    }
+
+    fn judge(&self, frame: &Frame, now: Moment) -> Option<End> {
+        let Some(record) = frame.commands.value.get(self.command) else { return Some(End::Gone) };
+        if record.finish.is_some() {
+            return Some(End::Finished);
+        }
+        if self.wants_input(frame, now) {
+            return Some(End::NeedsInput);
+        }
+        let lost = self.epoch.is_some_and(|epoch| lease_ended(frame, epoch));
+        lost.then_some(End::LeaseLost)
+    }
+
+    /// Whether the command waits for somebody to type, and has not only yet to begin.
+    fn wants_input(&self, frame: &Frame, now: Moment) -> bool {
+        let activity = &frame.activity;
+        let way = frame.commands.value.sent().map_or(Way::Marks, |sent| sent.way);
+        let new = activity.changed > self.since;
+        match activity.value.state {
+            State::SecretPrompt => new,
+            // What comes while it still paints itself would be lost on it.
+            State::FullScreen => new && now.since(frame.screen_changed_at) >= FULL_SCREEN_QUIET,
+            // Whoever takes commands by a prompt waits for input before and after each.
+            State::NeedsInput => new && way != Way::Prompt,
+            State::Prompt | State::Running | State::Exited => false,
+        }
+    }
+
+    fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
+        let record = frame.commands.value.get(self.command);
+        let activity = ActivityShape::from(&*frame.activity.value);
+        let finish = record.and_then(|record| record.finish);
+        let (status, evidence) = match (end, finish) {
+            (End::Finished, Some(finish)) => {
+                (record.map_or("completed", |record| status_word(record)), finish.evidence.as_str())
+            }
+            (End::Finished | End::Gone, _) => ("exited", Evidence::Exit.as_str()),
+            (End::NeedsInput, _) => ("needs_input", activity.evidence),
+            (End::LeaseLost, _) => ("lease_lost", activity.evidence),
+            (End::Timeout, _) => ("timeout", activity.evidence),
+        };
+        let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
+        let uri = output_uri(self.session.id(), self.command);
+        let (head, tail) = (max_lines.div_ceil(2), max_lines / 2);
+        let excerpt = Excerpt::of(&output.lines, head, tail, |count| {
+            format!("[… {count} lines left out: {uri}]")
+        });
+        let asks = (end == End::NeedsInput).then(|| before_cursor(frame));
+        Followed {
+            session: self.session.id().to_string(),
+            command_id: self.command.0,
+            status,
+            exit_code: finish.and_then(|finish| finish.code),
+            evidence,
+            output: excerpt.text,
+            lines_total: excerpt.lines_total,
+            lines_left_out: excerpt.lines_left_out,
+            rows_trimmed: output.rows_trimmed,
+            rest: (excerpt.lines_left_out > 0).then_some(uri),
+            prompt: asks.filter(|asks| !asks.trim().is_empty()),
+            full_screen: record.is_some_and(|record: &Arc<CommandRecord>| record.full_screen),
+            activity,
+            watermark: frame.watermark.0,
+            elapsed_ms: elapsed.as_millis() as u64,
+            warning: None,
+        }
+    }
+}
+
+impl Followed {
+    /// The outcome for a model: how it ended, what it printed, and what to do next.
+    pub fn summary(&self) -> String {
+        let code = self.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
+        let unknown = if self.status == "completed" && self.exit_code.is_none() {
+            ", exit code unknown"
+        } else {
+            ""
+        };
+        let head = format!(
+            "[{}{code}{unknown}, by {}, {} ms, command {}, {} lines, watermark {}]",
+            self.status,
+            self.evidence,
+            self.elapsed_ms,
+            self.command_id,
+            self.lines_total,
+            self.watermark
+        );
+        let mut text = head;
+        let warning = self.warning.as_ref().map(|warning| format!("warning: {warning}"));
+        for part in [self.advice(), warning].into_iter().flatten() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+        if !self.output.is_empty() {
+            text.push('\n');
+            text.push_str(&self.output);
+        }
+        text
+    }
+
+    fn advice(&self) -> Option<String> {
+        let asks = self.prompt.as_deref().unwrap_or_default().trim();
+        match (self.status, self.activity.state) {
+            ("needs_input", "secret_prompt") => Some(format!(
+                "It asks for a secret ({asks}): let the person type it with `termgate attach`."
+            )),
+            ("needs_input", "full_screen") => Some(
+                "A full-screen program has the terminal: read_screen and send_keys.".to_owned(),
+            ),
+            ("needs_input", _) => Some(format!(
+                "It waits for input ({asks}): answer with send_text, or send_keys C-c."
+            )),
+            ("timeout", _) => Some(
+                "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
+            ),
+            ("not_run", _) => Some("The shell could not read it as a command.".to_owned()),
+            ("lease_lost", _) => Some("Your lease ended; the command may still run.".to_owned()),
+            (_, _) => None,
+        }
+    }
+}
+
+/// Interrupts a command when whoever waits for it gives up.
+#[derive(Debug)]
+pub struct Interrupt {
+    session: Session,
+    command: CommandId,
+    armed: bool,
+}
+
+impl Interrupt {
+    /// Armed until it is told otherwise.
+    pub fn new(session: Session, command: CommandId) -> Self {
+        Self { session, command, armed: true }
+    }
+
+    /// Nobody gave up.
+    pub fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        if self.armed {
+            self.session.interrupt(self.command);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `run`: one command, its own output, and how it ended.
+//!
+//! It sends the command like any other write, under the caller's lease, and follows what the
+//! session says of it. It never invents an exit code: where nobody told one, there is none.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::core::commands::Way;
+use crate::core::keys::paste::PasteRule;
+use crate::session::command::{CommandOrder, Content, Expectation, WriteOrder};
+use crate::surface::argument::{millis, within};
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::following::{Followed, Following, Interrupt};
+use crate::surface::terminal::readiness::{Ready, ready};
+use crate::surface::terminal::script::Script;
+use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// How many bytes of a command are typed; a longer one the shell reads from a file.
+const TYPED_MAX: usize = 3_000;
+
+/// How many lines of output one answer holds at most.
+const LINES_MAX: u64 = 2_000;
+
+/// The tool.
+#[derive(Debug)]
+pub struct Run;
+
+/// What becomes of the command when the call is cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCancel {
+    #[default]
+    Leave,
+    Interrupt,
+}
+
+/// The parameters of `run`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Id, prefix or name
+    #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
+    session: Option<String>,
+    /// One command, of any length and any number of lines
+    command: String,
+    /// Up to 600000 (default 60000); then the command goes on
+    timeout_ms: Option<u64>,
+    /// Lines of output told, head and tail (default 200)
+    max_lines: Option<u64>,
+    /// What a cancel does to the command
+    #[serde(default)]
+    on_cancel: OnCancel,
+    /// Your lease (default: the one you hold)
+    lease_id: Option<String>,
+    /// Repeating a call with it has no second effect
+    idempotency_key: Option<String>,
+}
+
+impl Tool for Run {
+    const NAME: &'static str = "run";
+    const TITLE: &'static str = "Run a command";
+    const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \
+        own output and exit code (null when unknown). status: completed, timeout (it goes on), \
+        needs_input (it asks) or exited. busy: another one runs.";
+    const ACCESS: Access = Access::WriteSession;
+
+    type Parameters = Parameters;
+    type Result = Followed;
+
+    async fn call(
+        mut call: Call,
+        parameters: Parameters,
+    ) -> Result<Answer<Followed>, SurfaceError> {
+        let started = call.daemon.now();
+        let timeout = millis("timeout_ms", parameters.timeout_ms.unwrap_or(60_000), 1..=600_000)?;
+        let max_lines = within("max_lines", parameters.max_lines.unwrap_or(200), 1..=LINES_MAX)?;
+        let text = parameters.command.trim_end_matches(['\n', '\r']);
+        check(text)?;
+        let target = call.take_target()?;
+        call.touched(&target.session);
+        let clock = call.daemon.sessions.clock().clone();
+        let until = started + timeout;
+        let ready = ready(&target.session, &clock, until).await?;
+        let script = Script::needed(&call.daemon.sessions, text, &ready)?;
+        let order = order(&call, &parameters, text, ready, script.as_ref())?;
+        let mut written = target.session.write(&target.permit, order, call.accepted).await?;
+        if let Some(grant) = &written.lease {
+            call.daemon.sessions.remember_lease(grant.lease, target.session.id());
+        }
+        let lost = || SurfaceError::Internal("the command was sent before and is forgotten".into());
+        let command = written.command.ok_or_else(lost)?;
+        let interrupt = (parameters.on_cancel == OnCancel::Interrupt)
+            .then(|| Interrupt::new(target.session.clone(), command));
+        let following = Following {
+            session: target.session.clone(),
+            command,
+            since: written.before,
+            epoch: written.epoch,
+            until,
+            started,
+        };
+        if let Some(script) = script {
+            script.remove_after(&target.session, command);
+        }
+        let mut followed = following.end(&clock, max_lines as usize).await;
+        if let Some(interrupt) = interrupt {
+            interrupt.disarm();
+        }
+        followed.warning = written.warning.take();
+        // The lease was kept alive up to here.
+        drop(written.kept.take());
+        Ok(Answer { text: followed.summary(), result: followed })
+    }
+}
+
+/// Refuses what is no command.
+fn check(text: &str) -> Result<(), SurfaceError> {
+    if text.trim().is_empty() {
+        return Err(SurfaceError::argument("command", "nothing to run"));
+    }
+    let control = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    if text.contains(control) {
+        let problem = "has control characters; keys are sent with send_keys";
+        return Err(SurfaceError::argument("command", problem));
+    }
+    Ok(())
+}
+
+fn order(
+    call: &Call,
+    parameters: &Parameters,
+    text: &str,
+    ready: Ready,
+    script: Option<&Script>,
+) -> Result<WriteOrder, SurfaceError> {
+    let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&("run", text)))?;
+    let typed = script.map_or_else(|| text.to_owned(), Script::line);
+    // A line is typed; several are pasted, so that the shell takes them as one.
+    let paste = if typed.contains(['\n', '\t']) { PasteRule::Auto } else { PasteRule::Never };
+    Ok(WriteOrder {
+        caller: call.standing.caller.clone(),
+        content: Content::Text { text: typed, paste, enter: true },
+        presented: parameters.lease_id.as_deref().map(lease_id).transpose()?,
+        take: call.take_rule(),
+        expect: Expectation::default(),
+        key,
+        dry_run: false,
+        keep_alive: true,
+        command: Some(CommandOrder { text: text.to_owned(), way: ready.way, prompt: ready.prompt }),
+    })
+}
+
+/// Whether a shell has to read the command from a file: it is too long to be typed, or has several
+/// lines and the shell has no way to take them as one.
+pub fn needs_file(text: &str, way: Way) -> bool {
+    match way {
+        Way::Marks => text.len() > TYPED_MAX,
+        Way::Kernel => text.len() > TYPED_MAX || text.contains('\n'),
+        // What is no shell of this machine reads no file of it.
+        Way::Prompt => false,
+    }
+}
