@@ -16,6 +16,7 @@ pub mod long;
 pub mod news;
 pub mod observe;
 pub mod outbox;
+pub mod prompt;
 pub mod resource;
 pub mod server;
 pub mod status;

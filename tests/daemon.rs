@@ -24,6 +24,8 @@ mod daemon {
     mod order;
     mod people;
     mod program;
+    mod prompt_words;
+    mod prompts;
     mod rates;
     mod reading;
     mod resources;

@@ -10,6 +10,7 @@ use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Standing, decide_operate};
+use crate::mcp::prompt::Prompt;
 use crate::mcp::resource::query::{GridQuery, HistoryQuery};
 use crate::mcp::server::Shared;
 use crate::mcp::status::Status;
@@ -52,6 +53,32 @@ pub const LISTS: [(&str, &str, &str); 2] = [
 pub const DAEMON: (&str, &str, &str) =
     ("termgate://daemon", "daemon", "The daemon itself and what it did so far");
 
+/// What reading a resource gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    Facts(Value),
+    /// A text to be read as it stands.
+    Markdown(String),
+}
+
+impl Content {
+    /// What kind of text it is.
+    pub fn mime_type(&self) -> &'static str {
+        match self {
+            Self::Facts(_) => "application/json",
+            Self::Markdown(_) => "text/markdown",
+        }
+    }
+
+    /// The text of it.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Facts(facts) => facts.to_string(),
+            Self::Markdown(text) => text,
+        }
+    }
+}
+
 /// What a URI names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -62,6 +89,7 @@ pub enum Resource {
     Cursor { session: String },
     History { session: String, query: HistoryQuery },
     Lease { session: String },
+    Skill(&'static Prompt),
 }
 
 /// What a subscription to a resource waits for.
@@ -102,17 +130,21 @@ impl Resource {
         let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').collect();
-        let list = match parts.as_slice() {
+        let plain = match parts.as_slice() {
             ["daemon"] => Self::Daemon,
             ["sessions"] => Self::Sessions,
             ["leases"] => Self::Leases,
             ["session", session, part] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
+            ["skills", name] => match Prompt::named(name) {
+                Some(prompt) => Self::Skill(prompt),
+                None => return Ok(None),
+            },
             _ => return Ok(None),
         };
         query::none(query)?;
-        Ok(Some(list))
+        Ok(Some(plain))
     }
 
     fn parse_part(session: String, part: &str, query: &str) -> Result<Option<Self>, SurfaceError> {
@@ -141,7 +173,8 @@ impl Resource {
             | Self::Grid { .. }
             | Self::Cursor { .. }
             | Self::History { .. }
-            | Self::Lease { .. } => true,
+            | Self::Lease { .. }
+            | Self::Skill(_) => true,
         }
     }
 
@@ -151,15 +184,16 @@ impl Resource {
     /// [`SurfaceError::SessionNotFound`] when the caller sees no such session,
     /// [`SurfaceError::Argument`] when the query is out of bounds, and [`SurfaceError::Denied`] when
     /// it is not told to the caller.
-    pub fn read(&self, shared: &Shared, standing: &Standing) -> Result<Value, SurfaceError> {
+    pub fn read(&self, shared: &Shared, standing: &Standing) -> Result<Content, SurfaceError> {
         let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
-        match self {
+        let facts = match self {
+            Self::Skill(prompt) => return Ok(Content::Markdown(prompt.skill())),
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
                 serde_json::to_value(Status::of(shared, &permit))
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))
+                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
             Self::Sessions => {
                 let wire = |session: &Session| {
@@ -168,19 +202,19 @@ impl Resource {
                     SessionWire::of(session, writable, now)
                 };
                 let sessions: Vec<_> = seen(daemon, standing).iter().map(wire).collect();
-                Ok(json!({"sessions": sessions}))
+                json!({"sessions": sessions})
             }
             Self::Leases => {
                 let leases: Vec<_> = seen(daemon, standing)
                     .iter()
                     .map(|session| json!({"session": session.id().to_string(), "lease": lease_of(daemon, session)}))
                     .collect();
-                Ok(json!({"leases": leases}))
+                json!({"leases": leases})
             }
-            Self::Grid { session, query } => Ok(grid(&find(session)?, query)),
+            Self::Grid { session, query } => grid(&find(session)?, query),
             Self::Cursor { session } => {
                 let frame = find(session)?.frame();
-                Ok(json!({"cursor": cursor(&frame), "watermark": frame.watermark.0}))
+                json!({"cursor": cursor(&frame), "watermark": frame.watermark.0})
             }
             Self::History { session, query } => {
                 let session = find(session)?;
@@ -192,14 +226,15 @@ impl Resource {
                 };
                 let rows = rows_of(session.id().to_string(), &session.frame(), &parameters)?;
                 serde_json::to_value(rows)
-                    .map_err(|error| SurfaceError::Internal(error.to_string()))
+                    .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
             Self::Lease { session } => {
                 let session = find(session)?;
                 let watermark = session.frame().lease.changed.0;
-                Ok(json!({"lease": lease_of(daemon, &session), "watermark": watermark}))
+                json!({"lease": lease_of(daemon, &session), "watermark": watermark})
             }
-        }
+        };
+        Ok(Content::Facts(facts))
     }
 
     /// What a subscription to it waits for.
@@ -212,6 +247,9 @@ impl Resource {
         Ok(match self {
             Self::Daemon => {
                 return Err(SurfaceError::argument("uri", "its counters always move: read it"));
+            }
+            Self::Skill(_) => {
+                return Err(SurfaceError::argument("uri", "it never changes: read it"));
             }
             Self::Sessions => Watched::Sessions,
             Self::Leases => Watched::Leases,
@@ -226,6 +264,11 @@ impl Resource {
 /// The URI of a part of a session, without a query.
 pub fn uri_of(session: SessionId, part: &str) -> String {
     format!("{SCHEME}session/{session}/{part}")
+}
+
+/// The URI under which a prompt is read as a skill.
+pub fn uri_of_skill(prompt: &Prompt) -> String {
+    format!("{SCHEME}skills/{}", prompt.name)
 }
 
 /// The sessions that the caller sees, in the order of their names.
@@ -318,6 +361,8 @@ mod tests {
             "termgate://session//grid",
             "termgate://session/a/b/grid",
             "termgate://session/a/colour?since=x",
+            "termgate://skills",
+            "termgate://skills/nothing",
         ] {
             assert!(matches!(Resource::parse(uri), Ok(None)), "{uri}");
         }

@@ -6,23 +6,23 @@ mod attaching;
 mod calling;
 mod observing;
 mod operating;
+mod prompting;
+mod reading;
 
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CompletionInfo, CustomRequest, CustomResult, ErrorCode,
-    Implementation, InitializeRequestParams, InitializeResult, JsonObject,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Reference, RequestMetaObject, Resource as ListedResource, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 #[allow(deprecated)] // Clients of the older era still use them.
 use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::json;
 
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
@@ -39,7 +39,8 @@ use crate::mcp::long::{BUSY, OBSERVE_METHOD};
 use crate::mcp::news::Wire;
 use crate::mcp::observe::{self, Tally};
 use crate::mcp::outbox::PushLane;
-use crate::mcp::resource::{DAEMON, LISTS, Resource, TEMPLATES, seen, uri_of};
+use crate::mcp::server::prompting::{filled, listed_prompts};
+use crate::mcp::server::reading::listed_templates;
 use crate::mcp::turn::TurnSlot;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::surface::call::Touched;
@@ -158,6 +159,7 @@ fn capabilities(standing: &Standing) -> ServerCapabilities {
         .enable_resources()
         .enable_resources_subscribe()
         .enable_resources_list_changed()
+        .enable_prompts()
         .enable_completions()
         .enable_logging()
         .build();
@@ -246,24 +248,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let standing = self.standing(&context.meta);
-        let daemon = self.shared.gateway.daemon();
-        let list = |(uri, name, what): (&str, &str, &str)| {
-            ListedResource::new(uri, name).with_description(what).with_mime_type("application/json")
-        };
-        let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
-        resources.extend(standing.is_operator().then(|| list(DAEMON)));
-        for session in seen(daemon, &standing) {
-            for (_, part, what) in TEMPLATES {
-                let name = format!("{} {part}", session.name());
-                let resource = ListedResource::new(uri_of(session.id(), part), name);
-                let resource = resource.with_description(what).with_mime_type("application/json");
-                resources.push(resource);
-            }
-        }
-        Ok(ListResourcesResult::with_all_items(resources)
-            .with_ttl_ms(0)
-            .with_cache_scope(rmcp::model::CacheScope::Private))
+        Ok(self.listed_resources(&self.standing(&context.meta)))
     }
 
     async fn list_resource_templates(
@@ -271,16 +256,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let template = |(uri, name, what): (&str, &str, &str)| {
-            ResourceTemplate::new(uri, name)
-                .with_description(what)
-                .with_mime_type("application/json")
-        };
-        Ok(ListResourceTemplatesResult::with_all_items(
-            TEMPLATES.into_iter().map(template).collect(),
-        )
-        .with_ttl_ms(0)
-        .with_cache_scope(rmcp::model::CacheScope::Private))
+        Ok(listed_templates())
     }
 
     async fn read_resource(
@@ -288,28 +264,23 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let turn = context.extensions.get::<TurnSlot>().and_then(TurnSlot::take);
-        if let Some(turn) = turn {
-            turn.wait().await;
-        }
-        let standing = self.standing(&context.meta);
-        self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;
-        let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
-        self.connection.outbox.attach(&context.id, room);
-        let unknown = || {
-            let message = format!("no resource is named `{}`", request.uri);
-            ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))
-        };
-        let resource = Resource::parse(&request.uri).map_err(|error| protocol_error(&error))?;
-        let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;
-        let content =
-            resource.read(&self.shared, &standing).map_err(|error| protocol_error(&error))?;
-        let text = ResourceContents::text(content.to_string(), request.uri.clone())
-            .with_mime_type("application/json");
-        Ok(ReadResourceResult::new(vec![text])
-            .with_ttl_ms(0)
-            .with_cache_scope(rmcp::model::CacheScope::Private)
-            .into())
+        self.read(request, context).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(listed_prompts())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(filled(&request).map_err(|error| protocol_error(&error))?.into())
     }
 
     #[allow(deprecated)] // Clients of the older era have no other way to subscribe.
@@ -366,23 +337,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let standing = self.standing(&context.meta);
-        let mut values = Vec::new();
-        if let (Reference::Resource(_), "session") = (&request.r#ref, &*request.argument.name) {
-            let typed = request.argument.value.as_str();
-            for session in seen(self.shared.gateway.daemon(), &standing) {
-                let (name, id) = (session.name().to_string(), session.id().to_string());
-                if name.starts_with(typed) {
-                    values.push(name);
-                } else if id.starts_with(typed) {
-                    values.push(id);
-                }
-            }
-        }
-        let total = values.len();
-        values.truncate(CompletionInfo::MAX_VALUES);
-        let more = total > values.len();
-        let total = u32::try_from(total).ok();
-        let completion = CompletionInfo::with_pagination(values, total, more)
+        let completion = self
+            .completed(&request.r#ref, &request.argument, &standing)
             .map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
     }

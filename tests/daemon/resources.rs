@@ -46,7 +46,9 @@ async fn every_list_and_every_part_of_every_session_is_listed() {
             part("history"),
             part("lease"),
         ];
-        assert_eq!(uris(&listed, "resources", "uri"), expected);
+        let mut listed = uris(&listed, "resources", "uri");
+        listed.retain(|uri| !uri.starts_with("termgate://skills/"));
+        assert_eq!(listed, expected);
         for uri in expected {
             assert!(read(&mut wire, &uri).await.is_object(), "{uri}");
         }

@@ -1,0 +1,185 @@
+//! Prompts: what a model is taught that drives termgate by its tools, one Markdown file each.
+//!
+//! The files are part of the program. It knows no request and no client: prompts, resources and
+//! installed skills are made from this one list, so that they cannot differ.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The files, in the order they are listed.
+const FILES: [&str; 10] = [
+    include_str!("../../config/prompts/core.md"),
+    include_str!("../../config/prompts/drive-process.md"),
+    include_str!("../../config/prompts/tui.md"),
+    include_str!("../../config/prompts/multi-session.md"),
+    include_str!("../../config/prompts/agent-orchestration.md"),
+    include_str!("../../config/prompts/monitor.md"),
+    include_str!("../../config/prompts/leases.md"),
+    include_str!("../../config/prompts/secrets.md"),
+    include_str!("../../config/prompts/untrusted-output.md"),
+    include_str!("../../config/prompts/fix_error.md"),
+];
+
+/// What stands before and after the front matter.
+const FENCE: &str = "---\n";
+
+static PROMPTS: LazyLock<Vec<Prompt>> = LazyLock::new(|| {
+    let prompt = |file| Prompt::parse(file).expect("a test reads every file");
+    FILES.into_iter().map(prompt).collect()
+});
+
+/// One prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    pub name: &'static str,
+    /// When to use it, in one line that is a plain scalar of YAML.
+    pub description: &'static str,
+    pub arguments: Vec<Argument>,
+    template: &'static str,
+}
+
+/// What a prompt may be given; nothing must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    pub name: &'static str,
+    pub description: &'static str,
+}
+
+/// The arguments that were given, by name.
+pub type Given = BTreeMap<String, String>;
+
+/// Every prompt, in the order they are listed.
+pub fn prompts() -> &'static [Prompt] {
+    &PROMPTS
+}
+
+impl Prompt {
+    /// The prompt of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        prompts().iter().find(|prompt| prompt.name == name)
+    }
+
+    /// The argument of this name.
+    pub fn argument(&self, name: &str) -> Option<&Argument> {
+        self.arguments.iter().find(|argument| argument.name == name)
+    }
+
+    /// Its text; a line that speaks of an argument is left out where that is not given.
+    pub fn text(&self, given: &Given) -> String {
+        let lines = self.template.lines().filter_map(|line| filled(line, given));
+        lines.map(|line| line + "\n").collect()
+    }
+
+    /// Its name as a skill, which is also that of the skill's directory.
+    pub fn skill_name(&self) -> String {
+        format!("termgate-{}", self.name.replace('_', "-"))
+    }
+
+    /// The file that teaches it as an Agent Skill.
+    pub fn skill(&self) -> String {
+        let (name, description) = (self.skill_name(), self.description);
+        let text = self.text(&Given::new());
+        format!("{FENCE}name: {name}\ndescription: {description}\n{FENCE}\n{text}")
+    }
+
+    /// Reads a file: front matter of `name`, `description` and perhaps `arguments`, then the text.
+    fn parse(file: &'static str) -> Option<Self> {
+        let (head, template) = file.strip_prefix(FENCE)?.split_once(&format!("\n{FENCE}\n"))?;
+        let mut lines = head.lines();
+        let name = lines.next()?.strip_prefix("name: ")?;
+        let description = lines.next()?.strip_prefix("description: ")?;
+        let arguments = match lines.next() {
+            None => Vec::new(),
+            Some("arguments:") => lines.map(Argument::parse).collect::<Option<_>>()?,
+            Some(_) => return None,
+        };
+        Some(Self { name, description, arguments, template })
+    }
+}
+
+/// A line with what is given in place of `{{name}}`; none when that is not given.
+fn filled(line: &str, given: &Given) -> Option<String> {
+    let (mut filled, mut rest) = (String::new(), line);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}")?;
+        filled += before;
+        filled += given.get(name)?;
+        rest = after;
+    }
+    Some(filled + rest)
+}
+
+impl Argument {
+    fn parse(line: &'static str) -> Option<Self> {
+        let (name, description) = line.strip_prefix("  ")?.split_once("?: ")?;
+        Some(Self { name, description })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// How long a prompt may be, in lines: every one that is read costs its reader.
+    const LINES_MAX: usize = 60;
+
+    #[test]
+    fn every_file_is_read_and_short() {
+        assert_eq!(prompts().len(), FILES.len());
+        for prompt in prompts() {
+            let lines = prompt.template.lines().count();
+            assert!((5..LINES_MAX).contains(&lines), "{}: {lines} lines", prompt.name);
+            assert!(prompt.template.starts_with("# "), "{}", prompt.name);
+        }
+    }
+
+    #[test]
+    fn names_and_descriptions_are_what_hosts_of_skills_take() {
+        let names: BTreeSet<_> = prompts().iter().map(Prompt::skill_name).collect();
+        assert_eq!(names.len(), prompts().len());
+        for prompt in prompts() {
+            let name = prompt.skill_name();
+            let of_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+            assert!(name.len() <= 64 && name.chars().all(of_name), "{name}");
+            let description = prompt.description;
+            assert!(description.starts_with("Use "), "{name}: {description}");
+            assert!(description.len() <= 1_024, "{name}");
+            // Anything else would have to be quoted in YAML.
+            assert!(!description.contains(": ") && !description.contains(" #"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_about_an_argument_is_there_where_that_is_given() {
+        for prompt in prompts() {
+            let without = prompt.text(&Given::new());
+            let places = prompt.template.lines().filter(|line| line.contains("{{")).count();
+            assert_eq!(places, prompt.arguments.len(), "{}", prompt.name);
+            for argument in &prompt.arguments {
+                let given = Given::from([(argument.name.to_owned(), "GIVEN".to_owned())]);
+                let text = prompt.text(&given);
+                assert!(text.contains("GIVEN"), "{}: {}", prompt.name, argument.name);
+                assert!(text.lines().count() > without.lines().count(), "{}", prompt.name);
+            }
+        }
+    }
+
+    #[test]
+    fn front_matter_that_is_not_ours_is_none() {
+        for file in [
+            "",
+            "name: a\n",
+            "---\nname: a\n---\n\ntext",
+            "---\nname: a\ndescription: b\nlicence: c\n---\n\ntext",
+            "---\nname: a\ndescription: b\narguments:\n  c: must\n---\n\ntext",
+        ] {
+            assert_eq!(Prompt::parse(file), None, "{file}");
+        }
+        let file = "---\nname: a\ndescription: b\narguments:\n  c?: d\n---\n\n# A\nof {{c}}\n";
+        let prompt = Prompt::parse(file).unwrap();
+        assert_eq!(prompt.arguments, [Argument { name: "c", description: "d" }]);
+        assert_eq!(prompt.skill(), "---\nname: termgate-a\ndescription: b\n---\n\n# A\n");
+    }
+}

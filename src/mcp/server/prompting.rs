@@ -1,0 +1,116 @@
+//! Prompts as the protocol has them: listed, filled in, and their arguments completed.
+//!
+//! What they say is in [`crate::mcp::prompt`]; they are the same for everybody.
+
+use rmcp::model::{
+    ArgumentInfo, CacheScope, CompletionInfo, GetPromptRequestParams, GetPromptResult, JsonObject,
+    ListPromptsResult, Prompt as ListedPrompt, PromptArgument, PromptMessage, Reference, Role,
+};
+use serde_json::Value;
+
+use crate::core::nearest::nearest_of;
+use crate::core::policy::Standing;
+use crate::mcp::prompt::{Argument, Given, Prompt, prompts};
+use crate::mcp::resource::seen;
+use crate::mcp::server::Server;
+use crate::surface::error::SurfaceError;
+
+/// How long the text of one argument may be, in bytes.
+const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
+
+/// The argument that names a session, in prompts and in templates of resources.
+const SESSION: &str = "session";
+
+/// Every prompt, as it is listed.
+pub(super) fn listed_prompts() -> ListPromptsResult {
+    ListPromptsResult::with_all_items(prompts().iter().map(listed).collect())
+        .with_ttl_ms(0)
+        .with_cache_scope(CacheScope::Private)
+}
+
+fn listed(prompt: &Prompt) -> ListedPrompt {
+    let argument = |argument: &Argument| {
+        PromptArgument::new(argument.name)
+            .with_description(argument.description)
+            .with_required(false)
+    };
+    let arguments: Vec<_> = prompt.arguments.iter().map(argument).collect();
+    let arguments = (!arguments.is_empty()).then_some(arguments);
+    ListedPrompt::new(prompt.name, Some(prompt.description), arguments)
+}
+
+/// The prompt that is asked for, filled in.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] that no prompt has this name, or that it takes no such argument.
+pub(super) fn filled(request: &GetPromptRequestParams) -> Result<GetPromptResult, SurfaceError> {
+    let prompt = Prompt::named(&request.name).ok_or_else(|| unknown(&request.name))?;
+    let given = given(prompt, request.arguments.as_ref())?;
+    let message = PromptMessage::new_text(Role::User, prompt.text(&given));
+    Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
+}
+
+fn unknown(name: &str) -> SurfaceError {
+    let nearest = nearest_of(name, prompts().iter().map(|prompt| prompt.name), 1);
+    let meant = nearest.first().map(|name| format!("; did you mean `{name}`?"));
+    let problem = format!("no prompt is named `{name:.40}`{}", meant.unwrap_or_default());
+    SurfaceError::argument("name", problem)
+}
+
+fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, SurfaceError> {
+    let mut given = Given::new();
+    for (name, value) in arguments.into_iter().flatten() {
+        let wrong =
+            |problem: String| SurfaceError::argument(format!("arguments.{name:.40}"), problem);
+        if prompt.argument(name).is_none() {
+            return Err(wrong(format!("the prompt `{}` does not take it", prompt.name)));
+        }
+        match value {
+            Value::String(text) if text.len() > ARGUMENT_BYTES_MAX => {
+                return Err(wrong(format!("has more than {ARGUMENT_BYTES_MAX} bytes")));
+            }
+            // Hosts send what a person left out as an empty text.
+            Value::String(text) if text.is_empty() => {}
+            Value::String(text) => drop(given.insert(name.clone(), text.clone())),
+            Value::Null => {}
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(wrong("is not of type string".to_owned()));
+            }
+        }
+    }
+    Ok(given)
+}
+
+impl Server {
+    /// What an argument that is being typed may become: names of sessions, and ids where none fits.
+    pub(super) fn completed(
+        &self,
+        reference: &Reference,
+        argument: &ArgumentInfo,
+        standing: &Standing,
+    ) -> Result<CompletionInfo, String> {
+        let takes_session = match reference {
+            Reference::Resource(_) => true,
+            Reference::Prompt(prompt) => {
+                Prompt::named(&prompt.name).is_some_and(|prompt| prompt.argument(SESSION).is_some())
+            }
+            _ => false,
+        };
+        let mut values = Vec::new();
+        if takes_session && argument.name == SESSION {
+            let typed = argument.value.as_str();
+            for session in seen(self.shared.gateway.daemon(), standing) {
+                let (name, id) = (session.name().to_string(), session.id().to_string());
+                if name.starts_with(typed) {
+                    values.push(name);
+                } else if id.starts_with(typed) {
+                    values.push(id);
+                }
+            }
+        }
+        let total = values.len();
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let more = total > values.len();
+        CompletionInfo::with_pagination(values, u32::try_from(total).ok(), more)
+    }
+}
