@@ -11,6 +11,7 @@ mod commands {
     mod doctor;
     mod harness;
     mod install;
+    mod install_skills;
     mod man;
     mod serve;
     mod status;

@@ -1,4 +1,4 @@
-//! `install`: tells MCP clients how to start termgate.
+//! `install`: tells MCP clients how to start termgate, and their agents how to use it.
 //!
 //! It knows no client by name; those are rows of a table. A client that cannot be hooked up is left
 //! as it is and its user is told what to paste.
@@ -14,14 +14,15 @@ pub mod hookup;
 pub mod own_command;
 pub mod place;
 pub mod presence;
-
 pub mod server;
+pub mod skills;
 
 use std::env;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
@@ -33,6 +34,8 @@ use crate::cli::install::hookup::{Deed, Done, Manner, Order, Wish, file_of, hook
 use crate::cli::install::place::Surroundings;
 use crate::cli::install::presence::present;
 use crate::cli::install::server::{NAME, Rights, Server, parse_name};
+use crate::cli::install::skills::Shelf;
+use crate::cli::install::skills::told::{printed_skills, told_skills};
 use crate::cli::output::Report;
 
 /// The word for every client that is here.
@@ -42,13 +45,28 @@ const ALL: &str = "all";
 ///
 /// Where a client has a command for it on PATH, that is used; where it has none, or that one did not
 /// do it, its file is edited, and everything else in it stays as it was. Before either there is a
-/// backup beside the file.
+/// backup beside the file. With --skills, their agents are taught instead: each prompt becomes a file
+/// `termgate-NAME/SKILL.md` where the client looks for skills. One that you changed is never touched.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["client", "skills"]))]
 pub struct Install {
     /// Which client; `all` means every one that looks present
     #[arg(long, value_name = "CLIENT", value_parser = PossibleValuesParser::new(names()))]
-    client: String,
-    /// Take the entry out again
+    client: Option<String>,
+    /// Put skills there that teach the client's agents to use termgate; `all` when none is named
+    #[arg(
+        long,
+        value_name = "CLIENT",
+        num_args = 0..=1,
+        default_missing_value = ALL,
+        value_parser = PossibleValuesParser::new(names()),
+        conflicts_with_all = ["read_only", "allow_write", "name"]
+    )]
+    skills: Option<String>,
+    /// Put the skills into this directory
+    #[arg(long, value_name = "PATH", requires = "skills", conflicts_with_all = ["client", "scope"])]
+    dir: Option<PathBuf>,
+    /// Take the entry, or the skills, out again
     #[arg(long)]
     uninstall: bool,
     /// Print what to paste, and do nothing
@@ -89,15 +107,16 @@ impl Install {
     /// Why a client that was named could not be hooked up, or that none is here.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let around = Surroundings::of_process()?;
+        let Some(wanted) = &self.client else { return self.place_skills(&around) };
         let order = self.order(context.output.clock().wall_time())?;
-        let clients = self.clients(&around)?;
+        let clients = self.clients(wanted, &around)?;
         if self.print {
             return Ok(printed(&clients, &order, &around)?);
         }
         let mut answers = Vec::new();
         for client in clients {
             let result = hook_up(client, &order, &around).await;
-            if self.client != ALL {
+            if wanted != ALL {
                 return Ok(told(&[Answer { client, result: Ok(result?) }], &order, &around));
             }
             answers.push(Answer { client, result });
@@ -112,17 +131,55 @@ impl Install {
             (false, false) => Rights::AsConfigured,
         };
         Ok(Order {
-            wish: if self.uninstall { Wish::Uninstall } else { Wish::Install },
-            manner: if self.dry_run { Manner::Tell } else { Manner::Do },
+            wish: self.wish(),
+            manner: self.manner(),
             scope: self.scope,
             server: Server::bridge(self.name.clone(), own_path()?, rights),
             now,
         })
     }
 
+    fn wish(&self) -> Wish {
+        if self.uninstall { Wish::Uninstall } else { Wish::Install }
+    }
+
+    fn manner(&self) -> Manner {
+        if self.dry_run { Manner::Tell } else { Manner::Do }
+    }
+
+    fn place_skills(&self, around: &Surroundings) -> Result<Report, Failure> {
+        let shelves = self.shelves(around)?;
+        if self.print {
+            return Ok(printed_skills(&shelves, around));
+        }
+        let manner = self.manner();
+        let placed = shelves.iter().flat_map(|shelf| shelf.place(self.wish(), manner));
+        Ok(told_skills(&placed.collect::<Vec<_>>(), manner, around))
+    }
+
+    /// The directories of skills that are meant.
+    fn shelves(&self, around: &Surroundings) -> Result<Vec<Shelf>, Failure> {
+        let client = self.skills.as_deref().and_then(Client::named);
+        Ok(match (&self.dir, client) {
+            (Some(_), Some(_)) => {
+                let problem = "--dir is there instead of a client: --skills --dir PATH";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
+            (Some(directory), None) => {
+                vec![Shelf { client: None, directory: around.project.join(directory) }]
+            }
+            (None, Some(client)) => vec![Shelf::of(client, self.scope, around)?],
+            (None, None) => Shelf::all(self.scope, around)?,
+        })
+    }
+
     /// The clients that are meant; of all, those that have this scope.
-    fn clients(&self, around: &Surroundings) -> Result<Vec<&'static Client>, InstallError> {
-        if let Some(client) = Client::named(&self.client) {
+    fn clients(
+        &self,
+        wanted: &str,
+        around: &Surroundings,
+    ) -> Result<Vec<&'static Client>, InstallError> {
+        if let Some(client) = Client::named(wanted) {
             // Told before anything else, since no other answer makes sense then.
             file_of(client, self.scope, around)?;
             return Ok(vec![client]);
@@ -159,18 +216,18 @@ fn printed(
         let head = format!("{}, in {}:\n", client.title, around.shown(&file));
         texts.push(if clients.len() == 1 { snippet } else { head + &snippet + "\n" });
     }
-    Ok(report(items, texts.join("\n"), Exit::Done))
+    Ok(report("clients", items, texts.join("\n"), Exit::Done))
 }
 
 fn told(answers: &[Answer], order: &Order, around: &Surroundings) -> Report {
     let items = answers.iter().map(|answer| answer.item(order.manner)).collect();
     let lines: Vec<_> = answers.iter().map(|answer| answer.line(order.manner, around)).collect();
     let failed = answers.iter().any(|answer| answer.result.is_err());
-    report(items, lines.join("\n"), if failed { Exit::Failed } else { Exit::Done })
+    report("clients", items, lines.join("\n"), if failed { Exit::Failed } else { Exit::Done })
 }
 
-fn report(clients: Vec<Value>, text: String, exit: Exit) -> Report {
-    let data = json!({"clients": clients});
+fn report(list: &str, items: Vec<Value>, text: String, exit: Exit) -> Report {
+    let data = json!({list: items});
     Report { data, text, notes: Vec::new(), exit, mcp_version: None }
 }
 
@@ -228,6 +285,7 @@ fn word(deed: Deed) -> &'static str {
         Deed::AlreadyThere => "already_there",
         Deed::Removed => "removed",
         Deed::NotThere => "not_there",
+        Deed::Kept => "kept",
     }
 }
 
@@ -242,5 +300,6 @@ fn said(deed: Deed, manner: Manner) -> &'static str {
         (Deed::Removed, Manner::Tell) => "would be removed:",
         (Deed::AlreadyThere, _) => "already there:",
         (Deed::NotThere, _) => "not there:",
+        (Deed::Kept, _) => "left as it is, since somebody changed it:",
     }
 }

@@ -38,7 +38,7 @@ const HOMES: [(&str, &[&str]); 34] = [
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
-    ("sha2", &["core/token"]),
+    ("sha2", &["core/token", "cli/install/skills/seal"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/attach/terminal", "cli/top/screen"]),
     ("thiserror", &[""]),

@@ -42,12 +42,29 @@ pub struct Client {
     /// The program that is there when the client is.
     pub program: Option<&'static str>,
     pub command: Option<OwnCommand>,
+    /// Where it looks for skills, if it does.
+    pub skills: Option<SkillPlaces>,
+}
+
+/// The directories in which a client looks for skills.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillPlaces {
+    pub user: Place,
+    pub project: Place,
 }
 
 impl Client {
     /// The client of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Where it looks for skills in this scope, if it does.
+    pub fn skills(&self, scope: Scope) -> Option<Place> {
+        self.skills.map(|places| match scope {
+            Scope::User => places.user,
+            Scope::Project => places.project,
+        })
     }
 
     /// Where it keeps its servers in this scope, if it has that.
@@ -97,6 +114,17 @@ const fn project(names: &'static [&'static str]) -> Option<Place> {
     Some(place(Base::Project, names))
 }
 
+const fn skills(user: Place, project: &'static [&'static str]) -> Option<SkillPlaces> {
+    Some(SkillPlaces { user, project: place(Base::Project, project) })
+}
+
+/// Where several clients look.
+const SHARED_SKILLS: Option<SkillPlaces> =
+    skills(place(Base::Home, &[".agents/skills"]), &[".agents/skills"]);
+/// Where those of one vendor look.
+const COPILOT_SKILLS: Option<SkillPlaces> =
+    skills(place(Base::Variable("COPILOT_HOME", ".copilot"), &["skills"]), &[".github/skills"]);
+
 /// Every client, by name.
 pub static CLIENTS: [Client; 14] = [
     Client {
@@ -108,6 +136,10 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Variable("CLAUDE_CONFIG_DIR", ""), &[".claude.json", ".claude"]),
         program: Some("claude"),
         command: Some(CLAUDE),
+        skills: skills(
+            place(Base::Variable("CLAUDE_CONFIG_DIR", ".claude"), &["skills"]),
+            &[".claude/skills"],
+        ),
     },
     Client {
         name: "claude-desktop",
@@ -118,6 +150,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Application, &["Claude"]),
         program: None,
         command: None,
+        skills: None,
     },
     Client {
         name: "cline",
@@ -131,6 +164,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Application, &["Code/User/globalStorage/saoudrizwan.claude-dev"]),
         program: None,
         command: None,
+        skills: SHARED_SKILLS,
     },
     Client {
         name: "codex",
@@ -141,6 +175,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Variable("CODEX_HOME", ".codex"), &[""]),
         program: Some("codex"),
         command: Some(CODEX),
+        skills: SHARED_SKILLS,
     },
     Client {
         name: "copilot",
@@ -151,6 +186,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Variable("COPILOT_HOME", ".copilot"), &[""]),
         program: Some("copilot"),
         command: None,
+        skills: COPILOT_SKILLS,
     },
     Client {
         name: "cursor",
@@ -161,6 +197,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Home, &[".cursor"]),
         program: Some("cursor"),
         command: None,
+        skills: skills(place(Base::Home, &[".cursor/skills"]), &[".cursor/skills"]),
     },
     Client {
         name: "gemini",
@@ -171,6 +208,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Home, &[".gemini"]),
         program: Some("gemini"),
         command: Some(GEMINI),
+        skills: skills(place(Base::Home, &[".gemini/skills"]), &[".gemini/skills"]),
     },
     Client {
         name: "goose",
@@ -181,6 +219,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Config, &["goose"]),
         program: Some("goose"),
         command: None,
+        skills: skills(place(Base::Config, &["goose/skills"]), &[".goose/skills"]),
     },
     Client {
         name: "junie",
@@ -191,6 +230,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Home, &[".junie"]),
         program: Some("junie"),
         command: None,
+        skills: skills(place(Base::Home, &[".junie/skills"]), &[".junie/skills"]),
     },
     Client {
         name: "kiro",
@@ -201,6 +241,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Home, &[".kiro"]),
         program: Some("kiro"),
         command: None,
+        skills: skills(place(Base::Home, &[".kiro/skills"]), &[".kiro/skills"]),
     },
     Client {
         name: "opencode",
@@ -211,6 +252,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Config, &["opencode"]),
         program: Some("opencode"),
         command: None,
+        skills: skills(place(Base::Config, &["opencode/skills"]), &[".opencode/skills"]),
     },
     Client {
         name: "vscode",
@@ -221,6 +263,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Application, &["Code"]),
         program: Some("code"),
         command: Some(CODE),
+        skills: COPILOT_SKILLS,
     },
     Client {
         name: "windsurf",
@@ -231,6 +274,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Home, &[".codeium/windsurf"]),
         program: Some("windsurf"),
         command: None,
+        skills: skills(place(Base::Home, &[".codeium/windsurf/skills"]), &[".windsurf/skills"]),
     },
     Client {
         name: "zed",
@@ -241,6 +285,7 @@ pub static CLIENTS: [Client; 14] = [
         sign: place(Base::Config, &["zed"]),
         program: Some("zed"),
         command: None,
+        skills: SHARED_SKILLS,
     },
 ];
 

@@ -34,6 +34,8 @@ pub enum FileError {
 pub enum InstallError {
     #[error("{title} has no {wanted} scope; it has: {has}")]
     NoScope { title: &'static str, wanted: &'static str, has: &'static str },
+    #[error("{title} has no directory of skills")]
+    NoSkills { title: &'static str },
     #[error("{} is left as it is: {why}", file.display())]
     File { file: PathBuf, why: FileError, hint: String },
     #[error("no client that termgate knows is here")]
@@ -52,7 +54,7 @@ impl InstallError {
     /// The stable code for it.
     pub fn code(&self) -> Code {
         match self {
-            Self::NoScope { .. } => Code::InvalidArgument,
+            Self::NoScope { .. } | Self::NoSkills { .. } => Code::InvalidArgument,
             Self::Nobody { .. } => Code::ClientNotFound,
             Self::File { .. } => Code::ClientConfig,
             Self::NoHome | Self::NoProject(_) | Self::NoProgram(_) | Self::ProgramNotText(_) => {
@@ -65,6 +67,7 @@ impl InstallError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::File { hint, .. } | Self::Nobody { hint } => Some(hint),
+            Self::NoSkills { .. } => Some("name a directory with --dir"),
             Self::NoScope { .. }
             | Self::NoHome
             | Self::NoProject(_)

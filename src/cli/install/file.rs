@@ -73,6 +73,9 @@ impl ClientFile {
     /// # Errors
     /// That nothing was changed, and why.
     pub fn replace(&self, text: &str) -> Result<(), FileError> {
+        if self.whole.is_some() {
+            self.check_writable()?;
+        }
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }

@@ -50,6 +50,8 @@ pub enum Deed {
     AlreadyThere,
     Removed,
     NotThere,
+    /// It is there and somebody has changed it.
+    Kept,
 }
 
 /// What was done, or would be.
@@ -232,7 +234,7 @@ fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -
         // Some commands refuse a name that they know.
         Deed::Updated => remove(false).into_iter().chain([step(own.add, true)]).collect(),
         Deed::Removed => vec![remove(true)?],
-        Deed::AlreadyThere | Deed::NotThere => return None,
+        Deed::AlreadyThere | Deed::NotThere | Deed::Kept => return None,
     };
     let program = around.program(own.program)?;
     Some(Commands { name: own.program, program, steps, writes: own.writes })
