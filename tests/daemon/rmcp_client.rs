@@ -1,7 +1,10 @@
 //! The client of the library most Rust agents are written with, in both eras.
 
 use rmcp::RoleClient;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, GetPromptRequestParams, ProtocolVersion,
+    ReadResourceRequestParams,
+};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -69,6 +72,30 @@ async fn two_of_its_clients_share_a_terminal_in_turns() {
 
         one.cancel().await.unwrap();
         other.cancel().await.unwrap();
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_finds_every_prompt_and_reads_it_as_a_skill() {
+    for modern in [false, true] {
+        let daemon = TestDaemon::read_only().await;
+        let client = connect(&daemon, modern).await;
+        let prompts = soon("the prompts", client.list_all_prompts()).await.unwrap();
+        assert_eq!(prompts.len(), 10);
+        for prompt in prompts {
+            let wanted = GetPromptRequestParams::new(prompt.name.clone());
+            let got = soon("the prompt", client.get_prompt(wanted)).await.unwrap();
+            assert_eq!(got.description, prompt.description);
+            let message = serde_json::to_value(&got.messages[0]).unwrap();
+            let uri = format!("termgate://skills/{}", prompt.name);
+            let wanted = ReadResourceRequestParams::new(uri);
+            let read = soon("the skill", client.read_resource(wanted)).await.unwrap();
+            let skill = serde_json::to_value(&read.contents[0]).unwrap();
+            let text = message["content"]["text"].as_str().unwrap();
+            assert!(skill["text"].as_str().unwrap().ends_with(text), "{skill}");
+        }
+        client.cancel().await.unwrap();
         daemon.stop().await;
     }
 }
