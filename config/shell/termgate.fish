@@ -1,3 +1,49 @@
-# Has fish mark its prompts and commands for termgate; docs/SHELL.md says how.
-set -g __termgate_nonce $TERMGATE_SHELL_NONCE
-set -e TERMGATE_SHELL_NONCE
+# Has an interactive fish mark its prompts and commands for termgate (docs/SHELL.md). fish runs this
+# after its user's own files, which find the nonce in their environment.
+#
+# The mark that ends a prompt is a part of what fish_prompt prints. While commands run that function is
+# the user's again, so that nobody saves ours. Nothing here starts a process.
+
+if set -q TERMGATE_SHELL_NONCE
+    set -g __termgate_nonce ";nonce=$TERMGATE_SHELL_NONCE"
+    set -e TERMGATE_SHELL_NONCE
+
+    function __termgate_write
+        builtin printf '\e]%s\e\\' $argv
+    end
+
+    function __termgate_encode
+        builtin string escape --style=url -- $argv
+    end
+
+    function __termgate_prompt
+        __termgate_user_prompt
+        __termgate_write 133\;B$__termgate_nonce
+    end
+
+    function __termgate_first --on-event fish_prompt --on-event fish_posterror --on-event fish_cancel
+        __termgate_write 7\;file://(__termgate_encode $hostname$PWD) 133\;A$__termgate_nonce
+        if not set -q __termgate_wrapped; and builtin functions -q fish_prompt
+            set -g __termgate_wrapped
+            builtin functions -e __termgate_user_prompt
+            builtin functions -c fish_prompt __termgate_user_prompt
+            builtin functions -e fish_prompt
+            builtin functions -c __termgate_prompt fish_prompt
+        end
+    end
+
+    function __termgate_begin --on-event fish_preexec
+        if set -q __termgate_wrapped
+            set -e __termgate_wrapped
+            builtin functions -e fish_prompt
+            builtin functions -c __termgate_user_prompt fish_prompt
+        end
+        # Cut, but not inside of an escape.
+        set -l text (__termgate_encode "$argv" | builtin string sub -l 1000 | builtin string replace -r '%.?$' '')
+        __termgate_write 133\;C$__termgate_nonce\;cmdline_url=$text
+    end
+
+    function __termgate_end --on-event fish_postexec
+        __termgate_write 133\;D\;$status$__termgate_nonce
+    end
+end

@@ -1,10 +1,112 @@
-# Has zsh mark its prompts and commands for termgate; docs/SHELL.md says how.
-typeset -g __termgate_nonce=$TERMGATE_SHELL_NONCE
-unset TERMGATE_SHELL_NONCE
+# Has an interactive zsh mark its prompts and commands for termgate (docs/SHELL.md). zsh finds this
+# file by $ZDOTDIR, which is at once what it was before, so that zsh reads all other files as ever.
+#
+# __termgate_first stays the first and __termgate_last the last of precmd_functions, whatever others
+# make of them. Marks go to the terminal by its name, since some prompts keep for themselves what is
+# written while they are made. Nothing here starts a process.
+
+typeset -g __termgate_nonce=";nonce=$TERMGATE_SHELL_NONCE"
+typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
+typeset -gi __termgate_ran=0     # Whether a command ran since the last prompt.
+typeset -gi __termgate_told=0    # Whether this prompt's first marks are written.
+builtin unset TERMGATE_SHELL_NONCE
 if (( ${+TERMGATE_SHELL_ZDOTDIR} )); then
-  export ZDOTDIR=$TERMGATE_SHELL_ZDOTDIR
-  unset TERMGATE_SHELL_ZDOTDIR
+  builtin export ZDOTDIR=$TERMGATE_SHELL_ZDOTDIR
+  builtin unset TERMGATE_SHELL_ZDOTDIR
 else
-  unset ZDOTDIR
+  builtin unset ZDOTDIR
 fi
-[[ -r ${ZDOTDIR:-$HOME}/.zshenv ]] && source "${ZDOTDIR:-$HOME}/.zshenv"
+
+# The first thing at each prompt: ends the last command, and begins a prompt.
+__termgate_first() {
+  builtin local __termgate_status="$?"
+  builtin emulate -L zsh -o no_xtrace -o no_err_exit -o no_err_return
+  builtin local REPLY marks
+  if (( __termgate_ran )); then
+    __termgate_ran=0
+    marks=$'\e]133;D;'$__termgate_status$__termgate_nonce$'\e\\'
+  fi
+  __termgate_encode "$HOST$PWD"
+  __termgate_write $marks$'\e]7;file://'$REPLY$'\e\\\e]133;A'$__termgate_nonce$'\e\\'
+  __termgate_told=1
+}
+
+# The last thing before the prompt is written: has it end with what is ours.
+__termgate_last() {
+  builtin local __termgate_status="$?" percent="${options[prompt_percent]}"
+  builtin emulate -L zsh -o no_xtrace -o no_err_exit -o no_err_return
+  if (( ! __termgate_told )); then
+    (){ builtin return $__termgate_status }
+    __termgate_first
+  fi
+  __termgate_told=0
+  __termgate_order
+  if [[ $percent != on || $PS1 == *% || ${(t)PS1} == *readonly* ]]; then
+    # There is no place in it where the mark would take no room.
+    __termgate_write $__termgate_b
+  else
+    PS1=${PS1//"%{$__termgate_b%}"/}%{$__termgate_b%}
+  fi
+}
+
+# The last thing before a command: no program has the mark in its environment, should the prompt be
+# exported.
+__termgate_begin() {
+  builtin emulate -L zsh -o no_xtrace -o no_err_exit -o no_err_return
+  builtin local REPLY command
+  if [[ ${(t)PS1} != *readonly* ]]; then
+    PS1=${PS1//"%{$__termgate_b%}"/}
+  fi
+  __termgate_order
+  __termgate_ran=1
+  # Empty where zsh does not know what was typed.
+  if [[ -n $1 ]]; then
+    __termgate_encode $1
+    command=';cmdline_url='$REPLY
+  fi
+  __termgate_write $'\e]133;C'$__termgate_nonce$command$'\e\\'
+}
+
+__termgate_order() {
+  precmd_functions=(__termgate_first ${precmd_functions:#__termgate_*} __termgate_last)
+  preexec_functions=(${preexec_functions:#__termgate_*} __termgate_begin)
+}
+
+__termgate_write() {
+  if [[ -w $TTY ]]; then
+    builtin print -rn -- $1 >|$TTY
+  else
+    builtin print -rn -- $1
+  fi
+}
+
+# Puts the beginning of a text into REPLY, its bytes as %XX save those that paths are made of.
+__termgate_encode() {
+  builtin emulate -L zsh -o extended_glob -o no_multibyte
+  builtin local MATCH MBEGIN MEND text=${1[1,1000]}
+  REPLY=${text//(#m)[^A-Za-z0-9_.\/~-]/%${(l:2::0:)$(( [##16] #MATCH ))}}
+  if (( $#REPLY > 1000 )); then
+    REPLY=${${REPLY[1,1000]}%%%(|?)}
+  fi
+}
+
+# Whatever the user's files make of precmd_functions, what is scheduled comes before the first prompt,
+# after all of them.
+__termgate_start() {
+  builtin emulate -L zsh
+  builtin zmodload zsh/parameter
+  builtin typeset -ga precmd_functions preexec_functions
+  if builtin zmodload zsh/sched 2>/dev/null; then
+    precmd_functions+=(__termgate_first)
+    builtin sched +0 __termgate_last
+  else
+    __termgate_order
+  fi
+}
+
+if [[ -o interactive ]]; then
+  __termgate_start
+fi
+if [[ -r ${ZDOTDIR-$HOME}/.zshenv ]]; then
+  builtin source "${ZDOTDIR-$HOME}/.zshenv"
+fi
