@@ -33,6 +33,7 @@ mod daemon {
     mod seeds;
     mod set_limits;
     mod settings;
+    mod shell_marks;
     mod stdio;
     mod supervised;
     mod tokens;

@@ -2,9 +2,9 @@
 # file in place of ~/.bashrc, or, as a login shell, in POSIX mode as $ENV.
 #
 # PROMPT_COMMAND becomes ours: __termgate_first, __termgate_again, what the user has there, and
-# __termgate_last. Meanwhile it is as the user knows it, and whatever is made of it then stays. The
-# last of the user's texts runs inside of __termgate_last, so that no DEBUG trap fires after it, which
-# would take us for the next command. Nothing here starts a process.
+# __termgate_last. While the user's texts run it is theirs again, and whatever is made of it stays. The
+# last of them runs inside of __termgate_last, so that no DEBUG trap fires after it, which would take us
+# for the next command. Nothing here starts a process.
 
 __termgate_a=$'\e]133;A;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_b=$'\e]133;B;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
@@ -22,6 +22,7 @@ __termgate_one='__termgate_first "$_"'
 
 __termgate_ran=0        # Whether a command ran since the last prompt.
 __termgate_told=0       # Whether __termgate_first did its work.
+__termgate_shown=0      # Whether PROMPT_COMMAND is as the user knows it.
 __termgate_own=()       # What the user has in PROMPT_COMMAND.
 __termgate_tail=        # The text of it that __termgate_last runs.
 __termgate_published=   # Our PROMPT_COMMAND, where bash knows no array of them.
@@ -46,14 +47,23 @@ __termgate_first() {
   builtin return "$__termgate_status"
 }
 
-# The same where the user set PROMPT_COMMAND as a text, and the first of ours is gone or inside of it.
+# The same where the user set PROMPT_COMMAND as a text, so that the first of ours is gone or inside of
+# it, and where the prompt commands were interrupted and ours are gone but for this one.
 __termgate_again() {
   {
     builtin local __termgate_status="$?" __termgate_options="$-"
     builtin local -
     builtin set +aeuvx
   } 2>/dev/null
-  (( __termgate_told )) || __termgate_tell
+  if (( ! __termgate_told )); then
+    if (( __termgate_shown )); then
+      __termgate_tell
+      __termgate_publish
+      __termgate_settle
+    else
+      __termgate_tell
+    fi
+  fi
   __termgate_told=0
   if [[ ! $__termgate_published || $__termgate_options == *e* ]]; then
     builtin return 0
@@ -64,16 +74,17 @@ __termgate_again() {
 # The last thing before the prompt is written, whatever the user's commands made of it. No command may
 # come before the user's text, which sees what the last command left in $?, $_ and PIPESTATUS.
 __termgate_last() {
-  builtin eval "$__termgate_tail"
-  __termgate_look
+  __termgate_eval
+  __termgate_finish
 }
 
-__termgate_look() {
+__termgate_eval() {
+  builtin eval "$__termgate_tail"
+}
+
+__termgate_finish() {
   { builtin local -; builtin set +aeuvx; } 2>/dev/null
-  # It is ours where the user's was unset before any of us came.
-  if [[ ${__termgate_published:-$__termgate_one} != "${PROMPT_COMMAND-}" ]]; then
-    __termgate_own=("${PROMPT_COMMAND[@]}")
-  fi
+  __termgate_collect
   __termgate_publish
   __termgate_settle
 }
@@ -93,10 +104,14 @@ __termgate_tell() {
   if (( ${#__termgate_own[@]} == 0 )); then
     __termgate_publish
     __termgate_settle
-  elif [[ $__termgate_published ]]; then
-    PROMPT_COMMAND=$__termgate_own
   else
-    PROMPT_COMMAND=("${__termgate_own[@]}")
+    __termgate_shown=1
+    if [[ $__termgate_published ]]; then
+      PROMPT_COMMAND=$__termgate_own
+    else
+      # Neither first nor last: there bash-preexec looks for what is its own.
+      PROMPT_COMMAND=("$__termgate_own" '__termgate_again "$_"' "${__termgate_own[@]:1}")
+    fi
   fi
 }
 
@@ -120,10 +135,10 @@ __termgate_locate() {
 
 # Finds what the user has in PROMPT_COMMAND by now, besides what is ours.
 __termgate_collect() {
-  builtin local __termgate_item __termgate_found=0
+  builtin local __termgate_item __termgate_found="$__termgate_shown"
   builtin local -a __termgate_items
   if [[ $__termgate_published ]]; then
-    # Ours stands for theirs, whatever was put around it.
+    # Where it is not theirs, ours stands for theirs, whatever was put around it.
     __termgate_own=("${PROMPT_COMMAND//"$__termgate_published"/"$__termgate_own"}")
     builtin return 0
   fi
@@ -145,6 +160,7 @@ __termgate_collect() {
 
 # Puts ours into PROMPT_COMMAND.
 __termgate_publish() {
+  __termgate_shown=0
   builtin local -a __termgate_texts
   __termgate_texts=("$__termgate_one" '__termgate_again "$_"' "${__termgate_own[@]}")
   __termgate_tail=

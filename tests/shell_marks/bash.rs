@@ -103,6 +103,24 @@ async fn files_that_are_read_again_change_nothing_for_the_marks() {
 }
 
 #[tokio::test]
+async fn prompt_commands_that_end_early_end_no_marks() {
+    let mut shell = bash(
+        "PS1='> '; PROMPT_COMMAND='case $stop in now) stop=; echo wait''ing; sleep 60 ;; \
+         bad) stop=; : ${nothing?} ;; back) stop=; return 3 ;; esac'\n",
+    )
+    .await;
+    shell.type_in("stop=now").await;
+    shell.shows("waiting").await;
+    shell.press(b"\x03").await;
+    // One prompt that was not written, and one that was.
+    assert_eq!(shell.prompt().await, ["C", "D 0", "A", "A", "B"], "{}", shell.text());
+    let lines = [("false", 1), ("stop=bad", 0), ("false", 1), ("stop=back", 0), ("false", 1)];
+    check(&mut shell, &lines).await;
+    let output = shell.output_of("echo \"${PROMPT_COMMAND[*]}\"").await;
+    assert_eq!(output.matches("__termgate_again").count(), 1, "{output}");
+}
+
+#[tokio::test]
 async fn an_exported_prompt_tells_programs_nothing() {
     let mut shell = bash("export PS1='> ' PS0= PROMPT_COMMAND='x=1'\n").await;
     let environment = shell.output_of("env").await;

@@ -62,7 +62,7 @@ impl Shell {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let scripts = home.path().join("scripts of 'ours'");
+        let scripts = home.path().join("scripts of '$ours\\`");
         for (path, text) in SCRIPTS {
             let path = scripts.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

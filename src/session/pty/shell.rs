@@ -119,7 +119,7 @@ pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
             // A login shell reads no file of ours, but what POSIX says, which `ENV` names. Its script
             // leaves that mode at once.
             spec.args.insert(0, "--posix".into());
-            put_aside(spec, ENV, script.as_os_str());
+            put_aside(spec, ENV, &escaped(&script, b"\"$\\`"));
         }
         Shell::Bash => {
             spec.args.splice(0..0, ["--rcfile".into(), script.into_os_string()]);
@@ -149,15 +149,20 @@ fn put_aside(spec: &mut SpawnSpec, (name, aside): (&str, &str), value: &OsStr) {
 
 /// The command by which fish reads a script.
 fn fish_source(script: &Path) -> OsString {
-    let mut line = b"source '".to_vec();
-    for byte in script.as_os_str().as_bytes() {
-        if matches!(byte, b'\'' | b'\\') {
-            line.push(b'\\');
-        }
-        line.push(*byte);
+    let mut line = OsString::from("source '");
+    line.push(escaped(script, b"'\\"));
+    line.push("'");
+    line
+}
+
+/// The path with a backslash before each of the bytes that a shell would not take as they are.
+fn escaped(path: &Path, special: &[u8]) -> OsString {
+    let mut escaped = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        escaped.extend(special.contains(byte).then_some(b'\\'));
+        escaped.push(*byte);
     }
-    line.push(b'\'');
-    OsString::from_vec(line)
+    OsString::from_vec(escaped)
 }
 
 #[cfg(test)]
