@@ -7,6 +7,7 @@
 pub mod bounded;
 pub mod children;
 pub mod confinement;
+pub mod family;
 pub mod kept;
 pub mod ledger;
 pub mod memory;
@@ -23,6 +24,9 @@ pub mod wire;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// What a holder is called on its command line.
+pub const NAME: &str = "termgate";
 
 /// The hidden word on the command line that makes a process a holder.
 pub const WORD: &str = "hold";

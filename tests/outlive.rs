@@ -13,6 +13,7 @@ mod outlive {
     mod full_disk;
     mod holders;
     mod home;
+    mod inside;
     mod kills;
     mod observer;
     mod programs;

@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
+use crate::holder::family::Member;
 use crate::holder::readiness::{self, READABLE};
 use crate::holder::wire::Ended;
 use crate::holder::wire::from_holder::Process;
@@ -37,10 +38,9 @@ impl Process {
     /// # Errors
     /// When there is none.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat"))?;
-        let started = stat_field(&String::from_utf8_lossy(&stat), STARTED);
-        let started = started.ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { pid: i32::try_from(pid).map_err(io::Error::other)?, started })
+        let pid = i32::try_from(pid).map_err(io::Error::other)?;
+        let started = Member::find(pid).ok_or(io::ErrorKind::NotFound)?.started;
+        Ok(Self { pid, started })
     }
 }
 
@@ -116,25 +116,12 @@ impl Children {
     }
 }
 
-/// Which of the fields behind the name say who the parent is, and when the process started.
-const PARENT: usize = 1;
-const STARTED: usize = 19;
-
-/// Reads a field of a `stat` line. The program's name stands in brackets and may hold anything, so
-/// the fields count from the last closing one.
-fn stat_field(stat: &str, index: usize) -> Option<u64> {
-    stat.rsplit_once(") ")?.1.split_ascii_whitespace().nth(index)?.parse().ok()
-}
-
 /// The children of this process, the ended ones too.
 fn children() -> impl Iterator<Item = Pid> {
-    let own = u64::from(std::process::id());
+    let own = std::process::id().cast_signed();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_ours = move |pid: &i32| {
-        let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat_field(&String::from_utf8_lossy(&stat), PARENT) == Some(own)
-    };
+    let is_ours = move |pid: &i32| Member::find(*pid).is_some_and(|found| found.parent == own);
     numbers.filter(is_ours).map(Pid::from_raw)
 }
 

@@ -16,6 +16,8 @@ use tokio::process::{Child, Command};
 
 use crate::outlive::client::{Client, SAFETY, soon, within};
 
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The directories of one user, and a place for the test's own files.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -61,14 +63,24 @@ impl Home {
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_termgate"));
         command.args(words).env_clear().current_dir(self.ground.path());
+        command.env("PATH", PATH).envs(self.directories()).stdin(Stdio::null());
         command
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", self.root.join("home"))
-            .env("XDG_RUNTIME_DIR", self.root.join("run"))
-            .env("XDG_STATE_HOME", self.root.join("state"))
-            .env("XDG_CONFIG_HOME", self.root.join("config"));
-        command.stdin(Stdio::null());
-        command
+    }
+
+    /// The environment of its user, with no mark of a session, as words for `env`.
+    pub(crate) fn clean_environment(&self) -> String {
+        let said = |(name, path): (&str, PathBuf)| format!("{name}={}", path.display());
+        let directories: Vec<_> = self.directories().into_iter().map(said).collect();
+        format!("PATH={PATH} {}", directories.join(" "))
+    }
+
+    fn directories(&self) -> [(&'static str, PathBuf); 4] {
+        [
+            ("HOME", self.root.join("home")),
+            ("XDG_RUNTIME_DIR", self.root.join("run")),
+            ("XDG_STATE_HOME", self.root.join("state")),
+            ("XDG_CONFIG_HOME", self.root.join("config")),
+        ]
     }
 
     /// Runs the program to its end; it must succeed.

@@ -13,15 +13,10 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{Uid, User};
 
 use crate::core::ids::SessionId;
+use crate::holder::family::lives_inside;
 use crate::session::pty::ProcessId;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::session::pty::processes::Process;
-
-/// How often a family that changes while it is looked at is looked at again.
-const WALKS_MAX: usize = 3;
-
-/// Ancestors a process may have before we call it unknown.
-const ANCESTORS_MAX: usize = 4_096;
 
 /// Bytes of an environment that are read; a larger one makes its process unknown.
 const ENVIRONMENT_MAX: u64 = 8 * 1024 * 1024;
@@ -93,15 +88,15 @@ impl Place {
 
     /// Finds out where a process lives, by its ancestors and by its mark.
     ///
-    /// The daemon takes in the orphans of its sessions, so it is an ancestor of every process that
-    /// came of one, whatever that did. The daemon itself is outside.
+    /// Holders take in the orphans of their sessions, and the daemon those of holders, so one of them
+    /// is an ancestor of every process that came of a session, whatever that did and whichever
+    /// daemon started it. The daemon itself is outside.
     pub fn of(pid: ProcessId, daemon: ProcessId) -> Self {
         if pid == daemon {
             return Self::Outside;
         }
         let mark = mark(pid);
-        let descends = (0..WALKS_MAX).find_map(|_| descends(pid, daemon, Process::find));
-        match (descends, mark) {
+        match (lives_inside(pid.0, daemon.0), mark) {
             (Some(true), mark) => {
                 Self::Inside { claimed: mark.ok().flatten().and_then(|text| text.parse().ok()) }
             }
@@ -110,30 +105,6 @@ impl Place {
             (None, Ok(None)) | (Some(false) | None, Err(_)) => Self::Unknown,
         }
     }
-}
-
-/// Whether `ancestor` is above the process; none when its family changed meanwhile.
-fn descends(
-    pid: ProcessId,
-    ancestor: ProcessId,
-    find: impl Fn(ProcessId) -> Option<Process>,
-) -> Option<bool> {
-    let mut child = find(pid)?;
-    for _ in 0..ANCESTORS_MAX {
-        if child.parent == ancestor {
-            return Some(true);
-        }
-        if child.parent == ProcessId(0) {
-            return Some(false);
-        }
-        let parent = find(child.parent)?;
-        // Nobody is younger than their child: the number was given to another one meanwhile.
-        if parent.started > child.started {
-            return None;
-        }
-        child = parent;
-    }
-    None
 }
 
 /// The session that the environment of a process names.

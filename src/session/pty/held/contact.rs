@@ -19,7 +19,7 @@ use crate::holder::socket::{self, Descriptors};
 use crate::holder::wire::from_holder::{Attached, Failed, FromHolder, Stage};
 use crate::holder::wire::to_holder::{Start, ToHolder};
 use crate::holder::wire::{Frame, Malformed, VERSION};
-use crate::holder::{WORD, memory};
+use crate::holder::{NAME, WORD, memory};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::link::{PATIENCE, frame};
 use crate::session::pty::held::recovered::Notes;
@@ -95,7 +95,7 @@ pub(super) fn start(
     text.write_all_at(&program.encode(), 0)?;
     let (ours, theirs) = socket::pair()?;
     let mut child = Command::new(executable)
-        .arg0("termgate")
+        .arg0(NAME)
         .arg(WORD)
         .arg(path)
         .env_clear()

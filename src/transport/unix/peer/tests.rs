@@ -78,6 +78,23 @@ fn a_child_of_the_daemon_is_inside_whatever_it_says() {
 }
 
 #[test]
+fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
+    use std::os::unix::process::CommandExt;
+
+    let mut imitated = Command::new("sh");
+    imitated.env_remove(SESSION_MARK).arg0("termgate").args(["-c", "cat; :"]);
+    assert_eq!(Place::of(Waiting::started(imitated).pid(), NOBODY), Place::Outside);
+    let mut imitated = Command::new("sh");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("hold"), "cat; :").unwrap();
+    imitated.env_remove(SESSION_MARK).current_dir(directory.path()).arg0("termgate").arg("hold");
+    let holder = Waiting::started(imitated);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.pid()));
+    let child = ProcessId(children.unwrap().trim().parse().unwrap());
+    assert_eq!(Place::of(child, NOBODY), Place::Inside { claimed: None });
+}
+
+#[test]
 fn a_child_of_another_process_without_a_mark_is_outside() {
     let child =
         Waiting::start(&[("TERMGATE_SESSIONS", "0123456789ab"), ("X", "TERMGATE_SESSION=")]);
@@ -161,40 +178,6 @@ fn without_a_handle_the_start_of_the_process_tells_whether_it_is_the_same() {
     let child = Waiting::start(&[]);
     assert_eq!(Place::of_peer(child.pid(), None, NOBODY), Place::Outside);
     assert_eq!(Place::of_peer(NOBODY, None, us()), Place::Unknown);
-}
-
-/// Walks up from process 30 to process 10 in a family given as number, parent and start.
-fn walk(family: &[(i32, i32, u64)]) -> Option<bool> {
-    let find = |wanted| {
-        let &(pid, parent, started) = family.iter().find(|member| ProcessId(member.0) == wanted)?;
-        let (group, session) = (ProcessId(pid), ProcessId(pid));
-        let (pid, parent) = (ProcessId(pid), ProcessId(parent));
-        Some(Process { pid, parent, group, session, foreground: None, ended: false, started })
-    };
-    descends(ProcessId(30), ProcessId(10), find)
-}
-
-#[test]
-fn the_whole_family_is_walked_up_to_its_first_process() {
-    assert_eq!(walk(&[(30, 20, 9), (20, 10, 8), (10, 1, 7), (1, 0, 1)]), Some(true));
-    assert_eq!(walk(&[(30, 20, 9), (20, 11, 8), (11, 1, 7), (1, 0, 1)]), Some(false));
-}
-
-#[test]
-fn a_family_that_lost_a_member_on_the_way_tells_nothing() {
-    assert_eq!(walk(&[(30, 20, 9), (1, 0, 1)]), None);
-    assert_eq!(walk(&[]), None);
-}
-
-#[test]
-fn a_parent_younger_than_its_child_is_another_process_with_its_number() {
-    assert_eq!(walk(&[(30, 20, 9), (20, 1, 10), (1, 0, 1)]), None);
-    assert_eq!(walk(&[(30, 20, 9), (20, 1, 9), (1, 0, 1)]), Some(false));
-}
-
-#[test]
-fn a_family_without_an_end_is_given_up() {
-    assert_eq!(walk(&[(30, 20, 9), (20, 30, 9)]), None);
 }
 
 /// Starts a program that leaves its parent, its session and its process group behind.

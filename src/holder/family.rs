@@ -1,0 +1,127 @@
+//! Who came of whom, as `/proc` shows it: whether a process lives inside a session.
+//!
+//! It knows no socket and allocates nothing, since a holder that runs asks, too. A holder adopts
+//! whoever its program leaves behind, so it stays above all that came of it, whichever daemon
+//! there is and whatever they did to leave.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::holder::{NAME, WORD};
+
+/// How often a family that changes while it is looked at is looked at again.
+const WALKS_MAX: usize = 3;
+/// How many ancestors a process may have before nobody can say where it lives.
+const ANCESTORS_MAX: usize = 4_096;
+/// Room for a `stat` line, and for the words of a command line that matter.
+const STAT_MAX: usize = 1_024;
+const WORDS_MAX: usize = 4_352;
+
+/// One process, as it was when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub parent: i32,
+    /// In clock ticks since boot.
+    pub started: u64,
+    /// Whether its command line is that of a holder. Whoever imitates one is taken for one, which
+    /// costs it and its children rights and gives none.
+    pub holds: bool,
+}
+
+impl Member {
+    /// Looks a process up; none when it is not there or cannot be read.
+    pub fn find(pid: i32) -> Option<Self> {
+        let mut room = [0; STAT_MAX];
+        let stat = read(pid, "stat", &mut room)?;
+        let (parent, started) = parent_and_start(stat)?;
+        let mut room = [0; WORDS_MAX];
+        Some(Self { parent, started, holds: is_holder(read(pid, "cmdline", &mut room)?) })
+    }
+}
+
+/// Whether a process lives in a session in which `own` does not live itself; none when its family
+/// kept changing, or a part of it cannot be seen.
+///
+/// `own` is a daemon or a holder, and all that came of it lives inside. It may itself live in a session,
+/// whose programs are its neighbours and not its affair.
+pub fn lives_inside(pid: i32, own: i32) -> Option<bool> {
+    (0..WALKS_MAX).find_map(|_| inside(pid, own, Member::find))
+}
+
+/// The same by what `find` tells of a family that may change meanwhile.
+fn inside(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<bool> {
+    if pid == own {
+        return Some(false);
+    }
+    let is_home = |pid: i32, member: &Member| pid == own || member.holds;
+    let Some(home) = nearest(pid, is_home, &find)? else { return Some(false) };
+    if home == own {
+        return Some(true);
+    }
+    let around = match find(own) {
+        Some(own) => nearest(own.parent, |_, member| member.holds, &find)?,
+        None => None,
+    };
+    Some(around != Some(home))
+}
+
+/// The nearest process for which `is_home` holds, at or above this one.
+fn nearest(
+    mut pid: i32,
+    is_home: impl Fn(i32, &Member) -> bool,
+    find: impl Fn(i32) -> Option<Member>,
+) -> Option<Option<i32>> {
+    let mut youngest = u64::MAX;
+    for _ in 0..ANCESTORS_MAX {
+        if pid == 0 {
+            return Some(None);
+        }
+        let member = find(pid)?;
+        // Nobody is younger than their child: the number was given to another one meanwhile.
+        if member.started > youngest {
+            return None;
+        }
+        if is_home(pid, &member) {
+            return Some(Some(pid));
+        }
+        (pid, youngest) = (member.parent, member.started);
+    }
+    None
+}
+
+/// Reads what the kernel says of a process, as far as there is room.
+fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mut path = [0; 32];
+    let mut rest = path.as_mut_slice();
+    write!(rest, "/proc/{pid}/{what}").ok()?;
+    let unused = rest.len();
+    let path = &path[..path.len() - unused];
+    let length = File::open(OsStr::from_bytes(path)).ok()?.read(room).ok()?;
+    Some(&room[..length])
+}
+
+/// Which of the fields behind the name say who the parent is, and when the process started.
+const PARENT: usize = 1;
+const STARTED: usize = 19;
+
+/// Reads a `stat` line. The program's name stands in brackets and may hold anything, so the fields
+/// count from the last closing one.
+fn parent_and_start(stat: &[u8]) -> Option<(i32, u64)> {
+    let bracket = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = str::from_utf8(&stat[bracket + 1..]).ok()?.split_ascii_whitespace();
+    let parent = fields.nth(PARENT)?.parse().ok()?;
+    let started = fields.nth(STARTED - PARENT - 1)?.parse().ok()?;
+    Some((parent, started))
+}
+
+/// Whether these are the words of a holder, each with a zero behind it.
+fn is_holder(words: &[u8]) -> bool {
+    let mut words = words.split(|byte| *byte == 0);
+    let program = words.next().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
+    program == Some(NAME.as_bytes()) && words.next() == Some(WORD.as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Families on paper, and some of this machine.
+
+use super::*;
+
+/// The daemon, or a holder that is asked.
+const OWN: i32 = 10;
+/// Whether process 30 lives inside.
+fn is_inside(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<bool> {
+    inside(30, OWN, |wanted| {
+        let &(pid, parent, started) = family.iter().find(|member| member.0 == wanted)?;
+        Some(Member { parent, started, holds: holders.contains(&pid) })
+    })
+}
+
+const INIT: (i32, i32, u64) = (1, 0, 1);
+const DAEMON: (i32, i32, u64) = (OWN, 1, 2);
+
+#[test]
+fn whoever_came_of_the_daemon_is_inside() {
+    assert_eq!(is_inside(&[(30, 20, 9), (20, OWN, 8), DAEMON, INIT], &[]), Some(true));
+    assert_eq!(is_inside(&[(30, 20, 9), (20, 11, 8), (11, 1, 7), DAEMON, INIT], &[]), Some(false));
+    assert_eq!(inside(OWN, OWN, |_| None), Some(false), "it is not inside itself");
+}
+
+#[test]
+fn whoever_came_of_a_holder_is_inside_also_when_its_daemon_is_gone() {
+    assert_eq!(is_inside(&[(30, 20, 9), (20, 1, 8), DAEMON, INIT], &[20]), Some(true));
+    let deep = [(30, 21, 9), (21, 20, 8), (20, 1, 7), DAEMON, INIT];
+    assert_eq!(is_inside(&deep, &[20]), Some(true));
+    assert_eq!(is_inside(&[(30, 1, 9), DAEMON, INIT], &[30]), Some(true), "or imitates one");
+}
+
+#[test]
+fn the_neighbours_of_a_daemon_that_lives_in_a_session_are_outside_of_its_own() {
+    let (holder, daemon) = ((5, 1, 2), (OWN, 5, 3));
+    assert_eq!(is_inside(&[(30, 5, 9), holder, daemon, INIT], &[5]), Some(false));
+    assert_eq!(is_inside(&[(30, 6, 9), (6, 1, 3), holder, daemon, INIT], &[5, 6]), Some(true));
+    assert_eq!(is_inside(&[(30, 6, 9), (6, 5, 4), holder, daemon, INIT], &[5, 6]), Some(true));
+    assert_eq!(is_inside(&[(30, 1, 9), holder, daemon, INIT], &[5]), Some(false));
+}
+
+#[test]
+fn a_family_that_lost_a_member_on_the_way_tells_nothing() {
+    assert_eq!(is_inside(&[(30, 20, 9), INIT], &[]), None);
+    assert_eq!(is_inside(&[], &[]), None);
+}
+
+#[test]
+fn a_parent_younger_than_its_child_is_another_process_with_its_number() {
+    assert_eq!(is_inside(&[(30, 20, 9), (20, 1, 10), INIT], &[]), None);
+    assert_eq!(is_inside(&[(30, 20, 9), (20, 1, 9), INIT], &[]), Some(false));
+}
+
+#[test]
+fn a_family_without_an_end_is_given_up() {
+    assert_eq!(is_inside(&[(30, 20, 9), (20, 30, 9)], &[]), None);
+}
+
+#[test]
+fn a_name_in_brackets_may_hold_anything() {
+    let stat = b"7 (x) \xff 1 2 (y) S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 999 22 23";
+    assert_eq!(parent_and_start(stat), Some((3, 999)));
+    assert_eq!(parent_and_start(b"7 (x"), None);
+    assert_eq!(parent_and_start(b"7 (x) S 3"), None);
+}
+
+#[test]
+fn a_holder_is_known_by_its_words() {
+    assert!(is_holder(b"termgate\0hold\0/run/h/x.sock\0"));
+    assert!(is_holder(b"/usr/bin/termgate\0hold\0"));
+    assert!(!is_holder(b"termgate\0serve\0hold\0"));
+    assert!(!is_holder(b"xtermgate\0hold\0"));
+    assert!(!is_holder(b"cat\0termgate\0hold\0"));
+    assert!(!is_holder(b""));
+}
+
+#[test]
+fn this_process_and_its_parent_are_found() {
+    let own = i32::try_from(std::process::id()).unwrap();
+    let found = Member::find(own).unwrap();
+    assert_eq!(found.parent, std::os::unix::process::parent_id().cast_signed());
+    assert!(!found.holds && found.started > 0);
+    assert!(Member::find(found.parent).unwrap().started <= found.started);
+    assert_eq!(Member::find(i32::MAX), None);
+}

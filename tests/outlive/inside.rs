@@ -1,0 +1,147 @@
+//! A program inside a session gains nothing when its daemon is another one than the one that started it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::outlive::client::{Client, SAFETY, Started, listed, start, within};
+use crate::outlive::home::{Daemon, Home};
+use crate::outlive::programs::recorder;
+
+/// A program that tries to be an operator in every way, once it is told to.
+struct Intruder {
+    session: Started,
+    directory: PathBuf,
+}
+
+/// What each attempt is called, and the words before a command that make it.
+const WAYS: [(&str, &str); 3] = [("plain", ""), ("setsid", "setsid -w"), ("orphan", "orphan")];
+
+impl Intruder {
+    /// Starts it beside `victim`, a session that it tries to write to.
+    async fn start(home: &Home, client: &mut Client, victim: &Started) -> Self {
+        let directory = home.file("intruder");
+        fs::create_dir(&directory).unwrap();
+        let script = home.file("intruder.sh");
+        fs::write(&script, Self::script(home, &directory, &victim.id)).unwrap();
+        let session = start(client, &format!("exec sh {}", script.display())).await;
+        Self { session, directory }
+    }
+
+    /// Every attempt writes what it was told, and then its exit code, into a file of its own.
+    fn script(home: &Home, directory: &Path, victim: &str) -> String {
+        let clean = home.clean_environment();
+        let program = env!("CARGO_BIN_EXE_termgate");
+        let door = home.runtime(&format!("s/{victim}.sock"));
+        let (door, gateway) = (door.display(), home.gateway());
+        let gateway = gateway.display();
+        let mut script = format!(
+            "cd {}; while [ ! -e go ]; do sleep 0.02; done\n\
+             # Leaves its parent and its session behind, and is waited for by its last file.\n\
+             orphan() {{ (setsid \"$@\" &); }}\n",
+            directory.display()
+        );
+        for (way, words) in WAYS {
+            let mut attempt = |name: &str, command: &str| {
+                let told = format!("{way}.{name}");
+                script.push_str(&format!(
+                    "{words} env -i {clean} sh -c '{program} {command} > {told}.told 2>&1; \
+                     echo $? > {told}.part; mv {told}.part {told}.code'\n"
+                ));
+            };
+            attempt("ls", "ls");
+            attempt("send", &format!("send {victim} intruded"));
+            attempt("switch", "allow-write on");
+            attempt("door", &format!("--socket {door} ls"));
+            attempt("gateway", &format!("--socket {gateway} ls"));
+        }
+        script.push_str("exec sleep 1000\n");
+        script
+    }
+
+    /// Tells it to begin, and waits until every attempt has its answer.
+    async fn tries(&self) -> Vec<Attempt> {
+        fs::write(self.directory.join("go"), "").unwrap();
+        let names = ["ls", "send", "switch", "door", "gateway"];
+        let mut attempts = Vec::new();
+        for (way, _) in WAYS {
+            for name in names {
+                let told = self.directory.join(format!("{way}.{name}"));
+                let code = told.with_extension(format!("{name}.code"));
+                within(SAFETY, &format!("{way} {name} to end"), || code.exists()).await;
+                let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+                attempts.push(Attempt {
+                    name,
+                    code: read(code).trim().to_owned(),
+                    told: read(told.with_extension(format!("{name}.told"))),
+                });
+            }
+        }
+        attempts
+    }
+}
+
+/// What came of one attempt.
+struct Attempt {
+    name: &'static str,
+    code: String,
+    told: String,
+}
+
+/// Lets a program inside a session try everything after its daemon was replaced by `replace`.
+async fn gains_nothing_after(replace: impl AsyncFnOnce(&Home, Daemon) -> Daemon) {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let log = home.file("read");
+    let victim = start(&mut client, &recorder(&log)).await;
+    let said = json!({"session": victim.id, "pattern": "recording", "since": 0});
+    client.must("wait_for", said).await;
+    let intruder = Intruder::start(&home, &mut client, &victim).await;
+
+    let daemon = replace(&home, daemon).await;
+    let mut client = home.client().await;
+    assert_eq!(listed(&mut client, &intruder.session.id).await["pid"], intruder.session.pid);
+    for Attempt { name, code, told } in intruder.tries().await {
+        // At the doors of agents it is answered, and finds nothing there.
+        assert!(!told.contains(&victim.id) || name == "send", "{name}: {told}");
+        let may_succeed = ["door", "gateway"].contains(&name);
+        assert!(code != "0" || may_succeed, "{name} succeeded: {told}");
+    }
+    // Whoever lives outside is as free as ever, so it was the place that was refused.
+    home.run(&["ls"]).await;
+    home.run(&["send", &victim.id, "outside"]).await;
+    within(SAFETY, "the victim to read", || !fs::read(&log).unwrap().is_empty()).await;
+    assert!(!fs::read_to_string(&log).unwrap().contains("intruded"));
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_program_inside_gains_nothing_when_the_daemon_was_killed() {
+    gains_nothing_after(async |home, daemon| {
+        daemon.kill().await;
+        home.serve().await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_program_inside_gains_nothing_when_the_daemon_has_left() {
+    gains_nothing_after(async |home, daemon| {
+        daemon.signal(Signal::SIGUSR1);
+        daemon.ends().await;
+        home.serve().await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_program_inside_gains_nothing_when_the_daemon_was_upgraded() {
+    gains_nothing_after(async |home, daemon| {
+        home.run(&["upgrade"]).await;
+        daemon
+    })
+    .await;
+}
