@@ -11,6 +11,7 @@ pub mod family;
 pub mod kept;
 pub mod ledger;
 pub mod memory;
+pub mod newcomer;
 pub mod output;
 pub mod program;
 pub mod readiness;

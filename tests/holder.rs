@@ -14,5 +14,6 @@ mod holder {
     mod input;
     mod orphans;
     mod output;
+    mod strangers;
     mod takeover;
 }

@@ -27,7 +27,7 @@ const fn argument_at(index: u32) -> u32 {
 
 /// Calls that may be made with any arguments.
 const ALLOWED: &[libc::c_long] = &[
-    // Waiting, the terminal, the daemon.
+    // Waiting, the terminal, the daemon, and who else comes.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     libc::SYS_ppoll,

@@ -4,10 +4,11 @@
 //! whoever its program leaves behind, so it stays above all that came of it, whichever daemon
 //! there is and whatever they did to leave.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CStr;
+use std::io::Write;
+
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::Mode;
 
 use crate::holder::{NAME, WORD};
 
@@ -93,12 +94,13 @@ fn nearest(
 
 /// Reads what the kernel says of a process, as far as there is room.
 fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
+    // Also what ends the path.
     let mut path = [0; 32];
-    let mut rest = path.as_mut_slice();
-    write!(rest, "/proc/{pid}/{what}").ok()?;
-    let unused = rest.len();
-    let path = &path[..path.len() - unused];
-    let length = File::open(OsStr::from_bytes(path)).ok()?.read(room).ok()?;
+    write!(path.as_mut_slice(), "/proc/{pid}/{what}").ok()?;
+    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    // Not `open`, which is another call on some systems, and none that a holder may make.
+    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+    let length = nix::unistd::read(&file, room).ok()?;
     Some(&room[..length])
 }
 

@@ -15,6 +15,7 @@ use nix::unistd::{tcgetpgrp, write};
 use crate::holder::children::Children;
 use crate::holder::kept::Kept;
 use crate::holder::ledger::Ledger;
+use crate::holder::newcomer;
 use crate::holder::output::{Output, WhenFull};
 use crate::holder::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
 use crate::holder::socket::{self, Descriptors};
@@ -105,7 +106,7 @@ impl Holder {
                 }
             }
             if ready.listener != 0 {
-                self.newcomer = socket::accept(self.listener.as_fd()).ok();
+                self.let_in();
             }
             self.on_terminal(ready.master);
         }
@@ -161,6 +162,15 @@ impl Holder {
         self.children.reap();
         if self.children.leader_ended().is_some() && self.slave.take().is_some() {
             self.output.on_exit(readiness::now());
+        }
+    }
+
+    /// Takes a connection that waits in place of the one before, if it may speak at all.
+    fn let_in(&mut self) {
+        let connection = socket::accept(self.listener.as_fd()).ok();
+        let outside = |one: &OwnedFd| newcomer::is_outside(one.as_fd(), self.process.pid);
+        if let Some(connection) = connection.filter(outside) {
+            self.newcomer = Some(connection);
         }
     }
 
