@@ -18,6 +18,7 @@ mod outlive {
     mod observer;
     mod programs;
     mod replaced;
+    mod standstill;
     mod storm;
     mod turns;
     mod writer;

@@ -60,6 +60,7 @@ impl Exit {
             Code::Timeout => Self::TimedOut,
             Code::SessionExists
             | Code::SessionExited
+            | Code::TerminalSilent
             | Code::Busy
             | Code::TooLarge
             | Code::QuotaExceeded

@@ -53,6 +53,10 @@ fn of_code(code: Code) -> Option<&'static str> {
         Code::RateLimited => Some(
             "Wait as long as retry_after_ms says; `termgate wait` and `termgate watch` ask only once.",
         ),
+        Code::TerminalSilent => Some(
+            "If its process `termgate hold` was stopped, `kill -CONT` lets it go on; `termgate kill S` \
+             ends the session either way.",
+        ),
         Code::InvalidArgument
         | Code::ReadOnly
         | Code::SessionExists

@@ -1,6 +1,6 @@
 //! `stop`: ends the daemon and every session with it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -40,14 +40,30 @@ impl Stop {
         }
         let socket = daemon.path();
         timeout(STOP_MAX, gone(socket)).await.map_err(|_| Failure::StillRunning(STOP_MAX))?;
+        let left = left_behind(socket);
+        let mut notes = vec!["the daemon has ended".to_owned()];
+        if !left.is_empty() {
+            let (count, ids) = (left.len(), left.join(", "));
+            notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
+        }
         Ok(Report {
-            data: json!({"stopped": true}),
+            data: json!({"stopped": true, "left": left}),
             text: String::new(),
-            notes: vec!["the daemon has ended".to_owned()],
+            notes,
             exit: Exit::Done,
             mcp_version: None,
         })
     }
+}
+
+/// The sessions whose holders did not end with the daemon.
+fn left_behind(socket: &Path) -> Vec<String> {
+    let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
+    let Some(Ok(held)) = paths.map(|paths| fs::read_dir(paths.holders())) else {
+        return Vec::new();
+    };
+    let names = held.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| Some(name.strip_suffix(".sock")?.to_owned())).collect()
 }
 
 /// Completes when nobody holds the daemon's lock; where there is none, when the socket is gone.

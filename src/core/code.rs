@@ -11,6 +11,7 @@ pub enum Code {
     SessionNotFound,
     SessionExists,
     SessionExited,
+    TerminalSilent,
     ReadOnly,
     LeaseRequired,
     LeaseHeld,
@@ -41,79 +42,30 @@ pub enum Code {
     TokenNotFound,
 }
 
+/// What is said of one code.
+struct Entry {
+    code: Code,
+    word: &'static str,
+    meaning: &'static str,
+    advice: &'static str,
+}
+
 impl Code {
     /// Every code, in the order of the errors page.
-    pub const ALL: [Self; 32] = [
-        Self::InvalidArgument,
-        Self::SessionNotFound,
-        Self::SessionExists,
-        Self::SessionExited,
-        Self::ReadOnly,
-        Self::LeaseRequired,
-        Self::LeaseHeld,
-        Self::LeaseSuspended,
-        Self::LeaseLost,
-        Self::LeaseSuperseded,
-        Self::ScreenChanged,
-        Self::Busy,
-        Self::TooLarge,
-        Self::QuotaExceeded,
-        Self::RateLimited,
-        Self::PolicyDenied,
-        Self::TokenUnknown,
-        Self::TokenExpired,
-        Self::TokenFile,
-        Self::StorageError,
-        Self::UpstreamUnavailable,
-        Self::UpstreamRestarted,
-        Self::NotSupported,
-        Self::UpgradeFailed,
-        Self::Internal,
-        Self::DaemonUnreachable,
-        Self::Timeout,
-        Self::InvalidConfiguration,
-        Self::ClientConfig,
-        Self::ClientNotFound,
-        Self::TokenExists,
-        Self::TokenNotFound,
-    ];
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::InvalidArgument; TABLE.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].code;
+            assert!(all[index] as usize == index, "the table has each code at its place");
+            index += 1;
+        }
+        all
+    };
 
     /// The word for it on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidArgument => "invalid_argument",
-            Self::SessionNotFound => "session_not_found",
-            Self::SessionExists => "session_exists",
-            Self::SessionExited => "session_exited",
-            Self::ReadOnly => "read_only",
-            Self::LeaseRequired => "lease_required",
-            Self::LeaseHeld => "lease_held",
-            Self::LeaseSuspended => "lease_suspended",
-            Self::LeaseLost => "lease_lost",
-            Self::LeaseSuperseded => "lease_superseded",
-            Self::ScreenChanged => "screen_changed",
-            Self::Busy => "busy",
-            Self::TooLarge => "too_large",
-            Self::QuotaExceeded => "quota_exceeded",
-            Self::RateLimited => "rate_limited",
-            Self::PolicyDenied => "policy_denied",
-            Self::TokenUnknown => "token_unknown",
-            Self::TokenExpired => "token_expired",
-            Self::TokenFile => "token_file",
-            Self::StorageError => "storage_error",
-            Self::UpstreamUnavailable => "upstream_unavailable",
-            Self::UpstreamRestarted => "upstream_restarted",
-            Self::NotSupported => "not_supported",
-            Self::UpgradeFailed => "upgrade_failed",
-            Self::Internal => "internal",
-            Self::DaemonUnreachable => "daemon_unreachable",
-            Self::Timeout => "timeout",
-            Self::InvalidConfiguration => "invalid_configuration",
-            Self::ClientConfig => "client_config",
-            Self::ClientNotFound => "client_not_found",
-            Self::TokenExists => "token_exists",
-            Self::TokenNotFound => "token_not_found",
-        }
+        self.entry().word
     }
 
     /// The code that is written like this.
@@ -123,151 +75,244 @@ impl Code {
 
     /// What it means.
     pub fn meaning(self) -> &'static str {
-        match self {
-            Self::InvalidArgument => {
-                "An argument is missing, of the wrong type, out of its bounds or unknown; nothing \
-                 was done."
-            }
-            Self::SessionNotFound => "No session that you may see has this id, id prefix or name.",
-            Self::SessionExists => "Another session already has this name.",
-            Self::SessionExited => {
-                "The program has ended; screen, history and exit status stay readable for an hour."
-            }
-            Self::ReadOnly => {
-                "Writing is switched off: this daemon, session, socket or token only lets you watch."
-            }
-            Self::LeaseRequired => {
-                "The session is free, but only the holder of its lease may write; that is not you."
-            }
-            Self::LeaseHeld => "Somebody else holds the lease of this session.",
-            Self::LeaseSuspended => {
-                "A person types in this session; your lease waits and comes back by itself, its time \
-                 standing still."
-            }
-            Self::LeaseLost => {
-                "The lease you held is gone: it expired, was released, or an operator ended it."
-            }
-            Self::LeaseSuperseded => {
-                "The lease id is of a holding that another one replaced, or that was not taken back in \
-                 time after the daemon started anew."
-            }
-            Self::ScreenChanged => {
-                "The screen is no longer what you read, or a person typed since you read it, so \
-                 nothing was sent; the answer says what changed as far as it can."
-            }
-            Self::Busy => "Too much is already waiting here; nothing was done.",
-            Self::TooLarge => "The request is larger than this daemon takes at once.",
-            Self::QuotaExceeded => {
-                "A limit on sessions, connections, subscriptions, waiting callers or tokens is reached."
-            }
-            Self::RateLimited => {
-                "Your user calls this daemon more often than it may; nothing was done."
-            }
-            Self::PolicyDenied => "The caller has no right to this, whatever the switches say.",
-            Self::TokenUnknown => "The token was revoked, or is none of this daemon's user.",
-            Self::TokenExpired => "The time of the token is over.",
-            Self::TokenFile => "The token's file is missing, malformed, public or cannot be made.",
-            Self::StorageError => "The tokens cannot be read, watched or written.",
-            Self::UpstreamUnavailable => "The bridge cannot reach a daemon; nothing was done.",
-            Self::UpstreamRestarted => {
-                "The daemon ended before it answered, and nobody knows whether the call took \
-                 effect; the bridge does not repeat it."
-            }
-            Self::NotSupported => "The program on the screen, or this daemon, cannot do that now.",
-            Self::UpgradeFailed => "The program on disk cannot take the daemon's place.",
-            Self::Internal => {
-                "The daemon, or the command, failed in a way it should not; a daemon's log says more."
-            }
-            Self::DaemonUnreachable => {
-                "No daemon answers the command: none runs there, it did not start, or it went away."
-            }
-            Self::Timeout => "The daemon was told to stop and still runs.",
-            Self::InvalidConfiguration => {
-                "The configuration is wrong: no daemon starts with it, one that runs keeps its own."
-            }
-            Self::ClientConfig => {
-                "The file of an MCP client is read-only or cannot be understood; it is left as it is."
-            }
-            Self::ClientNotFound => "No MCP client that termgate knows is installed here.",
-            Self::TokenExists => "Another token already has this name.",
-            Self::TokenNotFound => "No token has this name.",
-        }
+        self.entry().meaning
     }
 
     /// What to do about it.
     pub fn advice(self) -> &'static str {
-        match self {
-            Self::InvalidArgument => "Correct the parameter that the message names.",
-            Self::SessionNotFound => "Call list_sessions and use an id from there.",
-            Self::SessionExists => "Choose another name, or use the session that has it.",
-            Self::SessionExited => "Read what it left, or create another session.",
-            Self::ReadOnly => {
-                "Ask the operator to run `termgate allow-write on`, and use a socket that is not \
-                 `.ro.sock`."
-            }
-            Self::LeaseRequired => "Call acquire_lease, then write again.",
-            Self::LeaseHeld => {
-                "Wait in line with acquire_lease and wait_ms, or watch until the holder is done."
-            }
-            Self::LeaseSuspended => {
-                "Wait with acquire_lease and wait_ms, or watch the lease; then read the screen and \
-                 write with expect_watermark."
-            }
-            Self::LeaseLost => {
-                "Read the screen, then call acquire_lease if you still need to type."
-            }
-            Self::LeaseSuperseded => "Forget the id and call acquire_lease.",
-            Self::ScreenChanged => {
-                "Look at what changed, decide again, and pass the new watermark."
-            }
-            Self::Busy => "Let earlier calls end, then try again.",
-            Self::TooLarge => "Send it in smaller parts.",
-            Self::QuotaExceeded => "Close what you no longer need, or try again later.",
-            Self::RateLimited => {
-                "Wait for retry_after_ms, and use wait_for or observe instead of asking often."
-            }
-            Self::PolicyDenied => "Ask an operator to do it.",
-            Self::TokenUnknown | Self::TokenExpired => {
-                "Ask the operator for another token: `termgate token new NAME --out FILE`."
-            }
-            Self::TokenFile => {
-                "Name a file that `termgate token new` made, with mode 0600; to make one, name a file \
-                 that is not there."
-            }
-            Self::StorageError => {
-                "Mend what `termgate token ls` tells; to remove the file it names revokes every token."
-            }
-            Self::UpstreamUnavailable => "Try again; if it stays, start the daemon.",
-            Self::UpstreamRestarted => {
-                "Look at the sessions and screens there are now before you repeat the call; \
-                 show a lease id at once to keep that lease."
-            }
-            Self::NotSupported => "Read the screen to see what the program expects.",
-            Self::UpgradeFailed => {
-                "The daemon goes on as it was: mend what the message names, then run it again."
-            }
-            Self::Internal => "Try again; if it stays, report it with the daemon's log.",
-            Self::DaemonUnreachable => {
-                "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon."
-            }
-            Self::Timeout => "Look at its log, then end its process yourself.",
-            Self::InvalidConfiguration => {
-                "Mend what the message names; `termgate config check` tells all of it."
-            }
-            Self::ClientConfig => {
-                "Put the text that is printed into the file yourself, or make the file writable and \
-                 run it again."
-            }
-            Self::ClientNotFound => {
-                "Name the client with --client, or print what to paste with --print."
-            }
-            Self::TokenExists => {
-                "Choose another name, or run `termgate token revoke` with this one first."
-            }
-            Self::TokenNotFound => "`termgate token ls` shows the tokens there are.",
-        }
+        self.entry().advice
     }
+
+    fn entry(self) -> &'static Entry {
+        const { assert!(Self::LAST as usize + 1 == TABLE.len(), "the table has every code") };
+        &TABLE[self as usize]
+    }
+
+    const LAST: Self = Self::TokenNotFound;
 }
+
+/// The table, in the order of the codes.
+const TABLE: &[Entry] = &[
+    Entry {
+        code: Code::InvalidArgument,
+        word: "invalid_argument",
+        meaning: "An argument is missing, of the wrong type, out of its bounds or unknown; \
+                  nothing was done.",
+        advice: "Correct the parameter that the message names.",
+    },
+    Entry {
+        code: Code::SessionNotFound,
+        word: "session_not_found",
+        meaning: "No session that you may see has this id, id prefix or name.",
+        advice: "Call list_sessions and use an id from there.",
+    },
+    Entry {
+        code: Code::SessionExists,
+        word: "session_exists",
+        meaning: "Another session already has this name.",
+        advice: "Choose another name, or use the session that has it.",
+    },
+    Entry {
+        code: Code::SessionExited,
+        word: "session_exited",
+        meaning: "The program has ended; screen, history and exit status stay readable for an \
+                  hour.",
+        advice: "Read what it left, or create another session.",
+    },
+    Entry {
+        code: Code::TerminalSilent,
+        word: "terminal_silent",
+        meaning: "The process that holds the terminal stands still; the session can be read and \
+                  killed, and goes on once that process does.",
+        advice: "Wait for retry_after_ms, then read the screen and try again; if that process was \
+                 stopped, `kill -CONT` lets it go on.",
+    },
+    Entry {
+        code: Code::ReadOnly,
+        word: "read_only",
+        meaning: "Writing is switched off: this daemon, session, socket or token only lets you \
+                  watch.",
+        advice: "Ask the operator to run `termgate allow-write on`, and use a socket that is not \
+                 `.ro.sock`.",
+    },
+    Entry {
+        code: Code::LeaseRequired,
+        word: "lease_required",
+        meaning: "The session is free, but only the holder of its lease may write; that is not \
+                  you.",
+        advice: "Call acquire_lease, then write again.",
+    },
+    Entry {
+        code: Code::LeaseHeld,
+        word: "lease_held",
+        meaning: "Somebody else holds the lease of this session.",
+        advice: "Wait in line with acquire_lease and wait_ms, or watch until the holder is done.",
+    },
+    Entry {
+        code: Code::LeaseSuspended,
+        word: "lease_suspended",
+        meaning: "A person types in this session; your lease waits and comes back by itself, its \
+                  time standing still.",
+        advice: "Wait with acquire_lease and wait_ms, or watch the lease; then read the screen \
+                 and write with expect_watermark.",
+    },
+    Entry {
+        code: Code::LeaseLost,
+        word: "lease_lost",
+        meaning: "The lease you held is gone: it expired, was released, or an operator ended it.",
+        advice: "Read the screen, then call acquire_lease if you still need to type.",
+    },
+    Entry {
+        code: Code::LeaseSuperseded,
+        word: "lease_superseded",
+        meaning: "The lease id is of a holding that another one replaced, or that was not taken \
+                  back in time after the daemon started anew.",
+        advice: "Forget the id and call acquire_lease.",
+    },
+    Entry {
+        code: Code::ScreenChanged,
+        word: "screen_changed",
+        meaning: "The screen is no longer what you read, or a person typed since you read it, so \
+                  nothing was sent; the answer says what changed as far as it can.",
+        advice: "Look at what changed, decide again, and pass the new watermark.",
+    },
+    Entry {
+        code: Code::Busy,
+        word: "busy",
+        meaning: "Too much is already waiting here; nothing was done.",
+        advice: "Let earlier calls end, then try again.",
+    },
+    Entry {
+        code: Code::TooLarge,
+        word: "too_large",
+        meaning: "The request is larger than this daemon takes at once.",
+        advice: "Send it in smaller parts.",
+    },
+    Entry {
+        code: Code::QuotaExceeded,
+        word: "quota_exceeded",
+        meaning: "A limit on sessions, connections, subscriptions, waiting callers or tokens is \
+                  reached.",
+        advice: "Close what you no longer need, or try again later.",
+    },
+    Entry {
+        code: Code::RateLimited,
+        word: "rate_limited",
+        meaning: "Your user calls this daemon more often than it may; nothing was done.",
+        advice: "Wait for retry_after_ms, and use wait_for or observe instead of asking often.",
+    },
+    Entry {
+        code: Code::PolicyDenied,
+        word: "policy_denied",
+        meaning: "The caller has no right to this, whatever the switches say.",
+        advice: "Ask an operator to do it.",
+    },
+    Entry {
+        code: Code::TokenUnknown,
+        word: "token_unknown",
+        meaning: "The token was revoked, or is none of this daemon's user.",
+        advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
+    },
+    Entry {
+        code: Code::TokenExpired,
+        word: "token_expired",
+        meaning: "The time of the token is over.",
+        advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
+    },
+    Entry {
+        code: Code::TokenFile,
+        word: "token_file",
+        meaning: "The token's file is missing, malformed, public or cannot be made.",
+        advice: "Name a file that `termgate token new` made, with mode 0600; to make one, name a \
+                 file that is not there.",
+    },
+    Entry {
+        code: Code::StorageError,
+        word: "storage_error",
+        meaning: "The tokens cannot be read, watched or written.",
+        advice: "Mend what `termgate token ls` tells; to remove the file it names revokes every \
+                 token.",
+    },
+    Entry {
+        code: Code::UpstreamUnavailable,
+        word: "upstream_unavailable",
+        meaning: "The bridge cannot reach a daemon; nothing was done.",
+        advice: "Try again; if it stays, start the daemon.",
+    },
+    Entry {
+        code: Code::UpstreamRestarted,
+        word: "upstream_restarted",
+        meaning: "The daemon ended before it answered, and nobody knows whether the call took \
+                  effect; the bridge does not repeat it.",
+        advice: "Look at the sessions and screens there are now before you repeat the call; show \
+                 a lease id at once to keep that lease.",
+    },
+    Entry {
+        code: Code::NotSupported,
+        word: "not_supported",
+        meaning: "The program on the screen, or this daemon, cannot do that now.",
+        advice: "Read the screen to see what the program expects.",
+    },
+    Entry {
+        code: Code::UpgradeFailed,
+        word: "upgrade_failed",
+        meaning: "The program on disk cannot take the daemon's place.",
+        advice: "The daemon goes on as it was: mend what the message names, then run it again.",
+    },
+    Entry {
+        code: Code::Internal,
+        word: "internal",
+        meaning: "The daemon, or the command, failed in a way it should not; a daemon's log says \
+                  more.",
+        advice: "Try again; if it stays, report it with the daemon's log.",
+    },
+    Entry {
+        code: Code::DaemonUnreachable,
+        word: "daemon_unreachable",
+        meaning: "No daemon answers the command: none runs there, it did not start, or it went \
+                  away.",
+        advice: "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon.",
+    },
+    Entry {
+        code: Code::Timeout,
+        word: "timeout",
+        meaning: "The daemon was told to stop and still runs.",
+        advice: "Look at its log, then end its process yourself.",
+    },
+    Entry {
+        code: Code::InvalidConfiguration,
+        word: "invalid_configuration",
+        meaning: "The configuration is wrong: no daemon starts with it, one that runs keeps its \
+                  own.",
+        advice: "Mend what the message names; `termgate config check` tells all of it.",
+    },
+    Entry {
+        code: Code::ClientConfig,
+        word: "client_config",
+        meaning: "The file of an MCP client is read-only or cannot be understood; it is left as \
+                  it is.",
+        advice: "Put the text that is printed into the file yourself, or make the file writable \
+                 and run it again.",
+    },
+    Entry {
+        code: Code::ClientNotFound,
+        word: "client_not_found",
+        meaning: "No MCP client that termgate knows is installed here.",
+        advice: "Name the client with --client, or print what to paste with --print.",
+    },
+    Entry {
+        code: Code::TokenExists,
+        word: "token_exists",
+        meaning: "Another token already has this name.",
+        advice: "Choose another name, or run `termgate token revoke` with this one first.",
+    },
+    Entry {
+        code: Code::TokenNotFound,
+        word: "token_not_found",
+        meaning: "No token has this name.",
+        advice: "`termgate token ls` shows the tokens there are.",
+    },
+];
 
 #[cfg(test)]
 mod tests {

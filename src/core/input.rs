@@ -317,6 +317,13 @@ impl Input {
         self.judge(now);
     }
 
+    /// Discards what is queued, up to what must be completed. Leases stay as they are.
+    pub fn discard(&mut self, now: Moment, cause: DiscardCause) {
+        self.judge(now);
+        self.cut(now, |_| true, cause);
+        self.follow(now);
+    }
+
     /// Ends the session's input: nothing queued goes out any more, and the lease ends.
     pub fn close(&mut self, now: Moment) {
         self.judge(now);

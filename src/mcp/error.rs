@@ -24,6 +24,8 @@ use crate::surface::terminal::writing::CHANGED_BYTES_MAX;
 
 /// What a caller is told to wait before it tries again what was busy.
 const BUSY_RETRY_MS: u64 = 100;
+/// And before it tries a terminal again that did not answer.
+const SILENT_RETRY_MS: u64 = 1_000;
 
 /// An error ready for the wire.
 #[derive(Clone, Debug)]
@@ -160,6 +162,9 @@ fn denied(denial: Denial) -> WireError {
 fn session(error: &SessionError) -> WireError {
     match error {
         SessionError::Write(error) => write(error),
+        SessionError::Silent => {
+            WireError::new(Code::TerminalSilent, error).retry_after(SILENT_RETRY_MS)
+        }
         SessionError::Exited(exit) => WireError::new(Code::SessionExited, error)
             .details(json!({"exit": ExitShape::from(*exit)})),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {

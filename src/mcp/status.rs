@@ -167,6 +167,7 @@ fn is_denial(code: Code) -> bool {
         | Code::SessionNotFound
         | Code::SessionExists
         | Code::SessionExited
+        | Code::TerminalSilent
         | Code::ScreenChanged
         | Code::Busy
         | Code::TooLarge

@@ -13,11 +13,13 @@ mod people;
 mod posted;
 mod publish;
 mod records;
+mod silence;
 mod write;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,7 @@ use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::records::Records;
+use crate::session::actor::silence::{Returning, returned};
 use crate::session::actor::write::Pending;
 use crate::session::alarm::Alarm;
 use crate::session::clock::Clock;
@@ -126,6 +129,10 @@ pub struct Actor<P> {
     records: Records,
     killing: Option<Killing>,
     killers: Vec<Reply<()>>,
+    /// Until when those wait for the end to be told, once all processes are gone.
+    killers_until: Option<Moment>,
+    /// The terminal is silent, and waited for.
+    returning: Option<Returning>,
     /// Operators to be told whether the lease that they ended was held.
     preempted: Vec<(oneshot::Sender<bool>, bool)>,
     /// The connections that ended last: their commands may still come, and have no effect.
@@ -184,6 +191,8 @@ impl<P: Pty> Actor<P> {
             records,
             killing: None,
             killers: Vec::new(),
+            killers_until: None,
+            returning: None,
             preempted: Vec::new(),
             closed: VecDeque::new(),
             typed: HashMap::new(),
@@ -226,6 +235,9 @@ impl<P: Pty> Actor<P> {
                 killed = killed(&mut self.killing), if self.killing.is_some() => {
                     self.on_killed(killed);
                 }
+                () = returned(&mut self.returning), if self.returning.is_some() => {
+                    self.on_returned();
+                }
                 () = alarm.ring() => {}
             }
             self.serve_people(&mut people);
@@ -238,14 +250,9 @@ impl<P: Pty> Actor<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let deadlines = [
-            self.input.deadline(),
-            self.frame_due(),
-            self.remove_at,
-            self.checkpoint_due(),
-            self.look_due(),
-        ];
-        deadlines.into_iter().flatten().min()
+        let told =
+            [self.input.deadline(), self.frame_due(), self.checkpoint_due(), self.look_due()];
+        told.into_iter().chain([self.remove_at, self.killers_until]).flatten().min()
     }
 
     fn on_exit(&mut self, exit: Exit) {
@@ -285,6 +292,10 @@ impl<P: Pty> Actor<P> {
             command.refuse(SessionError::Exited(exit));
             return;
         }
+        if self.returning.is_some() && command.needs_program() {
+            command.refuse(SessionError::Silent);
+            return;
+        }
         match command {
             Command::Write { order, accepted, reply } => self.on_write(*order, accepted, reply),
             Command::Acquire(ask) => self.on_acquire(*ask),
@@ -304,6 +315,7 @@ impl<P: Pty> Actor<P> {
         // The answers to queries first, since a checkpoint says that they were read.
         self.flush();
         self.checkpoint_if_due();
+        self.mind_silence();
         self.publish_if_due();
         self.answer_writes();
         self.answer_waiters();
@@ -324,6 +336,7 @@ impl<P: Pty> Actor<P> {
             }
         }
         self.publish_if_due();
+        self.answer_patient_killers();
         self.answer_preempts();
     }
 
@@ -347,6 +360,7 @@ impl<P: Pty> Actor<P> {
                     self.input.on_taken(self.clock.now(), taken);
                     self.looks.stir(self.clock.now());
                 }
+                Err(error) if error.kind() == ErrorKind::TimedOut => return self.on_silence(),
                 Err(error) => {
                     tracing::debug!(session = %self.identity.id, %error, "a write failed");
                     self.input.close(self.clock.now());

@@ -13,6 +13,9 @@ pub enum SessionError {
     /// The lease, the write switch or the queue said no.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// Whoever keeps the terminal does not answer now.
+    #[error("the terminal of this session does not answer")]
+    Silent,
     /// The program has ended.
     #[error("the program in this session has ended")]
     Exited(Exit),

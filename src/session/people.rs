@@ -55,7 +55,7 @@ impl Ask {
         }
     }
 
-    /// Answers it where the program has ended.
+    /// Answers it where the program has ended, or nothing can be written.
     pub fn refuse(self, error: SessionError) {
         // A caller that no longer waits needs no answer.
         let _ = match self {

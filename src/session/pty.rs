@@ -175,6 +175,7 @@ pub trait Pty: Send + Sync + 'static {
     ///
     /// # Errors
     /// `BrokenPipe` once the program has ended; `PermissionDenied` when its epoch is over;
+    /// `TimedOut` when the terminal is silent, which may have taken some of this just before;
     /// otherwise what the kernel said.
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
@@ -223,6 +224,18 @@ pub trait Pty: Send + Sync + 'static {
     /// Says that the session is forgotten: nobody will ask for its terminal or its exit again, and
     /// whatever still runs in it ends.
     fn forget(&self);
+
+    /// Whether whoever keeps the terminal does not answer, though nothing says that it is gone.
+    /// Nothing can be written or kept meanwhile.
+    fn is_silent(&self) -> bool {
+        false
+    }
+
+    /// Waits until a terminal that is silent is so no more: it can be used again, or it is gone.
+    /// Of what was kept beside it last, nothing can be relied on.
+    fn returned(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 
     /// Waits until nothing is left of a terminal that was forgotten, half a second at most.
     fn vanished(&self) -> impl Future<Output = ()> + Send;

@@ -1,14 +1,16 @@
 //! Nothing is left of a session that was ended, however it ends and whoever its program is.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use termgate::core::frame::Exit;
 use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
-use termgate::session::pty::{ProcessId, Pty, Stamp};
+use termgate::session::pty::{Checkpoint, Note, ProcessId, Pty, Stamp};
 
 use crate::holder::harness::{
-    Terminal, end, exit_of, find, is_there, marked, read_to_end, read_until, until, wait_for,
+    PATIENCE, Terminal, checkpoint, end, exit_of, find, is_there, marked, read_to_end, read_until,
+    until, wait_for,
 };
 
 /// A shell line that starts one process which ignores requests, left the session, was orphaned and
@@ -91,7 +93,7 @@ async fn a_holder_that_is_killed_ends_the_session_after_all_that_it_had_written(
     assert!(read_to_end(&terminal).await.ends_with("last"));
     assert_eq!(exit_of(&terminal).await, Exit::Lost);
     let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
-    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
     assert!(terminal.evidence().is_err());
     terminal.kill().await.unwrap();
     assert_eq!(marked(terminal.session), []);
@@ -101,17 +103,43 @@ async fn a_holder_that_is_killed_ends_the_session_after_all_that_it_had_written(
 }
 
 #[tokio::test]
-async fn a_holder_that_does_not_answer_counts_as_lost() {
+async fn a_holder_that_does_not_answer_is_silent_until_it_does() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let held = terminal.as_held();
+    let holder = ProcessHandle::open(held.holder()).unwrap();
+    holder.signal(19).unwrap();
+    let refused = held.try_write(b"never", Stamp::default()).unwrap_err();
+    assert_eq!((refused.kind(), held.is_silent()), (ErrorKind::TimedOut, true));
+    let at_once = held.try_write(b"never", Stamp::default()).unwrap_err();
+    assert_eq!(at_once.kind(), ErrorKind::TimedOut);
+
+    holder.signal(18).unwrap();
+    tokio::time::timeout(PATIENCE, held.returned()).await.expect("it comes back");
+    assert!(!held.is_silent());
+    assert_eq!(held.try_write(b"again", Stamp::default()).unwrap(), 5);
+    let mut said = Vec::new();
+    read_until(held, &mut said, Some("again")).await;
+    assert!(!String::from_utf8_lossy(&said).contains("never"));
+    // What is kept from now on is found by the next daemon.
+    held.remember(Note::Lease, b"kept");
+    held.commit(&Checkpoint { whole: true, rows: vec![7], ..checkpoint(3) }).unwrap();
+    let (_next, recovered) = terminal.attach();
+    assert_eq!((recovered.committed, recovered.notes.get(Note::Lease)), (3, b"kept".as_slice()));
+    assert_eq!(recovered.segments.len(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_holder_that_is_killed_is_gone() {
     let terminal = Terminal::held("echo ready; sleep 1000", |_| {});
     wait_for(&terminal, "ready").await;
     let holder = ProcessHandle::open(terminal.as_held().holder()).unwrap();
     holder.signal(19).unwrap();
-    let refused = terminal.try_write(b"x", Stamp::default()).unwrap_err();
-    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    terminal.try_write(b"x", Stamp::default()).unwrap_err();
+    holder.signal(9).unwrap();
+    let gone = terminal.as_held().returned();
+    tokio::time::timeout(PATIENCE, gone).await.expect("its end is noticed");
     assert_eq!(exit_of(&terminal).await, Exit::Lost);
-    holder.signal(18).unwrap();
-    let (second, _) = terminal.attach();
-    assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
 }
 
 #[tokio::test]

@@ -118,6 +118,8 @@ pub enum DiscardCause {
     Interrupted,
     /// The session ended.
     SessionEnded,
+    /// Whoever has the terminal does not answer; nobody knows whether it took the first of them.
+    TerminalSilent,
 }
 
 /// Bytes that were discarded after their write had been answered.

@@ -45,6 +45,11 @@ impl Kept {
         kept
     }
 
+    /// Relies on nothing that was kept before; the next checkpoint is whole, and can be tried now.
+    pub(super) fn forget(&mut self) {
+        (self.rows, self.retry_at) = (None, Moment::default());
+    }
+
     /// Hands over a checkpoint of the screen, which has seen all output before the offset.
     fn keep(
         &mut self,

@@ -1,6 +1,7 @@
 //! Everything else a session is asked: its lease, its size, its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::core::frame::Size;
 use crate::core::input::error::WriteError;
@@ -10,6 +11,9 @@ use crate::session::command::{Acquire, Act, Manage, Release, Renew, Resize};
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
 use crate::session::pty::kill::KillError;
+
+/// How long the end of a program is waited for once all its processes are gone.
+const END_TOLD_MAX: Duration = Duration::from_secs(2);
 
 impl<P: Pty> Actor<P> {
     pub(super) fn on_acquire(&mut self, ask: Acquire) {
@@ -153,13 +157,24 @@ impl<P: Pty> Actor<P> {
         if self.removing {
             self.remove_at = Some(self.clock.now());
         }
-        // Whoever killed the session finds it ended, so a success is answered after its end is told.
+        // Whoever killed the session finds it ended, so a success is answered after its end is told,
+        // unless nobody tells it.
         if problem.is_some() || self.exit.is_some() {
             self.answer_killers(problem.as_deref());
+        } else {
+            self.killers_until = Some(self.clock.now() + END_TOLD_MAX);
+        }
+    }
+
+    /// Answers those who killed a session whose end nobody tells.
+    pub(super) fn answer_patient_killers(&mut self) {
+        if self.killers_until.is_some_and(|until| until <= self.clock.now()) {
+            self.answer_killers(None);
         }
     }
 
     pub(super) fn answer_killers(&mut self, problem: Option<&str>) {
+        self.killers_until = None;
         for reply in self.killers.drain(..) {
             let answer = match problem {
                 None => Ok(()),

@@ -52,6 +52,10 @@ impl<P: Pty> Actor<P> {
             ask.refuse(SessionError::Exited(exit));
             return;
         }
+        if self.returning.is_some() {
+            ask.refuse(SessionError::Silent);
+            return;
+        }
         match ask {
             Ask::TypeIn(typed, reply) => self.on_typed(&caller, fresh, typed, reply),
             Ask::TakeOver(view, reply) => {

@@ -22,10 +22,15 @@ pub(super) struct Records {
 impl Records {
     /// Keeps what is known at the beginning.
     pub(super) fn begin(pty: &impl Pty, session: SessionRecord, lease: &LeaseManager) -> Self {
-        let lease = lease.record();
-        pty.remember(Note::Identity, &session.to_note());
-        pty.remember(Note::Lease, &to_note(&lease));
-        Self { session, lease }
+        let records = Self { session, lease: lease.record() };
+        records.keep_again(pty);
+        records
+    }
+
+    /// Keeps all of it, also what should be kept already.
+    pub(super) fn keep_again(&self, pty: &impl Pty) {
+        pty.remember(Note::Identity, &self.session.to_note());
+        pty.remember(Note::Lease, &to_note(&self.lease));
     }
 
     /// What the marks of its shell carry.

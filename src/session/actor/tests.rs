@@ -4,6 +4,7 @@ mod checkpoints;
 mod parting;
 mod people;
 mod records;
+mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,6 +199,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         SessionError::Write(WriteError::Lease(error)) => error,
         SessionError::Write(_)
         | SessionError::Exited(_)
+        | SessionError::Silent
         | SessionError::ScreenChanged(_)
         | SessionError::TextNotShown(_)
         | SessionError::Mouse(_)

@@ -240,6 +240,7 @@ impl<P: Pty> Actor<P> {
             DiscardCause::PersonTyped => "a person took the keyboard",
             DiscardCause::Interrupted => "your interrupt went past them",
             DiscardCause::SessionEnded => "the session ended",
+            DiscardCause::TerminalSilent => "the terminal did not answer",
         };
         Some(format!("{discarded} bytes of an earlier write were discarded: {cause}"))
     }

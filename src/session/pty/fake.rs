@@ -42,6 +42,9 @@ struct State {
     sizes: Vec<Size>,
     signals: Vec<Signal>,
     killed: bool,
+    /// What is killed ends, and nobody says so.
+    ends_untold: bool,
+    silent: bool,
     outlives_daemon: bool,
     forgotten: bool,
 }
@@ -65,6 +68,8 @@ impl State {
             sizes: Vec::new(),
             signals: Vec::new(),
             killed: false,
+            ends_untold: false,
+            silent: false,
             outlives_daemon: true,
             forgotten: false,
         }
@@ -150,6 +155,9 @@ impl Pty for FakePty {
         if self.state.borrow().exit.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        if self.state.borrow().silent {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         let mut taken = 0;
         self.state.send_modify(|state| {
             taken = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
@@ -161,7 +169,8 @@ impl Pty for FakePty {
     }
 
     async fn writable(&self) -> io::Result<()> {
-        self.wait_for(|state| state.room != Some(0) || state.exit.is_some()).await;
+        let may_try = |state: &State| state.room != Some(0) && !state.silent;
+        self.wait_for(|state| may_try(state) || state.exit.is_some()).await;
         Ok(())
     }
 
@@ -200,9 +209,20 @@ impl Pty for FakePty {
     async fn kill(&self) -> Result<(), KillError> {
         self.state.send_modify(|state| {
             state.killed = true;
+            if state.ends_untold {
+                return;
+            }
             state.exit(Exit::Signal(Signal::Kill.number()));
         });
         Ok(())
+    }
+
+    fn is_silent(&self) -> bool {
+        self.state.borrow().silent
+    }
+
+    async fn returned(&self) {
+        self.wait_for(|state| !state.silent).await;
     }
 
     async fn vanished(&self) {}
@@ -235,6 +255,16 @@ impl FakeTerminal {
         self.state.send_modify(|state| {
             state.exit.get_or_insert(exit);
         });
+    }
+
+    /// Lets whoever keeps the terminal fall silent, or answer again.
+    pub fn set_silent(&self, silent: bool) {
+        self.state.send_modify(|state| state.silent = silent);
+    }
+
+    /// Lets nobody tell that the program has ended once it is killed.
+    pub fn keep_end_untold(&self) {
+        self.state.send_modify(|state| state.ends_untold = true);
     }
 
     /// Ends the output.

@@ -7,6 +7,7 @@
 pub mod contact;
 mod link;
 pub mod recovered;
+mod silence;
 mod store;
 
 use std::fs::{self, OpenOptions};
@@ -15,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
@@ -33,7 +34,7 @@ use crate::holder::wire::to_holder::{Input, Start, ToHolder, Unread};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::contact::{AttachError, Contact};
-use crate::session::pty::held::link::{Link, Room, exit_of};
+use crate::session::pty::held::link::{Link, Presence, Room, exit_of};
 use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
@@ -79,7 +80,8 @@ pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
 pub struct HeldPty {
     session: SessionId,
     socket: PathBuf,
-    link: Link,
+    /// Another one after the holder fell silent and was come to again.
+    link: Mutex<Arc<Link>>,
     ring: Reader,
     bell: AsyncFd<OwnedFd>,
     /// Up to where checkpoints were handed over.
@@ -157,7 +159,7 @@ impl HeldPty {
         let pty = Self {
             session,
             socket,
-            link: Link::new(connection, exit)?,
+            link: Mutex::new(Arc::new(Link::new(connection, exit)?)),
             ring,
             bell,
             committed: AtomicU64::new(attached.committed),
@@ -186,6 +188,10 @@ impl HeldPty {
         &self.socket
     }
 
+    fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn foreground(&self) -> Option<ProcessId> {
         let leader = Process::find(self.leader)?;
         leader.foreground.filter(|_| leader.started == self.started)
@@ -196,18 +202,21 @@ impl HeldPty {
         let handover = store.hand_over(checkpoint)?;
         let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
-        self.link.say(&ToHolder::Commit(handover.commit), &descriptors)
+        self.link().say(&ToHolder::Commit(handover.commit), &descriptors)
     }
 }
 
 impl Pty for HeldPty {
     async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
-        let mut standing = self.link.standing();
+        let link = self.link();
+        let mut standing = link.standing();
         loop {
             // First what was said, then the ring: what ended writes no more.
             let known = *standing.borrow_and_update();
             match self.ring.copy(offset, READ_MAX, into) {
-                Ok(0) if known.exit.is_some() || known.lost => return Ok(Output::End),
+                Ok(0) if known.exit.is_some() || known.presence == Presence::Gone => {
+                    return Ok(Output::End);
+                }
                 Ok(0) => {}
                 Ok(count) => return Ok(Output::Bytes(count)),
                 Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
@@ -216,7 +225,7 @@ impl Pty for HeldPty {
                 // It rings anew after each time that more was written, so it is enough to forget
                 // that it rang before looking again.
                 rang = self.bell.readable() => rang?.clear_ready(),
-                heard = self.link.hear(&mut standing) => heard?,
+                heard = link.hear(&mut standing) => heard?,
             }
         }
     }
@@ -239,13 +248,14 @@ impl Pty for HeldPty {
     fn remember(&self, note: Note, bytes: &[u8]) {
         let slot = recovered::slot_of(note);
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
-        if let Err(error) = self.link.say(&ToHolder::Note(WireNote { slot, bytes }), &[]) {
+        if let Err(error) = self.link().say(&ToHolder::Note(WireNote { slot, bytes }), &[]) {
             tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
         }
     }
 
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize> {
-        if self.link.standing().borrow().exit.is_some() {
+        let link = self.link();
+        if link.standing().borrow().exit.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let input = Input {
@@ -255,10 +265,10 @@ impl Pty for HeldPty {
             write: stamp.write.map_or([0; 16], |write| write.0),
             bytes: &bytes[..bytes.len().min(INPUT_MAX)],
         };
-        match self.link.input(input)? {
+        match link.input(input)? {
             Outcome::Bytes(count) => {
                 let full = count == 0 && !bytes.is_empty();
-                self.link.set_room(if full { Room::Full } else { Room::Free });
+                link.set_room(if full { Room::Full } else { Room::Free });
                 Ok(count as usize)
             }
             Outcome::Ended => Err(io::ErrorKind::BrokenPipe.into()),
@@ -267,31 +277,33 @@ impl Pty for HeldPty {
     }
 
     async fn writable(&self) -> io::Result<()> {
-        let mut standing = self.link.standing();
+        let link = self.link();
+        let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
             // Whoever tries to write then is told that it is over.
-            if known.exit.is_some() || known.lost {
+            if known.exit.is_some() || known.presence == Presence::Gone {
                 return Ok(());
             }
-            match known.room {
-                Room::Free => return Ok(()),
-                Room::Full => {
-                    self.link.set_room(Room::Awaited);
-                    self.link.say(&ToHolder::WantWritable, &[])?;
+            match (known.presence, known.room) {
+                (Presence::Silent, _) | (_, Room::Awaited) => link.hear(&mut standing).await?,
+                (_, Room::Free) => return Ok(()),
+                (_, Room::Full) => {
+                    link.set_room(Room::Awaited);
+                    // Should it be silent, that is known next.
+                    let _ = link.say(&ToHolder::WantWritable, &[]);
                 }
-                Room::Awaited => self.link.hear(&mut standing).await?,
             }
         }
     }
 
     fn resize(&self, size: Size) -> io::Result<()> {
-        self.link.say(&ToHolder::Resize(size.into()), &[])
+        self.link().say(&ToHolder::Resize(size.into()), &[])
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         // Another daemon may have the session by now.
-        if self.link.is_lost() {
+        if self.link().is_lost() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
@@ -300,7 +312,7 @@ impl Pty for HeldPty {
 
     /// Asks the kernel, not the holder. The terminal keeps its number for as long as it is held.
     fn evidence(&self) -> io::Result<Evidence> {
-        if self.link.standing().borrow().lost {
+        if self.link().presence() == Presence::Gone {
             return Err(io::ErrorKind::NotFound.into());
         }
         let terminal = OpenOptions::new()
@@ -317,15 +329,16 @@ impl Pty for HeldPty {
     }
 
     async fn exited(&self) -> Exit {
-        let mut standing = self.link.standing();
+        let link = self.link();
+        let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
             match known.exit {
                 Some((exit, _)) => return exit,
-                None if known.lost => return Exit::Lost,
+                None if known.presence == Presence::Gone => return Exit::Lost,
                 None => {}
             }
-            if self.link.hear(&mut standing).await.is_err() {
+            if link.hear(&mut standing).await.is_err() {
                 return Exit::Lost;
             }
         }
@@ -333,11 +346,13 @@ impl Pty for HeldPty {
 
     async fn kill(&self) -> Result<(), KillError> {
         // The connection of a holder that ends is closed a moment before it has ended.
-        if self.link.is_lost()
+        if self.link().is_lost()
             && timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.is_err()
         {
             return Err(KillError::NotOurs);
         }
+        // One that was stopped must go on, to tell how the program ended.
+        let _ = self.signal_holder(Signal::Continue);
         kill::end_tree(Tree {
             session: self.session,
             leader: self.leader,
@@ -348,13 +363,28 @@ impl Pty for HeldPty {
         .await
     }
 
+    fn is_silent(&self) -> bool {
+        self.is_left_alone()
+    }
+
+    async fn returned(&self) {
+        self.ask_until_answered().await;
+    }
+
     async fn vanished(&self) {
-        let _ = timeout(HOLDER_END_MAX, self.holder_ended.readable()).await;
+        let ended = timeout(HOLDER_END_MAX, self.holder_ended.readable()).await;
+        // Where another daemon has the session, its holder stays, as it must.
+        if ended.is_err() && !self.link().is_lost() {
+            let (session, holder) = (self.session, self.holder.pid);
+            tracing::error!(%session, %holder, "its holder does not end, and is left behind");
+        }
     }
 
     fn forget(&self) {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        if self.link.say(&ToHolder::End, &[]).is_err()
+        if self.is_silent() {
+            self.end_silent_holder();
+        } else if self.link().say(&ToHolder::End, &[]).is_err()
             && connect_to(&self.socket).is_err_and(refused)
         {
             // The holder is gone and left it; one that lives listens to another daemon by now.

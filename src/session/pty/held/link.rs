@@ -23,7 +23,7 @@ use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{Ended, FRAME_MAX, Frame};
 use crate::session::pty::watch::watch;
 
-/// How long a holder may take for an answer; one that takes longer counts as lost.
+/// How long a holder may take for an answer; one that takes longer is silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an answer is waited for before other tasks are told that this thread is busy; nearly
 /// every answer comes within it.
@@ -34,9 +34,19 @@ const AT_ONCE: Duration = Duration::from_millis(5);
 pub(super) struct Standing {
     /// How the program ended, and where its output ends.
     pub(super) exit: Option<(Exit, u64)>,
-    /// The holder is gone, or does not answer.
-    pub(super) lost: bool,
+    pub(super) presence: Presence,
     pub(super) room: Room,
+}
+
+/// Whether there is somebody to speak with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Presence {
+    #[default]
+    There,
+    /// It does not answer, and is not listened to any more at this connection.
+    Silent,
+    /// It ended, or listens to another daemon.
+    Gone,
 }
 
 /// Whether the terminal takes input, as far as is known.
@@ -97,13 +107,18 @@ impl Link {
     /// Whether the holder is gone or listens to another daemon, as of this moment.
     pub(super) fn is_lost(&self) -> bool {
         self.hear_all();
-        self.standing.borrow().lost
+        self.presence() == Presence::Gone
+    }
+
+    /// Whether somebody was there when this was last found out.
+    pub(super) fn presence(&self) -> Presence {
+        self.standing.borrow().presence
     }
 
     /// Says something that needs no answer.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is lost.
+    /// `BrokenPipe` when the holder is gone, `TimedOut` when it is silent.
     pub(super) fn say(
         &self,
         frame: &ToHolder<'_>,
@@ -116,7 +131,8 @@ impl Link {
     /// Hands over input and says what became of it.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is lost.
+    /// `BrokenPipe` when the holder is gone. `TimedOut` when it is silent: it takes none of this
+    /// input any more, unless it was about to when it fell silent.
     pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
         let mut exchange = self.exchange();
         exchange.sequence = exchange.sequence.wrapping_add(1);
@@ -128,7 +144,7 @@ impl Link {
                 Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
                 Heard::Taken(_) | Heard::News => {}
                 Heard::Nothing => self.wait(READABLE, until)?,
-                Heard::Lost => return Err(io::ErrorKind::BrokenPipe.into()),
+                Heard::Lost => return Err(self.absence().into()),
             }
         }
     }
@@ -148,7 +164,7 @@ impl Link {
             // The channel cannot close while `self` has its sending end.
             _ = standing.changed() => {}
             // A connection that is over stays readable for ever.
-            ready = self.socket.readable(), if !self.standing.borrow().lost => {
+            ready = self.socket.readable(), if self.presence() == Presence::There => {
                 let mut ready = ready?;
                 self.hear_all();
                 ready.clear_ready();
@@ -173,8 +189,8 @@ impl Link {
         frame: &ToHolder<'_>,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        if self.standing.borrow().lost {
-            return Err(io::ErrorKind::BrokenPipe.into());
+        if self.presence() != Presence::There {
+            return Err(self.absence().into());
         }
         let length = frame.encode(&mut exchange.room);
         let until = readiness::now() + PATIENCE;
@@ -192,6 +208,9 @@ impl Link {
 
     /// Hears one thing and keeps what is news.
     fn receive(&self, exchange: &mut Exchange) -> Heard {
+        if self.presence() != Presence::There {
+            return Heard::Lost;
+        }
         let socket = self.socket.get_ref().as_fd();
         let mut descriptors = Descriptors::default();
         let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
@@ -199,7 +218,10 @@ impl Link {
             // A holder that ended without hearing all we said is told once, before what it said.
             Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
-            Ok(_) | Err(_) => return self.lose(),
+            Ok(_) | Err(_) => {
+                self.lose(Presence::Gone);
+                return Heard::Lost;
+            }
         };
         match FromHolder::decode(&exchange.room[..length]) {
             Ok(Some(FromHolder::Taken(taken))) => return Heard::Taken(taken),
@@ -211,12 +233,15 @@ impl Link {
             Ok(
                 None | Some(FromHolder::Attached(_) | FromHolder::Failed(_) | FromHolder::Note(_)),
             ) => {}
-            Err(_) => return self.lose(),
+            Err(_) => {
+                self.lose(Presence::Gone);
+                return Heard::Lost;
+            }
         }
         Heard::News
     }
 
-    /// Waits for the socket until a moment; afterwards the holder counts as lost.
+    /// Waits for the socket until a moment; afterwards the holder is silent.
     fn wait(&self, events: readiness::Events, until: Duration) -> io::Result<()> {
         let socket = self.socket.get_ref().as_fd();
         let wait = |most| readiness::wait([(Some(socket), events)], Some(most));
@@ -226,17 +251,28 @@ impl Link {
             [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
         }
         if ready == 0 && readiness::now() >= until {
-            self.lose();
-            return Err(io::ErrorKind::BrokenPipe.into());
+            self.lose(Presence::Silent);
+            return Err(self.absence().into());
         }
         Ok(())
     }
 
-    fn lose(&self) -> Heard {
-        // A holder that lives must not take this connection for a daemon any longer.
+    /// Speaks no more at this connection.
+    pub(super) fn lose(&self, presence: Presence) {
+        // A holder that lives must not take this connection for a daemon any longer, nor input that
+        // it has not begun with.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
-        self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.lost, true));
-        Heard::Lost
+        self.standing.send_if_modified(|standing| {
+            std::mem::replace(&mut standing.presence, presence) != presence
+        });
+    }
+
+    /// What whoever wants to speak is told when it cannot.
+    fn absence(&self) -> io::ErrorKind {
+        match self.presence() {
+            Presence::Silent => io::ErrorKind::TimedOut,
+            Presence::There | Presence::Gone => io::ErrorKind::BrokenPipe,
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+//! A holder that lives and does not answer: it is asked again until it does, or has ended.
+//!
+//! It knows nothing of what was to be said meanwhile. A holder may stand still for as long as somebody
+//! wants, with all that it holds, and is no reason to give a session up.
+
+use std::fs;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::core::ids::RowNumber;
+use crate::session::pty::held::HeldPty;
+use crate::session::pty::held::contact::{self, Contact};
+use crate::session::pty::held::link::{Link, Presence, exit_of};
+use crate::session::pty::held::store::Store;
+use crate::session::pty::kill::Holder;
+use crate::session::pty::processes::Process;
+use crate::session::pty::signal::Signal;
+
+/// How long is waited before a silent holder is asked whether it listens again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+impl HeldPty {
+    /// Whether the holder does not answer, as far as is known.
+    pub(super) fn is_left_alone(&self) -> bool {
+        self.link().presence() == Presence::Silent
+    }
+
+    /// Asks a silent holder again, until it answers or has ended.
+    pub(super) async fn ask_until_answered(&self) {
+        while self.is_left_alone() {
+            let asking_again = async {
+                sleep(ASK_AGAIN).await;
+                let socket = self.socket.clone();
+                spawn_blocking(move || contact::attach(&socket)).await
+            };
+            tokio::select! {
+                _ = self.holder_ended.readable() => self.link().lose(Presence::Gone),
+                answered = asking_again => if let Ok(Ok(contact)) = answered
+                    && let Err(error) = self.resume(contact)
+                {
+                    tracing::warn!(session = %self.session, %error, "its holder is another one");
+                }
+            }
+        }
+    }
+
+    /// Goes on at another connection to the same holder. What it kept last is not known any more.
+    fn resume(&self, contact: Contact) -> io::Result<()> {
+        let Contact { socket, attached, .. } = contact;
+        let (pid, started) = (attached.holder.pid, attached.holder.started);
+        if (pid, started) != (self.holder.pid.0, self.holder.started) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
+        let link = Arc::new(Link::new(socket, exit)?);
+        let extents = attached.segments.as_slice().iter().map(|bytes| (RowNumber(0), *bytes));
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Store::behind(extents);
+        self.committed.store(attached.committed, Ordering::Relaxed);
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        Ok(())
+    }
+
+    /// Sends the holder itself a signal, if it is still there.
+    pub(super) fn signal_holder(&self, signal: Signal) -> io::Result<()> {
+        let Holder { pid, started } = self.holder;
+        let process = Process::find(pid).filter(|found| found.started == started);
+        process.ok_or(io::ErrorKind::NotFound)?.open()?.signal(signal.number())
+    }
+
+    /// Ends a holder that cannot be told that its session is forgotten.
+    pub(super) fn end_silent_holder(&self) {
+        // Nothing that it still holds is of use to anybody.
+        if let Err(error) = self.signal_holder(Signal::Kill) {
+            tracing::debug!(session = %self.session, %error, "its holder is gone");
+        }
+        let _ = fs::remove_file(&self.socket);
+    }
+}

@@ -1,0 +1,132 @@
+//! Holders that stand still for a while: their sessions wait for them, and can be ended all the same.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::outlive::client::{Client, SAFETY, Started, listed, start, within};
+use crate::outlive::home::{Home, is_stopped, lives};
+use crate::outlive::programs::recorder;
+
+/// Lets the holder of a session stand still, and gives back its number.
+async fn stop_holder(home: &Home, session: &Started) -> Pid {
+    let holder = home.holder(&session.id);
+    kill(Pid::from_raw(holder), Signal::SIGSTOP).unwrap();
+    within(SAFETY, "the holder to stand still", || is_stopped(holder)).await;
+    Pid::from_raw(holder)
+}
+
+fn write(session: &Started, lease: &Value, text: &str) -> Value {
+    json!({"session": session.id, "text": text, "lease_id": lease})
+}
+
+/// Starts a program that writes what it reads into `read`, and takes its lease.
+async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
+    let session = start(client, &recorder(&home.file("read"))).await;
+    let said = json!({"session": session.id, "pattern": "recording", "since": 0});
+    client.must("wait_for", said).await;
+    let granted = json!({"session": session.id, "ttl_ms": 120_000});
+    let lease = client.must("acquire_lease", granted).await["lease_id"].clone();
+    (session, lease)
+}
+
+/// Writes while nobody takes it; the first write finds that out.
+async fn write_in_vain(client: &mut Client, session: &Started, lease: &Value) {
+    let first = client.must("send_text", write(session, lease, "first.")).await;
+    assert_eq!((&first["written"], &first["queued_bytes"]), (&json!(0), &json!(6)), "{first}");
+    let second = client.call("send_text", write(session, lease, "second.")).await.unwrap();
+    let refused = second.unwrap_err();
+    assert_eq!(refused["error_code"], "terminal_silent", "{refused}");
+    assert_eq!(listed(client, &session.id).await["state"], "running");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_whose_holder_stood_still_goes_on_with_its_lease() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (session, lease) = recording(&home, &mut client).await;
+    let holder = stop_holder(&home, &session).await;
+    write_in_vain(&mut client, &session, &lease).await;
+
+    kill(holder, Signal::SIGCONT).unwrap();
+    let writing = async {
+        loop {
+            match client.call("send_text", write(&session, &lease, "third.")).await.unwrap() {
+                Ok(written) => return written,
+                Err(refused) => assert_eq!(refused["error_code"], "terminal_silent"),
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let third = timeout(SAFETY, writing).await.expect("the session comes back");
+    let warning = third["warning"].as_str().unwrap_or_default();
+    assert!(warning.contains("6 bytes") && warning.contains("did not answer"), "{third}");
+    let log = home.file("read");
+    within(SAFETY, "the program to read", || !fs::read(&log).unwrap().is_empty()).await;
+    assert_eq!(fs::read_to_string(&log).unwrap(), "third.");
+
+    // The next daemon finds all of it, too.
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let fourth = client.must("send_text", write(&session, &lease, "fourth.")).await;
+    assert_eq!(fourth["written"], 7, "{fourth}");
+    let screen = client.must("read_screen", json!({"session": session.id})).await;
+    assert!(screen["text"].as_str().unwrap().contains("recording"), "{screen}");
+    daemon.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_whose_holder_stands_still_can_be_killed() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (noticed, lease) = recording(&home, &mut client).await;
+    let unnoticed = start(&mut client, "exec sleep 1000").await;
+    stop_holder(&home, &noticed).await;
+    stop_holder(&home, &unnoticed).await;
+    write_in_vain(&mut client, &noticed, &lease).await;
+    for session in [&noticed, &unnoticed] {
+        let killed = json!({"session": session.id, "action": "kill"});
+        client.must("manage_session", killed).await;
+        assert!(!lives(session.pid));
+        let state = listed(&mut client, &session.id).await["state"].clone();
+        assert_eq!(state, "exited");
+    }
+    daemon.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_is_stopped_leaves_no_holder_that_stands_still() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (session, lease) = recording(&home, &mut client).await;
+    stop_holder(&home, &session).await;
+    write_in_vain(&mut client, &session, &lease).await;
+    daemon.signal(Signal::SIGTERM);
+    daemon.ends().await;
+    assert_eq!(home.sessions_processes(), Vec::<String>::new());
+    assert!(!home.runtime(&format!("h/{}.sock", session.id)).exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_that_is_killed_while_it_stands_still_ends_its_session() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (session, lease) = recording(&home, &mut client).await;
+    let holder = stop_holder(&home, &session).await;
+    write_in_vain(&mut client, &session, &lease).await;
+    kill(holder, Signal::SIGKILL).unwrap();
+    let ends = json!({"session": session.id, "exit": true});
+    assert_eq!(client.must("wait_for", ends).await["outcome"], "exited");
+    let exit = listed(&mut client, &session.id).await["exit"].clone();
+    assert_eq!(exit, json!({"cause": "holder_lost"}));
+    daemon.kill().await;
+}
