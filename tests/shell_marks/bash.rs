@@ -105,7 +105,8 @@ async fn files_that_are_read_again_change_nothing_for_the_marks() {
 #[tokio::test]
 async fn prompt_commands_that_end_early_end_no_marks() {
     let mut shell = bash(
-        "PS1='> '; PROMPT_COMMAND='case $stop in now) stop=; echo wait''ing; sleep 60 ;; \
+        "PS1='> '; long() { sh -c 'echo waiting; exec sleep 60'; }\n\
+         PROMPT_COMMAND='case $stop in now) stop=; long ;; \
          bad) stop=; : ${nothing?} ;; back) stop=; return 3 ;; esac'\n",
     )
     .await;
