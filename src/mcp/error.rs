@@ -214,21 +214,22 @@ fn write(error: &WriteError) -> WireError {
 fn lease(error: &LeaseError) -> WireError {
     match error {
         LeaseError::Required => WireError::new(Code::LeaseRequired, error),
-        LeaseError::Held { by, kind, expires_in, at_most, waiters } => {
+        LeaseError::Held { by, kind, expires_in, at_most, waiters, reclaimable } => {
             let millis = expires_in.as_millis() as u64;
-            WireError::new(Code::LeaseHeld, error)
-                .hint(
-                    "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with \
-                     wait_for.",
-                )
-                .retry_after(millis)
-                .details(json!({
-                    "held_by": by.to_string(),
-                    "kind": kind.as_str(),
-                    "expires_in_ms": millis,
-                    "at_most_ms": at_most.as_millis() as u64,
-                    "waiters": waiters,
-                }))
+            let hint = if *reclaimable {
+                "The daemon started anew, and the lease waits for who had it: if it was yours, show \
+                 its lease_id; else wait in line with acquire_lease and wait_ms."
+            } else {
+                "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for."
+            };
+            WireError::new(Code::LeaseHeld, error).hint(hint).retry_after(millis).details(json!({
+                "held_by": by.to_string(),
+                "kind": kind.as_str(),
+                "expires_in_ms": millis,
+                "at_most_ms": at_most.as_millis() as u64,
+                "waiters": waiters,
+                "reclaimable": reclaimable,
+            }))
         }
         LeaseError::Suspended { by, kind, resumes_in, remaining } => {
             let millis = resumes_in.as_millis() as u64;

@@ -82,6 +82,8 @@ pub enum LeaseError {
         at_most: Duration,
         /// How many wait already.
         waiters: usize,
+        /// It is of a daemon before, and whoever shows its id has it back.
+        reclaimable: bool,
     },
     /// A person has the keyboard, and the caller's lease comes back by itself after that.
     #[error("the lease is suspended while {by} types")]

@@ -35,8 +35,11 @@ pub struct HoldingRecord {
     pub lease: LeaseId,
     pub tenant: TenantId,
     pub kind: Kind,
-    /// What the holder called itself. Its number is not kept, since the next daemon counts anew.
+    /// What the holder called itself.
     pub label: Arc<str>,
+    /// The number of the token that the holder showed, which stays the same. That of a connection is
+    /// not kept, since the next daemon counts anew.
+    pub token: Option<u64>,
     /// How long it lasts without use.
     pub ttl: Duration,
     pub on_disconnect: OnDisconnect,
@@ -67,7 +70,8 @@ impl LeaseManager {
     /// that it is higher than any of a daemon before also where the record was lost, or where that
     /// daemon was only stopped and still gives some. The recorded holding is nobody's until a
     /// caller of its tenant shows its id, in whatever call, which makes that caller its holder as
-    /// after any lost connection: same id, next epoch, whole time. Nobody else is granted the lease
+    /// after any lost connection: same id, next epoch, whole time; the owner of the token it was held
+    /// with need not show the id. Nobody else is granted the lease
     /// before [`LeaseManager::RECLAIM_FOR`] is over; then it is free, or goes to the first in line.
     pub fn recovered(record: LeaseRecord, newest: Epoch, limits: LeaseLimits, now: Moment) -> Self {
         let micros = u64::try_from(now.since_boot().as_micros()).unwrap_or(Epoch::MAX.0);
@@ -92,7 +96,7 @@ impl LeaseManager {
         Holding {
             id: record.lease,
             holder: Caller {
-                principal: PrincipalId::FORMER,
+                principal: record.token.map_or(PrincipalId::FORMER, PrincipalId::Token),
                 connection: ConnectionId::FORMER,
                 tenant: record.tenant,
                 kind: record.kind,
@@ -119,12 +123,16 @@ impl LeaseManager {
 
 impl HoldingRecord {
     fn of(holding: &Holding, must_look: bool) -> Self {
-        let Caller { tenant, kind, label, .. } = &holding.holder;
+        let Caller { principal, tenant, kind, label, .. } = &holding.holder;
         Self {
             lease: holding.id,
             tenant: tenant.clone(),
             kind: *kind,
             label: Arc::clone(label),
+            token: match *principal {
+                PrincipalId::Token(number) => Some(number),
+                PrincipalId::Connection(_) => None,
+            },
             ttl: holding.ttl,
             on_disconnect: holding.on_disconnect,
             reason: holding.reason.clone(),

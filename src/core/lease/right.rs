@@ -94,7 +94,7 @@ impl LeaseManager {
         }
         match (&self.state, terms) {
             (State::Held(held), terms) if held.is_offered_to(caller) => self.take_up(held, terms),
-            (State::Held(held), _) if holds(held, caller) => use_unless_offered(held),
+            (State::Held(held), _) if holds(held, caller) => right_of_holder(held),
             (State::Held(held), Some(_)) => Err(self.held_by(held, now)),
             (State::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
             (State::Lapsed(lapsed), _) if holds(lapsed, caller) => Ok(How::Revive),
@@ -135,7 +135,7 @@ impl LeaseManager {
         // by that, so that what the one before typed stays queued.
         let kept = held.on_disconnect == OnDisconnect::Keep && !held.is_former();
         if holds(held, caller) || kept {
-            return use_unless_offered(held);
+            return right_of_holder(held);
         }
         if is_here(held) {
             return Err(self.held_by(held, now));
@@ -188,6 +188,7 @@ impl LeaseManager {
                 false => now.until(self.latest_end(held)),
             },
             waiters: self.waiters.len(),
+            reclaimable: held.is_former(),
         }
     }
 }
@@ -203,6 +204,12 @@ fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<How, LeaseError>
         return Err(LeaseError::Lost { cause: EndCause::Expired });
     }
     Ok(How::Move)
+}
+
+/// Whoever held it with a daemon before has it back with the next epoch.
+fn right_of_holder(held: &Holding) -> Result<How, LeaseError> {
+    let how = use_unless_offered(held)?;
+    Ok(if held.is_former() { How::Move } else { how })
 }
 
 fn use_unless_offered(held: &Holding) -> Result<How, LeaseError> {

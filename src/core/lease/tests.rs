@@ -149,6 +149,7 @@ fn a_second_client_cannot_acquire_a_held_lease_and_learns_who_has_it() {
         expires_in: seconds(20),
         at_most: seconds(590),
         waiters: 0,
+        reclaimable: false,
     };
     assert_eq!(error, expected);
 }

@@ -33,6 +33,8 @@ struct HoldingWire {
     kind: String,
     #[serde(default)]
     label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<u64>,
     ttl_ms: Option<u64>,
     on_disconnect: Option<OnDisconnectWire>,
     reason: Option<String>,
@@ -74,6 +76,7 @@ impl HoldingWire {
             tenant: holding.tenant.as_str().to_owned(),
             kind: holding.kind.as_str().to_owned(),
             label: cut(&holding.label, LABEL_BYTES),
+            token: holding.token,
             ttl_ms: Some(millis(holding.ttl)),
             on_disconnect: Some(match holding.on_disconnect {
                 OnDisconnect::Release => OnDisconnectWire::Release,
@@ -86,7 +89,8 @@ impl HoldingWire {
     }
 
     fn record(self) -> Result<HoldingRecord, RecordError> {
-        let Self { lease, tenant, kind, label, ttl_ms, on_disconnect, reason, must_look } = self;
+        let Self { lease, tenant, kind, label, token, ttl_ms, on_disconnect, reason, must_look } =
+            self;
         let limits = LeaseLimits::default();
         let kinds = [Kind::Agent, Kind::Human, Kind::Operator];
         let known = kinds.into_iter().find(|known| known.as_str() == kind);
@@ -97,6 +101,7 @@ impl HoldingWire {
             tenant: tenant.parse().map_err(|_| RecordError::value("tenant", tenant))?,
             kind: known.ok_or_else(|| RecordError::value("kind", kind))?,
             label: Caller::clean_label(&label),
+            token,
             ttl: ttl_ms.map_or(limits.ttl_default, Duration::from_millis),
             on_disconnect: match on_disconnect {
                 Some(OnDisconnectWire::Release) => OnDisconnect::Release,

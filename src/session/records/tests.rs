@@ -38,6 +38,7 @@ fn holding() -> HoldingRecord {
         tenant: TenantId::of_uid(1000),
         kind: Kind::Agent,
         label: Arc::from("claude-code"),
+        token: None,
         ttl: Duration::from_secs(45),
         on_disconnect: OnDisconnect::Grace(Duration::from_secs(5)),
         reason: Some("deploying".into()),
@@ -63,6 +64,9 @@ fn a_lease_is_read_back_as_it_was_noted() {
         let record = LeaseRecord { holding, ..lease() };
         assert_eq!(from_note(&to_note(&record)).unwrap(), record);
     }
+    let of_token =
+        LeaseRecord { holding: Some(HoldingRecord { token: Some(3), ..holding() }), ..lease() };
+    assert_eq!(from_note(&to_note(&of_token)).unwrap(), of_token);
     let free = LeaseRecord { epoch: Epoch(3), holding: None };
     assert_eq!(from_note(&to_note(&free)).unwrap(), free);
 }
@@ -160,6 +164,7 @@ fn the_longest_texts_fit_a_note_whatever_they_are_made_of() {
             label: Arc::from(long.as_str()),
             reason: Some(long.into_boxed_str()),
             ttl: Duration::MAX,
+            token: Some(u64::MAX),
             ..holding()
         };
         let note = to_note(&LeaseRecord { epoch: Epoch::MAX, holding: Some(holding) });

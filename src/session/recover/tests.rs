@@ -80,6 +80,7 @@ fn notes(number: u128) -> Notes {
         tenant: tenant(),
         kind: Kind::Agent,
         label: Arc::from("claude"),
+        token: None,
         ttl: Duration::from_secs(30),
         on_disconnect: OnDisconnect::Keep,
         reason: None,

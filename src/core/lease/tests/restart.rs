@@ -97,6 +97,42 @@ fn whoever_has_the_number_of_the_former_holder_is_not_taken_for_it() {
     granted(lease.acquire(at(109), &caller(5), showing(2, 1)));
 }
 
+/// The same of the owner of a token, on a connection of this number.
+fn owner(token: u64, connection: u64) -> Caller {
+    Caller { principal: PrincipalId::Token(token), ..caller(connection) }
+}
+
+#[test]
+fn the_owner_of_the_token_has_the_lease_back_without_its_id() {
+    let mut lease = lease();
+    granted(lease.acquire(at(0), &owner(3, 1), asking(1)));
+    let before = lease.epoch().unwrap();
+    let record = lease.record();
+    let mut lease = next(record.clone(), 100);
+    assert_eq!(lease.view().holding.unwrap().by.to_string(), "agent#t3");
+    for other in [caller(3), owner(4, 2)] {
+        let told = refused(lease.acquire(at(101), &other, asking(2)));
+        assert!(matches!(told, LeaseError::Held { reclaimable: true, .. }), "{told:?}");
+    }
+    let grant = granted(lease.acquire(at(102), &owner(3, 7), asking(2)));
+    assert_eq!((grant.lease, grant.expires_at), (id(1), at(132)));
+    assert!(grant.epoch > before);
+    assert!(!lease.view().holding.unwrap().reclaimable);
+
+    let mut lease = next(record, 100);
+    let recovered = lease.epoch().unwrap();
+    let renewal = lease.renew(at(105), &owner(3, 8), RenewRequest::default()).unwrap();
+    assert!((renewal.lease, renewal.epoch) > (id(1), recovered), "by any use of it");
+}
+
+#[test]
+fn the_owner_of_the_token_is_late_after_ten_seconds_like_everybody() {
+    let mut lease = lease();
+    granted(lease.acquire(at(0), &owner(3, 1), asking(1)));
+    let mut lease = next(lease.record(), 100);
+    assert_eq!(granted(lease.acquire(at(110), &owner(3, 7), asking(2))).lease, id(2));
+}
+
 #[test]
 fn a_lease_of_the_command_line_is_taken_back_by_the_first_call_that_shows_it() {
     let mut lease = next(held(OnDisconnect::Keep).record(), 100);
