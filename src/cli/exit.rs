@@ -71,6 +71,7 @@ impl Exit {
             | Code::NotSupported
             | Code::ClientConfig
             | Code::UpgradeFailed
+            | Code::DaemonRunning
             | Code::Internal => Self::Failed,
         }
     }

@@ -17,6 +17,8 @@ use crate::config::paths::RuntimePaths;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
 use crate::transport::client::{ClientError, ConnectError};
+use crate::transport::daemon::DaemonError;
+use crate::transport::unix::lock::LockError;
 
 /// JSON-RPC's codes for a method or tool that does not exist, or not with these parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -46,6 +48,9 @@ pub enum Failure {
     /// The daemon was told to stop and is still there.
     #[error("the daemon is still running after {} s", .0.as_secs())]
     StillRunning(Duration),
+    /// There is a daemon already.
+    #[error("cannot run the daemon: {0}")]
+    Running(LockError),
     /// The daemon left for an upgrade and is not back.
     #[error("the daemon is not back after {} s; its sessions go on, and the next one finds them", .0.as_secs())]
     NotBack(Duration),
@@ -77,6 +82,7 @@ impl Failure {
             | Self::Request(_)
             | Self::StillRunning(_)
             | Self::NotBack(_)
+            | Self::Running(_)
             | Self::Install(_)
             | Self::Token(_)
             | Self::Output(_)
@@ -95,6 +101,7 @@ impl Failure {
                 Code::DaemonUnreachable
             }
             Self::StillRunning(_) => Code::Timeout,
+            Self::Running(_) => Code::DaemonRunning,
             Self::Install(problem) => problem.code(),
             Self::Token(problem) => problem.code(),
             Self::Output(_) | Self::Other(_) => Code::Internal,
@@ -119,6 +126,7 @@ impl Failure {
             }
             Self::Install(problem) => problem.hint(),
             Self::Token(problem) => Some(hint::advice(problem.code())),
+            Self::Running(_) => Some(hint::advice(Code::DaemonRunning)),
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
@@ -143,6 +151,7 @@ impl Failure {
             | Self::Request(_)
             | Self::StillRunning(_)
             | Self::NotBack(_)
+            | Self::Running(_)
             | Self::Install(_)
             | Self::Token(_)
             | Self::Output(_)
@@ -167,6 +176,21 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let details = json!({"problems": told_problems(&error.0)});
         Self::Config { error, details }
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Lock(held @ LockError::Held { .. }) => Self::Running(held),
+            DaemonError::Lock(LockError::Io { .. })
+            | DaemonError::Directory(_)
+            | DaemonError::Bind(_)
+            | DaemonError::Handed(_)
+            | DaemonError::System(_) => {
+                Self::Other(anyhow::Error::new(error).context("cannot run the daemon"))
+            }
+        }
     }
 }
 

@@ -75,6 +75,7 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::UpstreamRestarted
         | Code::Internal
         | Code::DaemonUnreachable
+        | Code::DaemonRunning
         | Code::Timeout
         | Code::InvalidConfiguration
         | Code::ClientConfig

@@ -84,9 +84,7 @@ impl Serve {
         }
         let settings = self.settings(context)?;
         let program = settings.program.clone();
-        let ended = serve(settings, |banner| context.output.note(&banner_text(banner)))
-            .await
-            .context("cannot run the daemon")?;
+        let ended = serve(settings, |banner| context.output.note(&banner_text(banner))).await?;
         match ended {
             Ended::Stopped | Ended::Left => Ok(Exit::Done),
             Ended::Replaced => Err(replace_by(&program)),

@@ -34,6 +34,7 @@ pub enum Code {
     UpgradeFailed,
     Internal,
     DaemonUnreachable,
+    DaemonRunning,
     Timeout,
     InvalidConfiguration,
     ClientConfig,
@@ -272,6 +273,13 @@ const TABLE: &[Entry] = &[
         meaning: "No daemon answers the command: none runs there, it did not start, or it went \
                   away.",
         advice: "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon.",
+    },
+    Entry {
+        code: Code::DaemonRunning,
+        word: "daemon_running",
+        meaning: "Another process is the daemon of these directories, and there can be only one.",
+        advice: "Use that one, or end it with `termgate stop`. One that was stopped goes on with `kill \
+                 -CONT PID`, or ends with `kill -9 PID`, and its sessions wait for the next.",
     },
     Entry {
         code: Code::Timeout,

@@ -184,6 +184,7 @@ fn is_denial(code: Code) -> bool {
         | Code::UpstreamRestarted
         | Code::Internal
         | Code::DaemonUnreachable
+        | Code::DaemonRunning
         | Code::Timeout
         | Code::InvalidConfiguration
         | Code::ClientConfig

@@ -238,7 +238,7 @@ fn errors_page() -> String {
          it helps `retry_after_ms` and `details`. `invalid_argument` names the parameter in \
          `details.parameter`. The tool `why` and `termgate why CODE` say the same as this page.\n\n\
          An unknown tool or method and a malformed request are errors of JSON-RPC instead. The last \
-         seven codes are those of the command line alone, for what no daemon can answer.\n\n\
+         eight codes are those of the command line alone, for what no daemon can answer.\n\n\
          | code | what it means | what to do |\n|---|---|---|\n",
     );
     for code in Code::ALL {

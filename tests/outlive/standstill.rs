@@ -130,3 +130,32 @@ async fn a_holder_that_is_killed_while_it_stands_still_ends_its_session() {
     assert_eq!(exit, json!({"cause": "holder_lost"}));
     daemon.kill().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_was_stopped_is_named_with_what_to_do_about_it() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    start(&mut home.client().await, "exec sleep 1000").await;
+    daemon.signal(Signal::SIGSTOP);
+    within(SAFETY, "the daemon to stand still", || is_stopped(daemon.pid())).await;
+    let pid = daemon.pid();
+    let said = |output: std::process::Output| -> Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+
+    let second = home.command(&["serve", "--json"]).output();
+    let second = said(timeout(SAFETY, second).await.expect("it gives up").unwrap());
+    assert_eq!(second["error_code"], "daemon_running", "{second}");
+    let error = second["error"].as_str().unwrap();
+    assert!(error.contains(&format!("process {pid}")) && error.contains("stopped"), "{error}");
+    assert!(second["hint"].as_str().unwrap().contains("kill -CONT"), "{second}");
+
+    let doctor = said(home.command(&["doctor", "--json"]).output().await.unwrap());
+    let checks = doctor["data"]["checks"].as_array().unwrap();
+    let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
+    let advice = of("daemon")["advice"].as_str().unwrap();
+    assert!(advice.contains(&format!("kill -CONT {pid}")), "{doctor}");
+    assert!(!of("sockets")["advice"].as_str().unwrap().contains("Nothing"), "{doctor}");
+    daemon.signal(Signal::SIGCONT);
+    daemon.kill().await;
+}

@@ -68,7 +68,12 @@ pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
         (Found::Running(_), _) => {
             Check::ok(NAME, format!("{count}, all of them yours alone (0600)"))
         }
-        (Found::Absent | Found::Broken(_), _) => Check::warn(
+        (Found::Broken(_), _) => Check::warn(
+            NAME,
+            format!("{count} of a daemon that does not answer"),
+            "See what is said of the daemon.",
+        ),
+        (Found::Absent, _) => Check::warn(
             NAME,
             format!("{count} that nobody answers at, left by a daemon that was killed"),
             "Nothing needs to be done: the next daemon replaces them.",

@@ -10,7 +10,10 @@ use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::status::switches;
 use crate::config::problem::Problem;
 use crate::config::sources::{Layer, Source, Sources};
+use crate::session::pty::ProcessId;
 use crate::session::pty::environment::SESSION_MARK;
+use crate::session::pty::processes::is_stopped;
+use crate::transport::unix::lock::DaemonLock;
 
 /// Whether a daemon answers, and whether it is of this version.
 pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
@@ -30,12 +33,29 @@ pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
             format!("none runs at {at}"),
             "`termgate new` starts one, and so does `termgate serve`.",
         ),
-        Found::Broken(why) => Check::fail(
-            NAME,
-            format!("{why}, at {at}"),
-            "If it was killed, `termgate new` or `termgate serve` starts another; else see the log.",
-        ),
+        Found::Broken(why) => match stopped_daemon(ground) {
+            Some(pid) => Check::fail(
+                NAME,
+                format!("process {pid} has the lock and stands still, since it was stopped"),
+                format!(
+                    "Run: kill -CONT {pid}; or end it with kill -9 {pid}, and the next daemon finds \
+                     its sessions."
+                ),
+            ),
+            None => Check::fail(
+                NAME,
+                format!("{why}, at {at}"),
+                "If it was killed, `termgate new` or `termgate serve` starts another; else see the \
+                 log.",
+            ),
+        },
     }]
+}
+
+/// The daemon, if it is one that was stopped.
+fn stopped_daemon(ground: &Ground) -> Option<i32> {
+    let paths = ground.paths.as_ref().ok()?;
+    DaemonLock::owner(&paths.lock()).filter(|pid| is_stopped(ProcessId(*pid)))
 }
 
 fn same_version(status: &Value, ours: &str) -> Check {

@@ -97,6 +97,13 @@ pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Re
     Ok(())
 }
 
+/// Whether a process stands still by a signal, or by whoever traces it.
+pub fn is_stopped(pid: ProcessId) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
 /// The memory that this process holds, in bytes; none where the system does not say.
 pub fn own_memory() -> Option<u64> {
     resident(&fs::read_to_string("/proc/self/status").ok()?)

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use nix::libc;
 
+use crate::session::pty::ProcessId;
+use crate::session::pty::processes::is_stopped;
 use crate::transport::unix::handed::onward::{inherited, keep_open};
 
 /// How often the file may be replaced under our hands before we give up.
@@ -20,14 +22,20 @@ const ATTEMPTS_MAX: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process has it; the number is what that one wrote, and only good for telling.
-    #[error("another daemon is running{}", with_pid(*pid))]
+    #[error("{}", of_owner(*pid))]
     Held { pid: Option<i32> },
     #[error("cannot lock {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
 
-fn with_pid(pid: Option<i32>) -> String {
-    pid.map(|pid| format!(" as process {pid}")).unwrap_or_default()
+fn of_owner(pid: Option<i32>) -> String {
+    match pid {
+        Some(pid) if is_stopped(ProcessId(pid)) => {
+            format!("process {pid} has the daemon's lock and stands still, since it was stopped")
+        }
+        Some(pid) => format!("another daemon is running as process {pid}"),
+        None => "another daemon is running".to_owned(),
+    }
 }
 
 /// The right to replace what lies in the lock's directory; held until the last clone is dropped.
@@ -67,6 +75,14 @@ impl DaemonLock {
             }
         }
         Err(failed(io::ErrorKind::ResourceBusy.into()))
+    }
+
+    /// The process that wrote its number into the lock at `path`, if somebody has that lock. Asking
+    /// takes a shared lock for a moment, no longer.
+    pub fn owner(path: &Path) -> Option<i32> {
+        let mut file = File::open(path).ok()?;
+        let taken = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        taken.then(|| written_pid(&mut file)).flatten()
     }
 
     /// Leaves the lock to the program that takes the place of this one in this process; if none
