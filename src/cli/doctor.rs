@@ -6,6 +6,7 @@
 mod check;
 mod clients;
 mod ground;
+mod holders;
 mod machine;
 mod place;
 mod running;
@@ -28,11 +29,12 @@ use crate::cli::output::Report;
 pub struct Doctor {}
 
 /// Every subject, in the order in which it is told.
-const SUBJECTS: [fn(&Ground) -> Vec<Check>; 13] = [
+const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     place::runtime_directory,
     place::socket_paths,
     place::sockets,
     running::daemon,
+    holders::holders,
     running::writing,
     running::configuration,
     place::log,

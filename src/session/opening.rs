@@ -64,7 +64,7 @@ impl Opening {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
             screen.feed(now, CANCEL);
         }
-        let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX;
+        let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX && !recovered.history_damaged;
         let kept_rows = few.then(|| screen.history_end());
         Self { screen, offset, answered, kept_rows }
     }

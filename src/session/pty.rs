@@ -7,6 +7,7 @@
 pub mod command;
 pub mod environment;
 pub mod fake;
+pub mod gone;
 pub mod held;
 pub mod kill;
 pub mod own;

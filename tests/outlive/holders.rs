@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::outlive::client::{SAFETY, listed, start, within};
+use crate::outlive::client::{listed, start, within};
 use crate::outlive::home::{Home, lives, number_in};
 use crate::outlive::storm::text_of;
 
@@ -61,22 +61,31 @@ async fn what_a_holder_left_that_was_killed_while_no_daemon_was_there_is_cleared
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let lost = start(&mut client, "echo ready; exec sleep 1000").await;
+    let escapes = escaping(&home.file("escaped"));
+    let lost = start(&mut client, &escapes).await;
+    let escaped = i32::try_from(number_in(&home.file("escaped")).await).unwrap();
     let kept = start(&mut client, "echo ready; exec sleep 1000").await;
     let holder = home.holder(&lost.id);
     daemon.kill().await;
     kill_now(holder);
-    within(SAFETY, "the program to be hung up", || !lives(lost.pid)).await;
+    assert!(lives(lost.pid) && lives(escaped), "they ignore that their terminal went away");
     let socket = home.runtime(&format!("h/{}.sock", lost.id));
     assert!(socket.exists(), "nobody removed it yet");
     let daemon = timeout(Duration::from_secs(10), home.serve()).await.expect("it does not hang");
-    within(SAFETY, "the socket to be removed", || !socket.exists()).await;
+    let nothing = || !socket.exists() && !lives(lost.pid) && !lives(escaped);
+    within(CLEARED, "what it left to end", nothing).await;
     let mut client = home.client().await;
     let all = client.must("list_sessions", json!({"state": "running"})).await;
     let running: Vec<_> =
         all["sessions"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
     assert_eq!(running, [json!(kept.id)]);
     assert!(lives(kept.pid));
+    // Whoever looks for it is told what became of it, as long as this daemon runs.
+    let there = listed(&mut client, &lost.id).await;
+    assert_eq!(
+        (&there["name"], &there["state"], &there["exit"]),
+        (&json!(lost.id), &json!("exited"), &json!({"cause": "holder_lost"}))
+    );
     daemon.kill().await;
 }
 

@@ -38,6 +38,7 @@ fn recovered(pieces: &[&str]) -> Recovered {
         notes: Notes::default(),
         snapshots,
         segments,
+        history_damaged: false,
     }
 }
 

@@ -26,7 +26,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::ids::{RowNumber, SessionId};
+use crate::core::ids::SessionId;
 use crate::holder::ring::Reader;
 use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
@@ -139,13 +139,9 @@ impl HeldPty {
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
         let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
         let bell = watch(take()?, Interest::READABLE)?;
-        let mut segments = Vec::new();
-        let mut extents = Vec::new();
+        let mut history = store::Found::default();
         for bytes in attached.segments.as_slice() {
-            let found = store::read_segment(take()?, *bytes)?;
-            let before = extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
-            extents.push((found.last().map_or(before, |last| last.end_row), *bytes));
-            segments.extend(found);
+            history.read(session, take()?, *bytes)?;
         }
         let mut snapshots = Vec::new();
         for offset in attached.snapshots.as_slice() {
@@ -163,14 +159,16 @@ impl HeldPty {
             ring,
             bell,
             committed: AtomicU64::new(attached.committed),
-            store: Mutex::new(Store::behind(extents.into_iter())),
+            store: Mutex::new(Store::behind(history.extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
             started: attached.leader.started,
             holder,
             holder_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
         };
-        Ok((pty, Recovered::of(&attached, notes, snapshots, segments)))
+        let mut recovered = Recovered::of(&attached, notes, snapshots, history.segments);
+        recovered.history_damaged = history.damaged;
+        Ok((pty, recovered))
     }
 
     /// The process that holds the terminal.

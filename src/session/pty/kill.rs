@@ -91,6 +91,14 @@ pub struct Holder {
     pub started: u64,
 }
 
+impl Tree {
+    /// Whatever carries the mark of a session of which nothing else is known.
+    pub fn of_mark(session: SessionId) -> Self {
+        // No process has this number, nor a session of it.
+        Self { session, leader: ProcessId(-1), started: 0, foreground: None, holder: None }
+    }
+}
+
 /// Says why a session could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum KillError {

@@ -4,18 +4,22 @@
 //! too busy to answer, or may hold what was never told to anybody.
 
 use std::fs;
-use std::io;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::core::ids::{SessionId, TenantId};
+use crate::core::frame::Size;
+use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
+use crate::core::lease::record::LeaseRecord;
 use crate::session::opening::Opening;
+use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
 use crate::session::pty::held::recovered::Recovered;
 use crate::session::pty::{Note, Pty};
+use crate::session::records::identity::SessionRecord;
 use crate::session::recover::{Notes, Survivor};
 use crate::session::registry::Registry;
 
@@ -25,6 +29,8 @@ const AT_A_TIME: usize = 16;
 /// What was found where a holder should listen.
 enum Found {
     Survivor(Box<Survivor<HeldPty>>),
+    /// A holder that was killed, and perhaps programs of it.
+    Remains(Box<Survivor<GonePty>>),
     /// Nobody is there, or nothing that anybody was told of.
     Nothing,
     /// Somebody is there and does not answer.
@@ -64,6 +70,7 @@ impl Registry {
             for found in finding.join_all().await {
                 match found {
                     Found::Survivor(survivor) => self.take_over(*survivor, &window).await,
+                    Found::Remains(remains) => drop(self.recover(*remains).await),
                     Found::Nothing => {}
                     Found::Silent(id) => silent.push(id),
                 }
@@ -90,14 +97,24 @@ impl Registry {
         let Some(directory) = self.holders() else { return Found::Nothing };
         match HeldPty::attach(directory, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
-            Err(AttachError::Gone { path, source }) if is_nobody(&source) => {
-                tracing::warn!(session = %id, "its terminal is gone: the process that held it died");
-                // Nobody may have told it before.
-                let _ = fs::remove_file(path);
+            Err(AttachError::Gone { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 Found::Nothing
+            }
+            Err(AttachError::Gone { path, source })
+                if source.kind() == ErrorKind::ConnectionRefused =>
+            {
+                tracing::warn!(session = %id, "its terminal is gone: the process that held it died");
+                self.remains(id, path)
             }
             Err(error @ (AttachError::Gone { .. } | AttachError::Silent { .. })) => {
                 tracing::warn!(session = %id, %error, "its holder does not answer yet");
+                Found::Silent(id)
+            }
+            Err(AttachError::Memory { path, source })
+                if source.kind() != ErrorKind::InvalidData =>
+            {
+                let path = path.display();
+                tracing::warn!(session = %id, %path, %source, "what it keeps cannot be read yet");
                 Found::Silent(id)
             }
             Err(error @ (AttachError::Malformed { .. } | AttachError::Memory { .. })) => {
@@ -105,6 +122,23 @@ impl Registry {
                 Found::Nothing
             }
         }
+    }
+
+    /// A session that has ended, so that somebody is told; its task ends what is left of it.
+    fn remains(&self, id: SessionId, socket: PathBuf) -> Found {
+        /// The size of a screen that nobody knows any more.
+        const SIZE: Size = Size { rows: 24, cols: 80 };
+        let now = self.clock().now();
+        let session = SessionRecord::unknown(id, self.own_tenant().clone(), now);
+        Found::Remains(Box::new(Survivor {
+            notes: Notes { session, lease: LeaseRecord::default() },
+            pty: GonePty::left_at(socket, id),
+            pid: 0,
+            opening: Opening::empty(SIZE, self.limits().screen),
+            newest: Epoch::default(),
+            writes: Vec::new(),
+            window: WriteWindow::Closed,
+        }))
     }
 
     fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Found {
@@ -133,10 +167,6 @@ impl Registry {
             window: WriteWindow::Closed,
         }))
     }
-}
-
-fn is_nobody(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
 /// The sessions that have a socket in this directory.

@@ -40,6 +40,8 @@ pub struct Recovered {
     pub snapshots: Vec<Snapshot>,
     /// The rows of history, oldest first, as they were handed over.
     pub segments: Vec<Segment>,
+    /// Whether some of these could not be read, so that they and all older ones are missing.
+    pub history_damaged: bool,
 }
 
 impl Recovered {
@@ -70,6 +72,7 @@ impl Recovered {
             notes,
             snapshots,
             segments,
+            history_damaged: false,
         }
     }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use crate::core::ids::RowNumber;
+use crate::core::ids::{RowNumber, SessionId};
 use crate::holder::memory;
 use crate::holder::wire::SEGMENTS_MAX;
 use crate::holder::wire::to_holder::Commit;
@@ -133,6 +133,42 @@ fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
     record.extend(length.to_le_bytes());
     record.extend(rows);
     Ok(record)
+}
+
+/// The segments that were found, as far as they can be read.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) segments: Vec<Segment>,
+    /// How far each goes, whether it can be read or not.
+    pub(super) extents: Vec<(RowNumber, u64)>,
+    /// Whether one could not be read; history begins after it then.
+    pub(super) damaged: bool,
+}
+
+impl Found {
+    /// Reads the next one. What no daemon wrote costs the history up to it, and no more.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
+        let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
+        let end_row = match read_segment(file, bytes) {
+            Ok(found) => {
+                let end_row = found.last().map_or(before, |last| last.end_row);
+                self.segments.extend(found);
+                end_row
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::error!(%session, "rows that were kept cannot be read, and are lost");
+                self.segments.clear();
+                self.damaged = true;
+                before
+            }
+            Err(error) => return Err(error),
+        };
+        self.extents.push((end_row, bytes));
+        Ok(())
+    }
 }
 
 /// Reads a snapshot that was found.

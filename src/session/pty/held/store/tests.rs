@@ -92,6 +92,27 @@ fn nothing_is_added_to_a_segment_that_was_found() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
+    let session = SessionId::from_random(uuid::Uuid::from_u128(1));
+    let mut store = Store::default();
+    let mut found = Found::default();
+    let garbage = memory::create(c"test", 0).unwrap();
+    garbage.write_all_at(&[9; 30], 0).unwrap();
+    for (number, damaged) in [(1, false), (2, true), (3, false)] {
+        let long = vec![b'x'; SEGMENT_BYTES as usize];
+        let handover = store.hand_over(&checkpoint(&long, 0, number)).unwrap();
+        let file = handover.segment.expect("each fills one");
+        let bytes = handover.commit.segment_bytes;
+        match damaged {
+            true => found.read(session, garbage.try_clone().unwrap().into(), 30).unwrap(),
+            false => found.read(session, file.into(), bytes).unwrap(),
+        }
+    }
+    let rows: Vec<RowNumber> = found.segments.iter().map(|one| one.end_row).collect();
+    assert_eq!((found.extents.len(), rows, found.damaged), (3, vec![RowNumber(3)], true));
+}
+
+#[test]
 fn what_no_daemon_wrote_is_refused() {
     let file = memory::create(c"test", 0).unwrap();
     file.write_all_at(&[9; 30], 0).unwrap();

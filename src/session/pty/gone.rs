@@ -1,0 +1,89 @@
+//! A terminal whose holder was killed while nobody was there: nothing is left of it but programs
+//! that did not end with it.
+//!
+//! It knows of them only the mark they carry. What the screen showed was in the memory of the holder.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::core::frame::{Exit, Size};
+use crate::core::ids::SessionId;
+use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::signal::Signal;
+use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
+
+/// What a holder left that was killed.
+#[derive(Debug)]
+pub struct GonePty {
+    session: SessionId,
+    /// Where it listened; removed once none of its programs is left, so that until then each daemon
+    /// finds them.
+    socket: PathBuf,
+}
+
+impl GonePty {
+    /// What is left of a session whose holder listened at `socket`.
+    pub fn left_at(socket: PathBuf, session: SessionId) -> Self {
+        Self { session, socket }
+    }
+}
+
+/// Nothing can be done with it.
+fn gone() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+impl Pty for GonePty {
+    async fn read(&self, _offset: u64, _into: &mut Vec<u8>) -> io::Result<Output> {
+        Ok(Output::End)
+    }
+
+    fn owes(&self, _offset: u64) -> bool {
+        false
+    }
+
+    fn outlives_daemon(&self) -> bool {
+        false
+    }
+
+    fn commit(&self, _checkpoint: &Checkpoint) -> io::Result<()> {
+        Err(gone())
+    }
+
+    fn remember(&self, _note: Note, _bytes: &[u8]) {}
+
+    fn try_write(&self, _bytes: &[u8], _stamp: Stamp) -> io::Result<usize> {
+        Err(gone())
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn resize(&self, _size: Size) -> io::Result<()> {
+        Err(gone())
+    }
+
+    fn signal(&self, _signal: Signal) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn evidence(&self) -> io::Result<Evidence> {
+        Err(gone())
+    }
+
+    async fn exited(&self) -> Exit {
+        Exit::Lost
+    }
+
+    async fn kill(&self) -> Result<(), KillError> {
+        kill::end_tree(Tree::of_mark(self.session)).await?;
+        let _ = fs::remove_file(&self.socket);
+        Ok(())
+    }
+
+    fn forget(&self) {}
+
+    async fn vanished(&self) {}
+}
