@@ -17,6 +17,7 @@ optional=(
 # What is used where it is there and not worth changing a machine for.
 welcome=(
   "systemd-analyze --version : systemd"
+  "unshare --map-root-user --mount mount -t tmpfs none /mnt : the right to mount, to try a full disk"
 )
 
 is_there() { bash -c "${1%% : *}" >/dev/null 2>&1; }
