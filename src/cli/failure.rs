@@ -127,6 +127,9 @@ impl Failure {
             Self::Install(problem) => problem.hint(),
             Self::Token(problem) => Some(hint::advice(problem.code())),
             Self::Running(_) => Some(hint::advice(Code::DaemonRunning)),
+            Self::Request(ClientError::Closed) => {
+                Some("it ended, or was upgraded: run it again; sessions that go on keep their ids")
+            }
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }

@@ -4,8 +4,10 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use crate::cli::attach::view::Ended;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -65,7 +67,8 @@ impl Watch {
                 delta = deltas.next() => {
                     let Some(delta) = delta? else { return Ok(Exit::Done) };
                     context.output.item(&delta, &of_delta(&delta))?;
-                    if ends(&delta) {
+                    if let Some(ended) = end(&delta) {
+                        context.output.note(&format!("[{} {ended}]", self.session));
                         return Ok(Exit::Done);
                     }
                 }
@@ -83,10 +86,11 @@ impl Watch {
     }
 }
 
-/// Whether the program has ended, after which nothing more is drawn.
-fn ends(delta: &Value) -> bool {
+/// How the program has ended, if it has, after which nothing more is drawn.
+fn end(delta: &Value) -> Option<Ended> {
     let updates = delta["updates"].as_array().map(Vec::as_slice).unwrap_or_default();
-    updates.iter().any(|update| update["type"] == "exit")
+    let exit = updates.iter().find(|update| update["type"] == "exit")?;
+    Some(Ended::deserialize(&exit["status"]).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -95,8 +99,15 @@ mod tests {
 
     #[test]
     fn the_end_of_the_program_ends_the_watch() {
-        assert!(ends(&json!({"updates": [{"type": "exit", "status": {"code": 0}}]})));
-        assert!(!ends(&json!({"updates": [{"type": "row", "row": 1, "text": "exit"}]})));
-        assert!(!ends(&json!({})));
+        let told = |status| {
+            let ended = end(&json!({"updates": [{"type": "exit", "status": status}]}));
+            ended.expect("it has ended").to_string()
+        };
+        assert_eq!(told(json!({"code": 3})), "ended with code 3");
+        assert_eq!(told(json!({"signal": 9})), "ended by SIGKILL");
+        assert!(told(json!({"cause": "holder_lost"})).contains("held its terminal is gone"));
+        assert_eq!(told(json!({})), "ended, nobody knows how");
+        assert_eq!(end(&json!({"updates": [{"type": "row", "row": 1, "text": "exit"}]})), None);
+        assert_eq!(end(&json!({})), None);
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn the_end_of_the_program_is_told() {
         let mut view = View::default();
-        view.exit = Some(Ended { code: Some(3), signal: None });
+        view.exit = Some(Ended { code: Some(3), ..Ended::default() });
         assert_eq!(STATUS.text(&view), "b | ended with code 3 | C-\\ ? help");
     }
 }

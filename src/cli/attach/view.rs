@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
+use crate::session::pty::signal::name_of_signal;
 
 /// The cursor, on an absolute row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -47,6 +48,9 @@ pub struct Lease {
     pub suspended: Option<Holder>,
 }
 
+/// The cause of an end that nobody could tell, since whoever held the terminal was killed.
+pub const HOLDER_LOST: &str = "holder_lost";
+
 /// How the program ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Ended {
@@ -54,14 +58,23 @@ pub struct Ended {
     pub code: Option<i32>,
     #[serde(default)]
     pub signal: Option<i32>,
+    /// Why there is neither, where that is known.
+    #[serde(default)]
+    pub cause: Option<String>,
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "ended with code {code}"),
-            (None, Some(signal)) => write!(f, "ended by signal {signal}"),
-            (None, None) => f.write_str("ended"),
+            (None, Some(signal)) => match name_of_signal(signal) {
+                Some(name) => write!(f, "ended by {name}"),
+                None => write!(f, "ended by signal {signal}"),
+            },
+            (None, None) if self.cause.as_deref() == Some(HOLDER_LOST) => {
+                f.write_str("ended, as the process that held its terminal is gone")
+            }
+            (None, None) => f.write_str("ended, nobody knows how"),
         }
     }
 }
