@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
+#[allow(dead_code, reason = "each bench uses a part of what they share")]
 mod support {
     pub(crate) mod agent;
     pub(crate) mod child;

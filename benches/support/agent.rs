@@ -58,7 +58,25 @@ impl Agent {
         self.request("tools/call", params)
     }
 
-    fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&str> {
+    /// How many bytes the list of tools is.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn list_tools(&mut self) -> anyhow::Result<usize> {
+        let answer = self.request("tools/list", format_args!("{{}}"))?;
+        let answer: serde_json::Value = serde_json::from_str(answer)?;
+        Ok(answer["result"]["tools"].to_string().len())
+    }
+
+    /// Calls a tool whose answer nobody waits for.
+    ///
+    /// # Errors
+    /// When the daemon has gone.
+    pub(crate) fn begin(&mut self, tool: &str, arguments: Arguments<'_>) -> anyhow::Result<()> {
+        self.ask("tools/call", format_args!(r#"{{"name":"{tool}","arguments":{arguments}}}"#))
+    }
+
+    fn ask(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<()> {
         self.last_id += 1;
         let id = self.last_id;
         self.request.clear();
@@ -66,7 +84,11 @@ impl Agent {
             self.request,
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         )?;
-        self.reader.get_mut().write_all(self.request.as_bytes())?;
+        Ok(self.reader.get_mut().write_all(self.request.as_bytes())?)
+    }
+
+    fn request(&mut self, method: &str, params: Arguments<'_>) -> anyhow::Result<&str> {
+        self.ask(method, params)?;
         self.read_line()?;
         // What comes unasked names a method first.
         while self.answer.starts_with(r#"{"jsonrpc":"2.0","method":"#) {

@@ -1,0 +1,134 @@
+//! How long a command takes from the call to its answer with the exit code, beside the same line typed
+//! into a bare terminal until the prompt is back; and what waiting costs.
+//!
+//! The shells are the same and read no files of a user. What `run` adds is the difference.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its results")]
+
+#[allow(dead_code, reason = "each bench uses a part of what they share")]
+mod support {
+    pub(crate) mod agent;
+    pub(crate) mod child;
+    pub(crate) mod daemon;
+    pub(crate) mod holders;
+    pub(crate) mod home;
+    pub(crate) mod machine;
+    pub(crate) mod placement;
+    pub(crate) mod processes;
+    pub(crate) mod rounds;
+    pub(crate) mod samples;
+    pub(crate) mod shell;
+}
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::support::agent::Agent;
+use crate::support::daemon::Daemon;
+use crate::support::machine::{load, machine};
+use crate::support::placement::Placement;
+use crate::support::processes::{daemon, processor_time};
+use crate::support::rounds::{Contender, Effect, Measured, measure};
+use crate::support::samples::now;
+use crate::support::shell::BareShell;
+
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+/// Repetitions of a turn.
+const COMMANDS: usize = 100;
+/// What may be added at the median, and at the 99th percentile.
+const ADDED_MAX: Duration = Duration::from_millis(1);
+const P99_MAX: Duration = Duration::from_millis(5);
+/// How many waits are open at once, and for how long they are watched.
+const WAITS: usize = 50;
+const WATCHED: Duration = Duration::from_secs(20);
+
+fn main() -> anyhow::Result<()> {
+    println!("{}", machine());
+    for placement in Placement::ALL {
+        placement.enter()?;
+        println!(
+            "\n{placement}\n\n| shell | run p50 | p99 | bare p50 | p99 | added p50 | target |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+        for shell in SHELLS {
+            compare(placement, shell)?;
+        }
+        println!("\n{}", load());
+    }
+    println!("\n| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
+    println!("|---|---|---|");
+    waits("a pattern", r#""pattern":"never""#)?;
+    waits("needs_input", r#""needs_input":true"#)
+}
+
+fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
+    let daemon = Daemon::start(placement, "")?;
+    let mut agent = Agent::connect(&daemon.gateway())?;
+    let arguments = format_args!(r#"{{"name":"run","command":"{shell}","args":[]}}"#);
+    agent.call("create_session", arguments)?;
+    let mut bare = BareShell::start(placement, shell)?;
+    let measured = measure(vec![
+        Contender::new("run", COMMANDS, || {
+            let answer =
+                agent.call("run", format_args!(r#"{{"session":"run","command":"true"}}"#))?;
+            ensure!(answer.contains(r#""exit_code":0"#), "no code: {answer}");
+            Ok(Effect::Seen)
+        }),
+        Contender::new("bare", COMMANDS, || bare.run("true").map(|()| Effect::Seen)),
+    ])?;
+    let [ours, bare] = &measured[..] else { unreachable!("two were measured") };
+    print(shell, ours, bare);
+    Ok(())
+}
+
+fn print(shell: &str, ours: &Measured, bare: &Measured) {
+    let micros = |time: Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
+    let added = ours.all.median().saturating_sub(bare.all.median());
+    let met = added <= ADDED_MAX && ours.all.p99() <= P99_MAX;
+    println!(
+        "| {shell} | {} | {} | {} | {} | {} | ≤ 1 ms added, p99 ≤ 5 ms: {} |",
+        micros(ours.all.median()),
+        micros(ours.all.p99()),
+        micros(bare.all.median()),
+        micros(bare.all.p99()),
+        micros(added),
+        if met { "met" } else { "missed" }
+    );
+}
+
+/// Opens waits that nothing ends, and prints what they cost the daemon.
+fn waits(what: &str, condition: &str) -> anyhow::Result<()> {
+    Placement::TwoCores.enter()?;
+    let served = Daemon::start(Placement::TwoCores, "")?;
+    let mut agent = Agent::connect(&served.gateway())?;
+    for number in 0..WAITS {
+        // One that neither prints nor reads.
+        let session = format_args!(r#"{{"name":"w{number}","command":"sleep 1000"}}"#);
+        agent.call("create_session", session)?;
+    }
+    let mut waiting = Vec::new();
+    for number in 0..WAITS {
+        let mut one = Agent::connect(&served.gateway())?;
+        let arguments =
+            format_args!(r#"{{"session":"w{number}",{condition},"timeout_ms":600000}}"#);
+        one.begin("wait_for", arguments)?;
+        waiting.push(one);
+    }
+    pause(Duration::from_secs(2));
+    let process = daemon(&served.gateway().with_file_name(""))?;
+    let before = processor_time(&[process])?;
+    pause(WATCHED);
+    let used = processor_time(&[process])?.saturating_sub(before);
+    let share = used.as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
+    println!("| {what} | {:.0} ms | {share:.2} % |", used.as_secs_f64() * 1e3);
+    drop(waiting);
+    Ok(())
+}
+
+fn pause(time: Duration) {
+    let until = now() + time;
+    while now() < until {
+        std::thread::park_timeout(until.saturating_sub(now()));
+    }
+}
