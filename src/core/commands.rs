@@ -40,6 +40,8 @@ pub struct Sent {
 #[derive(Clone, Debug)]
 pub struct Submission<'a> {
     pub text: &'a str,
+    /// How many lines are typed for it: of a command that a shell reads from a file, one.
+    pub lines: usize,
     pub by: Option<Arc<str>>,
     pub way: Way,
     pub prompt: &'a str,
@@ -142,10 +144,9 @@ impl Commands {
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
         self.outer = self.sent.take().filter(|sent| sent.way == Way::Kernel);
-        let Submission { text, by, way, prompt } = submission;
+        let Submission { text, lines, by, way, prompt } = submission;
         let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
         record.by = by;
-        let lines = text.trim_end().lines().count().max(1);
         record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);
         let id = record.id;
         self.push(record);

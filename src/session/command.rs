@@ -69,6 +69,8 @@ pub struct Expectation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOrder {
     pub text: String,
+    /// How many lines are typed for it.
+    pub lines: usize,
     /// How its end is going to be known.
     pub way: Way,
     /// What stands before the cursor where it is typed.

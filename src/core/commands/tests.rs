@@ -50,7 +50,8 @@ impl Shell {
 
     fn submit(&mut self, text: &str, way: Way) -> CommandId {
         let prompt = self.screen.before_cursor();
-        let submission = Submission { text, by: Some("ci#t1".into()), way, prompt: &prompt };
+        let lines = text.lines().count();
+        let submission = Submission { text, lines, by: Some("ci#t1".into()), way, prompt: &prompt };
         self.screen.submit(Moment::default(), submission)
     }
 
@@ -177,6 +178,19 @@ fn of_a_shell_without_marks_the_echo_and_the_prompt_are_left_out() {
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
     shell.printed(id.0, &["a", "b"]);
     shell.ended(id.0, None, Evidence::Kernel);
+}
+
+#[test]
+fn of_a_command_that_is_read_from_a_file_only_the_line_that_was_typed_is_left_out() {
+    let mut shell = Shell::new(8, 20);
+    shell.write("# ");
+    let prompt = shell.screen.before_cursor();
+    let text = "echo a\necho b\necho c";
+    let submission = Submission { text, lines: 1, by: None, way: Way::Kernel, prompt: &prompt };
+    let id = shell.screen.submit(Moment::default(), submission);
+    shell.write(" . '/run/a-name-that-is-wider-than-this'\r\na\r\nb\r\nc\r\n# ");
+    shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
+    shell.printed(id.0, &["a", "b", "c"]);
 }
 
 #[test]

@@ -24,9 +24,10 @@ impl<P: Pty> Actor<P> {
 
     /// Notes that a command goes out now.
     pub(super) fn begin_command(&mut self, order: &CommandOrder, by: &Caller) -> CommandId {
-        let CommandOrder { text, way, prompt } = order;
+        let CommandOrder { text, lines, way, prompt } = order;
         let by = Some(Arc::from(by.name().to_string()));
-        self.screen.submit(self.clock.now(), Submission { text, by, way: *way, prompt })
+        let submission = Submission { text, lines: *lines, by, way: *way, prompt };
+        self.screen.submit(self.clock.now(), submission)
     }
 
     /// The newest command of this text that this caller sent, when the call is one made before.

@@ -137,6 +137,7 @@ fn order(
 ) -> Result<WriteOrder, SurfaceError> {
     let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&("run", text)))?;
     let typed = script.map_or_else(|| text.to_owned(), Script::line);
+    let lines = typed.lines().count();
     // A line is typed; several are pasted, so that the shell takes them as one.
     let paste = if typed.contains(['\n', '\t']) { PasteRule::Auto } else { PasteRule::Never };
     Ok(WriteOrder {
@@ -148,7 +149,12 @@ fn order(
         key,
         dry_run: false,
         keep_alive: true,
-        command: Some(CommandOrder { text: text.to_owned(), way: ready.way, prompt: ready.prompt }),
+        command: Some(CommandOrder {
+            text: text.to_owned(),
+            lines,
+            way: ready.way,
+            prompt: ready.prompt,
+        }),
     })
 }
 
