@@ -97,7 +97,8 @@ impl Shell {
             start + text[start..].find("\u{1b}\\").unwrap() + 2
         };
         let begin = after(&new, &format!("\u{1b}]133;C;nonce={nonce}"));
-        let end = begin + new[begin..].find("\u{1b}]133;D;").unwrap();
+        let ends = ["\u{1b}]133;E;", "\u{1b}]133;D;"].map(|mark| new[begin..].find(mark));
+        let end = begin + ends.into_iter().flatten().min().unwrap();
         new[begin..end].to_owned()
     }
 
@@ -172,6 +173,8 @@ impl Shell {
             assert!(rest.is_empty() || rest.starts_with(";cmdline_url="), "{text:?}");
             Some(mark.replace(';', " "))
         });
+        // The end of output is told by zsh alone, and has a test there.
+        let ours = ours.filter(|mark| mark != "E");
         let mut marks: Vec<String> = ours.skip_while(|mark| mark == "B").collect();
         marks.dedup_by(|next, mark| next == "B" && mark == "B");
         marks

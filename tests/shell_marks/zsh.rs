@@ -84,3 +84,35 @@ async fn a_mark_takes_no_room_in_the_prompt() {
     // The right prompt ends one short of the last of 80 columns: 2 are taken, 76 skipped.
     assert!(shell.text().contains("\u{1b}[76C|"), "{}", shell.text());
 }
+
+#[tokio::test]
+async fn the_end_of_the_output_is_told_before_the_sign_for_a_missing_line_end() {
+    for (rc, sign) in [
+        ("PS1='> '\n", "\u{1b}[1m\u{1b}[7m"),
+        ("PS1='> '; PROMPT_EOL_MARK='<none>'\n", "<none>"),
+        ("PS1='> '; PROMPT_EOL_MARK=\n", ""),
+    ] {
+        let Some(mut shell) = check(&[(".zshrc", rc)], &[("true", 0)]).await else { return };
+        for time in 1..=2 {
+            assert_eq!(shell.output_of("printf 'no%s' end").await, "noend", "{rc}");
+            let text = shell.text();
+            let (_, after) = text.rsplit_once("noend\u{1b}]133;E;nonce=").unwrap();
+            let (_, after) = after.split_once("\u{1b}\\").unwrap();
+            assert!(after.starts_with(sign), "{rc}: {after:?}");
+            // Each command has one, that of the check as well.
+            assert_eq!(text.matches("133;E;").count(), time + 1, "{rc}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sign_that_programs_or_nobody_may_see_changed_stays_as_it_is() {
+    for rc in [
+        "export PROMPT_EOL_MARK='<none>'\n",
+        "PROMPT_EOL_MARK='<none>'; readonly PROMPT_EOL_MARK\n",
+    ] {
+        let Some(mut shell) = check(&[(".zshrc", rc)], &[("true", 0)]).await else { return };
+        let output = shell.output_of("env; printf 'no%s' end").await;
+        assert!(output.contains("noend<none>") && !output.contains("nonce="), "{rc}: {output:?}");
+    }
+}

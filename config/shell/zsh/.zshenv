@@ -7,6 +7,7 @@
 
 typeset -g __termgate_nonce=";nonce=$TERMGATE_SHELL_NONCE"
 typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
+typeset -g __termgate_e=$'%{\e]133;E'$__termgate_nonce$'\e\\%}'
 typeset -gi __termgate_ran=0     # Whether a command ran since the last prompt.
 typeset -gi __termgate_told=0    # Whether this prompt's first marks are written.
 builtin unset TERMGATE_SHELL_NONCE
@@ -56,6 +57,10 @@ __termgate_begin() {
   builtin local REPLY command
   if [[ ${(t)PS1} != *readonly* ]]; then
     PS1=${PS1//"%{$__termgate_b%}"/}
+  fi
+  # zsh's sign for a missing line end is no output.
+  if [[ ${(t)PROMPT_EOL_MARK} != *(readonly|export)* ]]; then
+    builtin typeset -g PROMPT_EOL_MARK=$__termgate_e${${PROMPT_EOL_MARK-%B%S%#%s%b}//"$__termgate_e"/}
   fi
   __termgate_order
   __termgate_ran=1
