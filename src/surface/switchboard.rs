@@ -20,14 +20,25 @@ use crate::session::registry::Registry;
 /// How long whoever switches waits until that is kept; it counts all the same.
 const KEPT_MAX: Duration = Duration::from_secs(2);
 
+/// What the next daemon finds of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    Kept,
+    /// It could not be written down, so that everything will be off.
+    Failed,
+    /// That is not known yet.
+    Late,
+}
+
 /// The switches, and the news that they changed.
 #[derive(Debug)]
 pub struct Switchboard {
     configured: Switches,
     switches: Mutex<Switches>,
     changes: watch::Sender<u64>,
-    /// The last change that the next daemon will find; none where no daemon ever does.
-    kept: watch::Sender<Option<u64>>,
+    /// The last change that was to be kept for the next daemon, and whether it was; none where there
+    /// never is a next one.
+    kept: watch::Sender<Option<(u64, Keeping)>>,
 }
 
 impl Switchboard {
@@ -124,20 +135,25 @@ impl Switchboard {
         }
     }
 
-    /// Notes that the next daemon will find all changes up to this one; the first time, that it
+    /// Notes what the next daemon will find of all changes up to this one; the first time, that it
     /// will find any.
-    pub fn on_kept(&self, change: u64) {
-        self.kept.send_replace(Some(change));
+    pub fn on_kept(&self, change: u64, keeping: Keeping) {
+        self.kept.send_replace(Some((change, keeping)));
     }
 
-    /// Waits until the next daemon will find all changes so far, for two seconds at most; not at
-    /// all where no daemon will.
-    pub async fn kept(&self) {
+    /// Waits until it is known what the next daemon will find of all changes so far, for two seconds
+    /// at most; not at all where there is none.
+    pub async fn kept(&self) -> Keeping {
         let change = *self.changes.borrow();
         let mut kept = self.kept.subscribe();
-        let waiting = kept.wait_for(|kept| kept.is_none_or(|kept| kept >= change));
-        if timeout(KEPT_MAX, waiting).await.is_err() {
-            tracing::warn!("keeping the write switches for the next daemon takes long");
+        let waiting = kept.wait_for(|kept| kept.is_none_or(|(kept, _)| kept >= change));
+        match timeout(KEPT_MAX, waiting).await {
+            Ok(Ok(kept)) => kept.map_or(Keeping::Kept, |(_, keeping)| keeping),
+            // The board has the sending end, so that it is only late.
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!("keeping the write switches for the next daemon takes long");
+                Keeping::Late
+            }
         }
     }
 

@@ -267,3 +267,17 @@ async fn the_newest_of_many_changes_is_what_the_next_daemon_finds() {
     }
     runs(&home, &["stop"]).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_switches_is_told_when_that_is_not_kept() {
+    let home = Home::new();
+    let _served = Served::start(&home, AS_CONFIGURED).await;
+    let told = runs(&home, &["allow-write", "on"]).await;
+    assert!(!told.contains("not kept"), "{told}");
+    // Nothing can take its place, as on a disk that is full.
+    fs::remove_file(home.paths.switches()).unwrap();
+    fs::create_dir(home.paths.switches()).unwrap();
+    let told = runs(&home, &["allow-write", "on", "--for", "1h"]).await;
+    assert!(told.contains("not kept: all of it is off after the daemon was killed"), "{told}");
+    assert_eq!(on(&home).await[0]["scope"], "everything", "it counts all the same");
+}

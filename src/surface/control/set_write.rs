@@ -10,6 +10,7 @@ use crate::core::policy::switches::Scope;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::switchboard::Keeping;
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// The longest time a switch may be on for, in milliseconds: thirty days.
@@ -47,6 +48,9 @@ pub struct Switched {
     pub on: Vec<SwitchWire>,
     /// Whether the configuration has writing on.
     pub configured: bool,
+    /// What the caller should know of what was switched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<&'static str>,
 }
 
 /// One switch.
@@ -88,9 +92,10 @@ impl Tool for SetWrite {
                 Some(WriteWindow::Until(now + millis("for_ms", left, 1..=FOR_MS_MAX)?))
             }
         };
+        let mut warning = None;
         if let Some(window) = window {
             call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window);
-            call.daemon.switchboard.kept().await;
+            warning = warning_of(call.daemon.switchboard.kept().await);
         }
         let board = &call.daemon.switchboard;
         let on: Vec<SwitchWire> =
@@ -100,7 +105,10 @@ impl Tool for SetWrite {
         if parameters.state == State::Status && !board.is_as_configured(now) {
             text += &format!("\nthe configuration says {}", if configured { "on" } else { "off" });
         }
-        Ok(Answer { text, result: Switched { on, configured } })
+        if let Some(warning) = warning {
+            text += &format!("\n{warning}");
+        }
+        Ok(Answer { text, result: Switched { on, configured, warning } })
     }
 }
 
@@ -141,6 +149,14 @@ fn check_uncovered(call: &Call, scope: &Scope) -> Result<(), SurfaceError> {
         name_of(wider)
     );
     Err(SurfaceError::argument(parameter, problem))
+}
+
+fn warning_of(keeping: Keeping) -> Option<&'static str> {
+    match keeping {
+        Keeping::Kept => None,
+        Keeping::Failed => Some("not kept: all of it is off after the daemon was killed"),
+        Keeping::Late => Some("not kept yet: it may be off after the daemon was killed"),
+    }
 }
 
 fn name_of(scope: &Scope) -> String {

@@ -16,7 +16,7 @@ use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::surface::call::Daemon;
-use crate::surface::switchboard::Switchboard;
+use crate::surface::switchboard::{Keeping, Switchboard};
 use crate::transport::daemon::kept_switches::format::FormatError;
 use crate::transport::unix::private::{self, PrivateError};
 
@@ -99,17 +99,19 @@ impl KeptSwitches {
         daemon: Arc<Daemon>,
     ) -> impl Future<Output = ()> + Send {
         let mut changes = daemon.switchboard.changes();
-        daemon.switchboard.on_kept(*changes.borrow());
+        daemon.switchboard.on_kept(*changes.borrow(), Keeping::Kept);
         async move {
             while changes.changed().await.is_ok() {
                 // The number first, so that the switches are no older than it says.
                 let change = *changes.borrow_and_update();
                 let on = daemon.switchboard.open(daemon.now());
                 let kept = Arc::clone(&self);
-                if let Err(error) = spawn_blocking(move || kept.keep(&on)).await {
+                let keeping = spawn_blocking(move || kept.keep(&on)).await;
+                let keeping = keeping.unwrap_or_else(|error| {
                     tracing::error!(%error, "the write switches are not kept");
-                }
-                daemon.switchboard.on_kept(change);
+                    Keeping::Failed
+                });
+                daemon.switchboard.on_kept(change, keeping);
             }
         }
     }
@@ -137,13 +139,13 @@ impl KeptSwitches {
     }
 
     /// Keeps these switches. Where that fails, everything will be off for the next daemon.
-    fn keep(&self, on: &[(Scope, WriteWindow)]) {
+    fn keep(&self, on: &[(Scope, WriteWindow)]) -> Keeping {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if *over {
-            return;
+            return Keeping::Kept;
         }
         let path = self.path.display();
-        let Err(error) = write(&self.path, on) else { return };
+        let Err(error) = write(&self.path, on) else { return Keeping::Kept };
         tracing::warn!(
             %path, %error,
             "the write switches cannot be kept: should this daemon be killed, writing will be off \
@@ -156,6 +158,7 @@ impl KeptSwitches {
                  directory and run termgate allow-write again"
             );
         }
+        Keeping::Failed
     }
 
     fn remove(&self) {
