@@ -281,6 +281,9 @@ impl Holder {
             }
         };
         match ToHolder::decode(&room[..length]) {
+            // A holder that was stopped meanwhile was told before that there is something to read, and
+            // only now that nobody waits for it any more.
+            Ok(Some(ToHolder::Input(_))) if self.was_hung_up_on() => {}
             Ok(Some(ToHolder::Input(input))) => self.on_input(&input),
             Ok(Some(ToHolder::WantWritable)) => self.wants_writable = true,
             Ok(Some(ToHolder::Resize(window))) => self.resize(window),
@@ -292,6 +295,12 @@ impl Holder {
             Err(_) => self.daemon = None,
         }
         Course::On
+    }
+
+    /// Whether the daemon has closed its connection by this moment.
+    fn was_hung_up_on(&self) -> bool {
+        let daemon = self.daemon.as_ref().map(AsFd::as_fd);
+        daemon.is_none_or(|daemon| readiness::look(daemon, HANGUP) != Ok(0))
     }
 
     fn on_input(&mut self, input: &Input<'_>) {

@@ -104,7 +104,7 @@ async fn a_holder_that_is_killed_ends_the_session_after_all_that_it_had_written(
 
 #[tokio::test]
 async fn a_holder_that_does_not_answer_is_silent_until_it_does() {
-    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
     wait_for(&terminal, "ready").await;
     let held = terminal.as_held();
     let holder = ProcessHandle::open(held.holder()).unwrap();
@@ -124,7 +124,7 @@ async fn a_holder_that_does_not_answer_is_silent_until_it_does() {
     // What is kept from now on is found by the next daemon.
     held.remember(Note::Lease, b"kept");
     held.commit(&Checkpoint { whole: true, rows: vec![7], ..checkpoint(3) }).unwrap();
-    let (_next, recovered) = terminal.attach();
+    let recovered = terminal.restart();
     assert_eq!((recovered.committed, recovered.notes.get(Note::Lease)), (3, b"kept".as_slice()));
     assert_eq!(recovered.segments.len(), 1);
 }
