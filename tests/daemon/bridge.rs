@@ -457,8 +457,10 @@ async fn while_a_daemon_ends_the_next_one_is_waited_for() {
     let daemon = home.daemon().expect("a daemon runs");
     kill(daemon, Signal::SIGTERM).unwrap();
     soon("its sockets to be closed", async {
-        while UnixStream::connect(home.paths.gateway()).await.is_ok() {
-            tokio::task::yield_now().await;
+        for socket in [home.paths.gateway(), &home.paths.operator()] {
+            while UnixStream::connect(socket).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
         }
     })
     .await;

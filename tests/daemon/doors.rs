@@ -276,11 +276,13 @@ async fn the_read_only_doors_never_write_whatever_the_daemon_allows() {
 }
 
 async fn never_writes(mut wire: Wire, session: &str) {
-    let reading = ["list_sessions", "read_screen", "read_history", "wait_for", "why"];
+    let reading =
+        ["list_sessions", "read_screen", "read_history", "read_commands", "wait_for", "why"];
     assert_eq!(wire.tools().await, reading);
     for (tool, arguments) in [
         ("create_session", json!({})),
         ("acquire_lease", json!({"session": session})),
+        ("run", json!({"session": session, "command": "true"})),
         ("send_text", json!({"session": session, "text": "x"})),
         ("send_keys", json!({"session": session, "keys": "Enter"})),
         ("send_mouse", json!({"session": session, "action": "click", "row": 0, "col": 0})),
