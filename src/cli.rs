@@ -7,6 +7,7 @@ pub mod allow_write;
 pub mod attach;
 pub mod call;
 pub mod candidates;
+pub mod commands;
 pub mod completions;
 pub mod config;
 pub mod context;
@@ -28,10 +29,12 @@ pub mod mcp;
 pub mod new;
 pub mod output;
 pub mod pair;
+pub mod printed;
 pub mod prometheus;
 pub mod read;
 pub mod reader;
 pub mod rows;
+pub mod run;
 pub mod send;
 pub mod serve;
 pub mod start;
@@ -74,7 +77,8 @@ pub struct CommandLine {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 lease conflict, \
-    5 denied or read-only, 6 timed out, 7 daemon unreachable";
+    5 denied or read-only, 6 timed out, 7 daemon unreachable. `run` ends with the code of the command; \
+    122 it asks for something, 123 its code is unknown, 124 it goes on after the timeout";
 
 /// Every command.
 #[derive(Debug, Subcommand)]
@@ -84,6 +88,8 @@ enum Command {
     New(new::New),
     Ls(ls::Ls),
     Attach(attach::Attach),
+    Run(run::Run),
+    Commands(commands::Commands),
     Send(send::Send),
     Keys(keys::Keys),
     Read(read::Read),
@@ -134,13 +140,13 @@ impl From<Exit> for End {
 /// When the system refuses a clock.
 pub async fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let clock = Clock::boot().context("there is no clock")?;
-    let form = if wants_json(&words) { Form::Json } else { Form::People };
-    let output = Output::new(form, clock);
+    let form = |json| if json { Form::Json } else { Form::People };
+    let json = wants_json(&words);
     let parsed = match CommandLine::try_parse_from(words) {
         Ok(parsed) => parsed,
-        Err(error) => return Ok(refuse(&output, &error)),
+        Err(error) => return Ok(refuse(&Output::new(form(json), clock), &error)),
     };
-    let context = Context::new(output, parsed.socket);
+    let context = Context::new(Output::new(form(parsed.json), clock), parsed.socket);
     let ended = parsed.command.run(&context).await;
     Ok(tell(&context.output, ended))
 }
@@ -153,6 +159,8 @@ impl Command {
             Self::New(new) => new.run(context).await?.into(),
             Self::Ls(ls) => ls.run(context).await?.into(),
             Self::Attach(attach) => attach.run(context).await?.into(),
+            Self::Run(run) => run.run(context).await?.into(),
+            Self::Commands(commands) => commands.run(context).await?.into(),
             Self::Send(send) => send.run(context).await?.into(),
             Self::Keys(keys) => keys.run(context).await?.into(),
             Self::Read(read) => read.run(context).await?.into(),
@@ -177,8 +185,8 @@ impl Command {
     }
 }
 
-/// Whether answers are wanted as JSON, told before the words are understood, so that a mistake in
-/// them is answered in the same form.
+/// Whether answers are wanted as JSON, as far as words tell that are not understood: a mistake in them
+/// is answered in the same form.
 fn wants_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }

@@ -13,6 +13,7 @@ mod commands {
     mod install;
     mod install_skills;
     mod man;
+    mod run;
     mod serve;
     mod status;
     mod top;

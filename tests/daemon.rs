@@ -29,6 +29,7 @@ mod daemon {
     mod rates;
     mod reading;
     mod resources;
+    mod resources_work;
     mod rmcp_client;
     mod seeds;
     mod set_limits;

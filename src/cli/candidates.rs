@@ -29,6 +29,21 @@ pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     sessions(&list).iter().filter_map(|session| of_session(session, typed)).collect()
 }
 
+/// The numbers of the commands that ran in the session that was typed, newest first.
+pub fn offer_commands(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(session) = session_before_number(env::args_os()) else { return Vec::new() };
+    let ran = ask(|daemon| async move {
+        Ok(daemon.call("read_commands", json!({"session": session})).await?.data)
+    });
+    let commands = ran["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let numbered = commands.iter().rev().filter_map(|command| {
+        let text = clean(command["command"].as_str().unwrap_or_default());
+        let number = command["command_id"].as_u64()?.to_string();
+        Some(CompletionCandidate::new(number).help(Some(text.into())))
+    });
+    beginning(typed, numbered).collect()
+}
+
 /// The daemon's tools whose name begins like this.
 pub fn offer_tools(typed: &OsStr) -> Vec<CompletionCandidate> {
     let list =
@@ -84,6 +99,13 @@ where
     answer.ok().and_then(Result::ok).unwrap_or_default()
 }
 
+/// The session among the words typed so far, where the number of a command is asked for.
+fn session_before_number(words: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut words = words.skip_while(|word| word != "commands").skip(1);
+    let named = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    named.into_string().ok()
+}
+
 /// The socket that the words typed so far name.
 fn socket_among(words: impl Iterator<Item = OsString>) -> Option<PathBuf> {
     const FLAG: &str = "--socket";
@@ -125,6 +147,13 @@ mod tests {
         assert!(offered.contains(&"lease_held"), "{offered:?}");
         assert!(offered.iter().all(|code| code.starts_with("lease_")), "{offered:?}");
         assert_eq!(offer_codes(OsStr::new("")).len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn the_session_whose_commands_are_numbered_is_the_one_that_was_typed() {
+        let session = |line: &str| session_before_number(line.split(' ').map(OsString::from));
+        assert_eq!(session("termgate commands --json build 1"), Some("build".to_owned()));
+        assert_eq!(session("termgate commands"), None);
     }
 
     #[test]

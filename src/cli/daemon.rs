@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::mcp::envelope::{Envelope, KEY};
-use crate::transport::client::{Client, ClientError, ConnectError};
+use crate::transport::client::{Client, ClientError, ConnectError, Reply};
 
 /// A connection to a daemon.
 #[derive(Debug)]
@@ -55,27 +55,46 @@ impl Daemon {
     /// # Errors
     /// What the tool or the daemon answered instead of a result.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Answer, Failure> {
-        let result = self.client.call(tool, members(arguments)).await?;
-        let data = result.structured_content.unwrap_or_default();
-        let text = result.content.iter().filter_map(|block| block.as_text());
-        let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
-        if result.is_error == Some(true) {
-            return Err(Failure::of_tool(data));
-        }
-        let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
-        let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
-        Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
+        self.post(tool, arguments)?.wait().await
     }
 
-    /// Reads a resource.
+    /// Calls a tool at once; its answer is waited for afterwards. Giving it up cancels the call.
+    ///
+    /// # Errors
+    /// That the daemon has gone, or that the call is too large.
+    pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, Failure> {
+        let params = json!({"name": tool, "arguments": members(arguments)});
+        Ok(Posted(self.client.post("tools/call", &params)?))
+    }
+
+    /// Reads a resource that is JSON.
     ///
     /// # Errors
     /// That there is none of this name here, or that the daemon has gone.
     pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
+        let (text, _) = self.read_text(uri).await?;
+        Ok(serde_json::from_str(&text).map_err(|_| ClientError::Malformed)?)
+    }
+
+    /// Reads a resource: its text, and what is told of it besides.
+    ///
+    /// # Errors
+    /// As [`Daemon::read`].
+    pub async fn read_text(&self, uri: &str) -> Result<(String, Value), Failure> {
         let mut result = self.client.request("resources/read", json!({"uri": uri})).await?;
         let text = result.pointer_mut("/contents/0/text").map(Value::take);
-        let text = text.as_ref().and_then(Value::as_str).ok_or(ClientError::Malformed)?;
-        Ok(serde_json::from_str(text).map_err(|_| ClientError::Malformed)?)
+        let Some(Value::String(text)) = text else { return Err(ClientError::Malformed.into()) };
+        let meta = result.pointer_mut("/contents/0/_meta").map(Value::take);
+        Ok((text, meta.unwrap_or_default()))
+    }
+
+    /// Asks to be told when a resource changes: [`Client::news`] counts up then.
+    ///
+    /// # Errors
+    /// That there is none of this name here, or that the daemon has gone.
+    pub async fn subscribe(&self, uri: &str) -> Result<(), Failure> {
+        self.client.request("resources/subscribe", json!({"uri": uri})).await?;
+        Ok(())
     }
 
     /// The connection itself, for requests that are no calls.
@@ -86,6 +105,29 @@ impl Daemon {
     /// Where its socket is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// A call whose answer is to come.
+#[derive(Debug)]
+pub struct Posted(Reply);
+
+impl Posted {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// As [`Daemon::call`].
+    pub async fn wait(self) -> Result<Answer, Failure> {
+        let result = self.0.wait_for_call().await?;
+        let data = result.structured_content.unwrap_or_default();
+        let text = result.content.iter().filter_map(|block| block.as_text());
+        let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
+        if result.is_error == Some(true) {
+            return Err(Failure::of_tool(data));
+        }
+        let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
+        let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());
+        Ok(Answer { data, text, mcp_version: envelope.and_then(|it| it.mcp_version) })
     }
 }
 

@@ -18,9 +18,18 @@ pub enum Exit {
     Denied,
     TimedOut,
     Unreachable,
+    /// As the command ended that was run, or how it was left.
+    Command(u8),
 }
 
 impl Exit {
+    /// How running a command ends that asks for something and goes on.
+    pub const NEEDS_INPUT: Self = Self::Command(122);
+    /// How running a command ends of which nobody said the code.
+    pub const UNKNOWN: Self = Self::Command(123);
+    /// How running a command ends that takes longer and goes on.
+    pub const GOES_ON: Self = Self::Command(124);
+
     /// The number a shell sees.
     pub fn number(self) -> u8 {
         match self {
@@ -32,6 +41,7 @@ impl Exit {
             Self::Denied => 5,
             Self::TimedOut => 6,
             Self::Unreachable => 7,
+            Self::Command(code) => code,
         }
     }
 
@@ -80,7 +90,8 @@ impl Exit {
     /// where it was waited for.
     pub fn of_outcome(outcome: &str, waited_for: WaitedFor) -> Self {
         match (outcome, waited_for) {
-            ("matched" | "changed" | "idle", _) | ("exited", WaitedFor::Exit) => Self::Done,
+            ("matched" | "changed" | "idle" | "command_done" | "needs_input", _)
+            | ("exited", WaitedFor::Exit) => Self::Done,
             ("timeout", _) => Self::TimedOut,
             ("lease_lost" | "lease_suspended", _) => Self::LeaseConflict,
             (_, _) => Self::Failed,
@@ -156,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_was_waited_for_is_a_success_and_a_stop_is_not() {
-        for outcome in ["matched", "changed", "idle"] {
+        for outcome in ["matched", "changed", "idle", "command_done", "needs_input"] {
             assert_eq!(Exit::of_outcome(outcome, WaitedFor::OtherThings), Exit::Done, "{outcome}");
         }
         assert_eq!(Exit::of_outcome("stopped", WaitedFor::OtherThings), Exit::Failed);

@@ -15,6 +15,12 @@ pub fn of_error(code: &str, details: &Value) -> Option<&'static str> {
              it back.",
         );
     }
+    if details.pointer("/details/cause").is_some_and(|cause| cause == "command_running") {
+        return Some(
+            "Wait for it with `termgate wait S --command-done`, look at it with `termgate read S`, or \
+             interrupt it with `termgate keys S C-c`.",
+        );
+    }
     Code::parse(code).and_then(of_code)
 }
 
@@ -109,6 +115,13 @@ mod tests {
         assert!(hint.contains("takes it back"), "{hint}");
         let hint = of_error("lease_held", &Value::Null).unwrap();
         assert!(hint.contains("--wait"), "{hint}");
+    }
+
+    #[test]
+    fn a_command_that_runs_is_waited_for_by_a_command() {
+        let details = json!({"details": {"cause": "command_running"}});
+        assert!(of_error("busy", &details).unwrap().contains("termgate wait S --command-done"));
+        assert_eq!(of_error("busy", &Value::Null), None);
     }
 
     #[test]

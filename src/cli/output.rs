@@ -98,6 +98,21 @@ impl Output {
         }
     }
 
+    /// Prints text for people as it stands, as it comes.
+    ///
+    /// # Errors
+    /// As [`Output::report`].
+    pub fn text(&self, text: &str) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => Ok(()),
+            Form::People => {
+                let mut out = io::stdout().lock();
+                let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                printed.map_err(Failure::Output)
+            }
+        }
+    }
+
     /// Prints why a command failed: for people on standard error, else as an envelope.
     ///
     /// # Errors

@@ -38,6 +38,12 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate keys s C-c --lease id --expect 12",
         "termgate send s text --until-idle 200ms",
         "termgate keys s C-c Up Enter",
+        "termgate run s make",
+        "termgate run --timeout 5s --lease id --max-lines 10 s make -j4 --json",
+        "termgate run s -- make -j4",
+        "termgate commands s --limit 5",
+        "termgate commands s 3 --head 5 --tail 5 --json",
+        "termgate wait s --command-done --needs-input",
         "termgate read s --format cells --since 7",
         "termgate history s --from 5 --count 10",
         "termgate history s --tail 20",
@@ -104,6 +110,12 @@ fn what_is_not_in_the_grammar_is_refused() {
         "termgate token new c#i --out ci.token",
         "termgate token revoke",
         "termgate wait s",
+        "termgate run s",
+        "termgate run --timeout 5 s make",
+        "termgate commands",
+        "termgate commands s 3 --limit 5",
+        "termgate commands s --head 5",
+        "termgate commands s three",
         "termgate wait s --pattern p --regex q",
         "termgate wait s --idle 5",
         "termgate history s --from 5 --tail 5",
@@ -131,6 +143,13 @@ fn json_is_wanted_wherever_the_flag_stands_but_not_behind_the_dashes() {
     assert!(wants_json(&words("termgate --json ls")));
     assert!(wants_json(&words("termgate ls --json")));
     assert!(!wants_json(&words("termgate new -- jq --json")));
+}
+
+#[test]
+fn the_words_of_a_command_that_is_run_are_its_own() {
+    let parsed = parse("termgate run s jq --json").unwrap();
+    assert!(!parsed.json);
+    assert!(parse("termgate run --json s jq").unwrap().json);
 }
 
 #[test]

@@ -38,6 +38,12 @@ pub struct Wait {
     /// Until anything changes
     #[arg(long, group = "condition")]
     change: bool,
+    /// Until a command ends
+    #[arg(long, group = "condition")]
+    command_done: bool,
+    /// Until the program waits for somebody to type
+    #[arg(long, group = "condition")]
+    needs_input: bool,
     /// Until the program ends
     #[arg(long, group = "condition")]
     exit: bool,
@@ -72,6 +78,8 @@ impl Wait {
             "stop_pattern": self.stop,
             "idle_ms": self.idle.map(millis),
             "change": self.change,
+            "command_done": self.command_done,
+            "needs_input": self.needs_input,
             "exit": self.exit,
             "since": self.since,
             "timeout_ms": millis(self.timeout),

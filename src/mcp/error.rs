@@ -181,10 +181,12 @@ fn session(error: &SessionError) -> WireError {
         },
         SessionError::LineTooLong { .. } => WireError::new(Code::TooLarge, error)
             .hint("Split it into lines, or let the program read from a file."),
-        SessionError::CommandRunning => WireError::new(Code::Busy, error).hint(
-            "Wait for it with wait_for command_done, look at it with read_screen, or interrupt it \
-             with send_keys C-c.",
-        ),
+        SessionError::CommandRunning => WireError::new(Code::Busy, error)
+            .hint(
+                "Wait for it with wait_for command_done, look at it with read_screen, or interrupt \
+                 it with send_keys C-c.",
+            )
+            .details(json!({"cause": "command_running"})),
         SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         SessionError::Closed => WireError::new(Code::SessionNotFound, error),
         SessionError::Terminal(_) => WireError::new(Code::Internal, error),

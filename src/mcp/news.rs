@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::ids::Watermark;
 use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
+use crate::mcp::resource::work::State;
 use crate::mcp::resource::{Part, Watched, seen};
 use crate::session::handle::Session;
 use crate::surface::call::Daemon;
@@ -63,8 +63,9 @@ pub fn tell_updates(
     match watched {
         Watched::Part(session, part) => {
             let mut frames = session.frames();
-            let told = part.changed(&frames.borrow_and_update());
-            Box::pin(async move { tell_part(&daemon, frames, part, told, &uri, &wire).await })
+            let told = part.state(&session, &frames.borrow_and_update());
+            let part = Told { session, part, state: told };
+            Box::pin(async move { tell_part(&daemon, frames, part, &uri, &wire).await })
         }
         Watched::Sessions => tell_list(daemon, standing, listed, uri, wire),
         Watched::Leases => tell_list(daemon, standing, leased, uri, wire),
@@ -106,18 +107,24 @@ fn tell_list(
     })
 }
 
+/// A part of a session as a client was last told of it.
+struct Told {
+    session: Session,
+    part: Part,
+    state: State,
+}
+
 async fn tell_part(
     daemon: &Daemon,
     mut frames: watch::Receiver<Arc<Frame>>,
-    part: Part,
-    mut told: Watermark,
+    mut told: Told,
     uri: &str,
     wire: &Wire,
 ) {
     while frames.changed().await.is_ok() {
-        let newest = part.changed(&frames.borrow_and_update());
-        if newest > told {
-            told = newest;
+        let newest = told.part.state(&told.session, &frames.borrow_and_update());
+        if newest != told.state {
+            told.state = newest;
             updated(daemon, uri, wire).await;
         }
     }

@@ -2,7 +2,12 @@
 //!
 //! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
 
+mod git;
+pub mod listed;
+mod log;
+mod output;
 mod query;
+pub mod work;
 
 use serde_json::{Value, json};
 
@@ -11,7 +16,9 @@ use crate::core::frame::delta::View;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Standing, decide_operate};
 use crate::mcp::prompt::Prompt;
+use crate::mcp::resource::listed::{JSON, MARKDOWN, PLAIN};
 use crate::mcp::resource::query::{GridQuery, HistoryQuery};
+use crate::mcp::resource::work::{State, Work};
 use crate::mcp::server::Shared;
 use crate::mcp::status::Status;
 use crate::session::handle::Session;
@@ -27,54 +34,35 @@ use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 /// How all URIs begin.
 const SCHEME: &str = "termgate://";
 
-/// The templates, each with its name and what reading it gives.
-pub const TEMPLATES: [(&str, &str, &str); 4] = [
-    (
-        "termgate://session/{session}/grid{?since,top,rows,format}",
-        "grid",
-        "The screen, or what changed since a watermark",
-    ),
-    ("termgate://session/{session}/cursor", "cursor", "Where the cursor is"),
-    (
-        "termgate://session/{session}/history{?start_row,count,mode}",
-        "history",
-        "Rows by absolute number",
-    ),
-    ("termgate://session/{session}/lease", "lease", "Who may write"),
-];
-
-/// The lists, each with its name and what reading it gives.
-pub const LISTS: [(&str, &str, &str); 2] = [
-    ("termgate://sessions", "sessions", "Every session you may see"),
-    ("termgate://leases", "leases", "Who may write where"),
-];
-
-/// What operators alone are told, with its name and what reading it gives.
-pub const DAEMON: (&str, &str, &str) =
-    ("termgate://daemon", "daemon", "The daemon itself and what it did so far");
-
 /// What reading a resource gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Facts(Value),
     /// A text to be read as it stands.
     Markdown(String),
+    /// What a command printed, and what programs need to know of it besides.
+    Output {
+        text: String,
+        facts: Value,
+    },
 }
 
 impl Content {
     /// What kind of text it is.
     pub fn mime_type(&self) -> &'static str {
         match self {
-            Self::Facts(_) => "application/json",
-            Self::Markdown(_) => "text/markdown",
+            Self::Facts(_) => JSON,
+            Self::Markdown(_) => MARKDOWN,
+            Self::Output { .. } => PLAIN,
         }
     }
 
-    /// The text of it.
-    pub fn into_text(self) -> String {
+    /// The text of it, and what is told of it besides.
+    pub fn into_parts(self) -> (String, Option<Value>) {
         match self {
-            Self::Facts(facts) => facts.to_string(),
-            Self::Markdown(text) => text,
+            Self::Facts(facts) => (facts.to_string(), None),
+            Self::Markdown(text) => (text, None),
+            Self::Output { text, facts } => (text, Some(facts)),
         }
     }
 }
@@ -89,6 +77,7 @@ pub enum Resource {
     Cursor { session: String },
     History { session: String, query: HistoryQuery },
     Lease { session: String },
+    Work { session: String, work: Work },
     Skill(&'static Prompt),
 }
 
@@ -107,17 +96,20 @@ pub enum Part {
     Cursor,
     History,
     Lease,
+    Work(Work),
 }
 
 impl Part {
-    /// The watermark of this part's last change.
-    pub fn changed(self, frame: &Frame) -> Watermark {
-        match self {
+    /// What is another one once this part has changed.
+    pub fn state(self, session: &Session, frame: &Frame) -> State {
+        let changed = match self {
             Self::Grid => frame.screen_watermark().max(frame.title.changed),
             Self::Cursor => frame.cursor.changed,
             Self::History => frame.scrolled.max(frame.reset),
             Self::Lease => frame.lease.changed,
-        }
+            Self::Work(work) => return work.state(session, frame),
+        };
+        (changed, None)
     }
 }
 
@@ -134,7 +126,7 @@ impl Resource {
             ["daemon"] => Self::Daemon,
             ["sessions"] => Self::Sessions,
             ["leases"] => Self::Leases,
-            ["session", session, part] if !session.is_empty() => {
+            ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
             ["skills", name] => match Prompt::named(name) {
@@ -147,19 +139,26 @@ impl Resource {
         Ok(Some(plain))
     }
 
-    fn parse_part(session: String, part: &str, query: &str) -> Result<Option<Self>, SurfaceError> {
+    fn parse_part(
+        session: String,
+        part: &[&str],
+        query: &str,
+    ) -> Result<Option<Self>, SurfaceError> {
         let part = match part {
-            "grid" => Self::Grid { session, query: GridQuery::parse(query)? },
-            "history" => Self::History { session, query: HistoryQuery::parse(query)? },
-            "cursor" => {
+            ["grid"] => Self::Grid { session, query: GridQuery::parse(query)? },
+            ["history"] => Self::History { session, query: HistoryQuery::parse(query)? },
+            ["cursor"] => {
                 query::none(query)?;
                 Self::Cursor { session }
             }
-            "lease" => {
+            ["lease"] => {
                 query::none(query)?;
                 Self::Lease { session }
             }
-            _ => return Ok(None),
+            _ => {
+                let work = Work::parse(part, query)?;
+                return Ok(work.map(|work| Self::Work { session, work }));
+            }
         };
         Ok(Some(part))
     }
@@ -174,6 +173,7 @@ impl Resource {
             | Self::Cursor { .. }
             | Self::History { .. }
             | Self::Lease { .. }
+            | Self::Work { .. }
             | Self::Skill(_) => true,
         }
     }
@@ -184,12 +184,19 @@ impl Resource {
     /// [`SurfaceError::SessionNotFound`] when the caller sees no such session,
     /// [`SurfaceError::Argument`] when the query is out of bounds, and [`SurfaceError::Denied`] when
     /// it is not told to the caller.
-    pub fn read(&self, shared: &Shared, standing: &Standing) -> Result<Content, SurfaceError> {
+    pub async fn read(
+        &self,
+        shared: &Shared,
+        standing: &Standing,
+    ) -> Result<Content, SurfaceError> {
         let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
         let facts = match self {
             Self::Skill(prompt) => return Ok(Content::Markdown(prompt.skill())),
+            Self::Work { session, work } => {
+                return work.read(&find(session)?, daemon.sessions.clock()).await;
+            }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
                 serde_json::to_value(Status::of(shared, &permit))
@@ -257,6 +264,7 @@ impl Resource {
             Self::Cursor { session } => Watched::Part(find(session)?, Part::Cursor),
             Self::History { session, .. } => Watched::Part(find(session)?, Part::History),
             Self::Lease { session } => Watched::Part(find(session)?, Part::Lease),
+            Self::Work { session, work } => Watched::Part(find(session)?, Part::Work(*work)),
         })
     }
 }
@@ -333,12 +341,14 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::resource::listed::{LISTS, OUTPUT, PARTS};
 
     #[test]
     fn every_template_reads_back_as_its_resource() {
-        for (template, name, _) in TEMPLATES {
-            let uri = template.split('{').next().unwrap_or_default().to_owned() + "x/" + name;
-            assert!(matches!(Resource::parse(&uri), Ok(Some(_))), "{uri}");
+        for template in PARTS.iter().chain([&OUTPUT]) {
+            let uri = template.uri.replace("{session}", "x").replace("{id}", "1");
+            let uri = uri.split('{').next().unwrap();
+            assert!(matches!(Resource::parse(uri), Ok(Some(_))), "{uri}");
         }
         for (uri, ..) in LISTS {
             assert!(matches!(Resource::parse(uri), Ok(Some(_))), "{uri}");
@@ -361,6 +371,8 @@ mod tests {
             "termgate://session//grid",
             "termgate://session/a/b/grid",
             "termgate://session/a/colour?since=x",
+            "termgate://session/a/command/x/output",
+            "termgate://session/a/command/1",
             "termgate://skills",
             "termgate://skills/nothing",
         ] {
@@ -375,6 +387,8 @@ mod tests {
             "termgate://session/a/history?since=1",
             "termgate://session/a/cursor?since=1",
             "termgate://session/a/lease?since=1",
+            "termgate://session/a/commands?since=1",
+            "termgate://session/a/command/1/output?since=1",
             "termgate://sessions?since=1",
         ] {
             let error = Resource::parse(uri).unwrap_err();

@@ -338,7 +338,7 @@ impl ServerHandler for Server {
     ) -> Result<CompleteResult, ErrorData> {
         let standing = self.standing(&context.meta);
         let completion = self
-            .completed(&request.r#ref, &request.argument, &standing)
+            .completed(&request, &standing)
             .map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
     }

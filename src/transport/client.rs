@@ -211,6 +211,14 @@ impl Reply {
     pub async fn wait(mut self) -> Result<Value, ClientError> {
         self.0.reply().await
     }
+
+    /// Waits for the answer of a tool, where a tool was called.
+    ///
+    /// # Errors
+    /// As [`Reply::wait`].
+    pub async fn wait_for_call(self) -> Result<CallToolResult, ClientError> {
+        read(self.wait().await?)
+    }
 }
 
 /// The deltas of one open request, in the order they were sent; cancels it when dropped.

@@ -30,6 +30,8 @@ fn bash_offers_sessions_wherever_one_is_named() {
         "termgate keys b",
         "termgate history b",
         "termgate watch b",
+        "termgate run b",
+        "termgate commands b",
         "termgate kill b",
         "termgate wait build b",
         "termgate lease acquire b",
@@ -40,6 +42,19 @@ fn bash_offers_sessions_wherever_one_is_named() {
         offered.sort();
         assert_eq!(offered, ["bench", "build"], "{words}");
     }
+}
+
+#[test]
+fn bash_offers_the_commands_that_ran_by_their_numbers() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- bash");
+    home.printed("run build true");
+    home.printed("run build true");
+    let mut offered = offered_by_bash(&home, "termgate commands build ''");
+    offered.retain(|word| !word.starts_with('-'));
+    offered.sort();
+    assert_eq!(offered, ["1", "2"]);
 }
 
 #[test]

@@ -26,6 +26,12 @@ pub struct HistoryQuery {
     pub mode: HistoryFormat,
 }
 
+/// The query of the URI of a command's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputQuery {
+    pub from_row: Option<u64>,
+}
+
 impl GridQuery {
     /// Reads what follows the question mark.
     ///
@@ -74,6 +80,23 @@ impl HistoryQuery {
             }
         }
         Ok(history)
+    }
+}
+
+impl OutputQuery {
+    /// Reads what follows the question mark.
+    ///
+    /// # Errors
+    /// As [`GridQuery::parse`].
+    pub fn parse(query: &str) -> Result<Self, SurfaceError> {
+        let mut output = Self::default();
+        for (name, value) in pairs(query) {
+            match name {
+                "from_row" => output.from_row = Some(number(name, value, u64::MAX)?),
+                _ => return Err(unknown(name, &["from_row"])),
+            }
+        }
+        Ok(output)
     }
 }
 
@@ -134,6 +157,7 @@ mod tests {
         let query = HistoryQuery::parse("start_row=5&mode=json").unwrap();
         let mode = HistoryFormat::Cells;
         assert_eq!(query, HistoryQuery { start_row: Some(5), count: None, mode });
+        assert_eq!(OutputQuery::parse("from_row=9").unwrap().from_row, Some(9));
         assert_eq!(GridQuery::parse("").unwrap(), GridQuery::default());
         assert!(none("").is_ok());
     }
@@ -156,6 +180,8 @@ mod tests {
         {
             assert_eq!(named(HistoryQuery::parse(query).unwrap_err()), parameter, "{query}");
         }
+        assert_eq!(named(OutputQuery::parse("from_row=x").unwrap_err()), "from_row");
+        assert_eq!(named(OutputQuery::parse("since=1").unwrap_err()), "since");
         assert_eq!(named(none("since=1").unwrap_err()), "since");
     }
 }

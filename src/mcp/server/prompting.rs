@@ -3,16 +3,19 @@
 //! What they say is in [`crate::mcp::prompt`]; they are the same for everybody.
 
 use rmcp::model::{
-    ArgumentInfo, CacheScope, CompletionInfo, GetPromptRequestParams, GetPromptResult, JsonObject,
-    ListPromptsResult, Prompt as ListedPrompt, PromptArgument, PromptMessage, Reference, Role,
+    CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult,
+    JsonObject, ListPromptsResult, Prompt as ListedPrompt, PromptArgument, PromptMessage,
+    Reference, Role,
 };
 use serde_json::Value;
 
 use crate::core::nearest::nearest_of;
 use crate::core::policy::Standing;
 use crate::mcp::prompt::{Argument, Given, Prompt, prompts};
+use crate::mcp::resource::listed::OUTPUT;
 use crate::mcp::resource::seen;
 use crate::mcp::server::Server;
+use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
 
 /// How long the text of one argument may be, in bytes.
@@ -20,6 +23,8 @@ const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
 
 /// The argument that names a session, in prompts and in templates of resources.
 const SESSION: &str = "session";
+/// The argument that numbers a command, in the template of its output.
+const COMMAND: &str = "id";
 
 /// Every prompt, as it is listed.
 pub(super) fn listed_prompts() -> ListPromptsResult {
@@ -82,35 +87,64 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
 }
 
 impl Server {
-    /// What an argument that is being typed may become: names of sessions, and ids where none fits.
+    /// What an argument that is being typed may become: names of sessions, ids where none fits, and
+    /// numbers of commands of the session that was given.
     pub(super) fn completed(
         &self,
-        reference: &Reference,
-        argument: &ArgumentInfo,
+        request: &CompleteRequestParams,
         standing: &Standing,
     ) -> Result<CompletionInfo, String> {
-        let takes_session = match reference {
-            Reference::Resource(_) => true,
+        let (name, typed) = (request.argument.name.as_str(), request.argument.value.as_str());
+        let mut values = match &request.r#ref {
+            Reference::Resource(template) => match name {
+                SESSION => self.sessions_like(typed, standing),
+                COMMAND if template.uri == OUTPUT.uri => {
+                    let given = request.context.as_ref().and_then(|it| it.get_argument(SESSION));
+                    self.commands_like(typed, given.map(String::as_str), standing)
+                }
+                _ => Vec::new(),
+            },
             Reference::Prompt(prompt) => {
-                Prompt::named(&prompt.name).is_some_and(|prompt| prompt.argument(SESSION).is_some())
-            }
-            _ => false,
-        };
-        let mut values = Vec::new();
-        if takes_session && argument.name == SESSION {
-            let typed = argument.value.as_str();
-            for session in seen(self.shared.gateway.daemon(), standing) {
-                let (name, id) = (session.name().to_string(), session.id().to_string());
-                if name.starts_with(typed) {
-                    values.push(name);
-                } else if id.starts_with(typed) {
-                    values.push(id);
+                let prompt = Prompt::named(&prompt.name);
+                let takes = prompt.is_some_and(|prompt| prompt.argument(SESSION).is_some());
+                if takes && name == SESSION {
+                    self.sessions_like(typed, standing)
+                } else {
+                    Vec::new()
                 }
             }
-        }
+            _ => Vec::new(),
+        };
         let total = values.len();
         values.truncate(CompletionInfo::MAX_VALUES);
         let more = total > values.len();
         CompletionInfo::with_pagination(values, u32::try_from(total).ok(), more)
+    }
+
+    fn sessions_like(&self, typed: &str, standing: &Standing) -> Vec<String> {
+        let mut values = Vec::new();
+        for session in seen(self.shared.gateway.daemon(), standing) {
+            let (name, id) = (session.name().to_string(), session.id().to_string());
+            if name.starts_with(typed) {
+                values.push(name);
+            } else if id.starts_with(typed) {
+                values.push(id);
+            }
+        }
+        values
+    }
+
+    /// The newest first.
+    fn commands_like(
+        &self,
+        typed: &str,
+        session: Option<&str>,
+        standing: &Standing,
+    ) -> Vec<String> {
+        let sessions = &self.shared.gateway.daemon().sessions;
+        let Ok(session) = find_session(sessions, standing, session) else { return Vec::new() };
+        let frame = session.frame();
+        let numbers = frame.commands.value.iter().rev().map(|record| record.id.0.to_string());
+        numbers.filter(|number| number.starts_with(typed)).collect()
     }
 }

@@ -3,9 +3,9 @@
 //! What each gives is in [`crate::mcp::resource`].
 
 use rmcp::model::{
-    CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource as ListedResource, ResourceContents,
-    ResourceTemplate,
+    CacheScope, JsonObject, ListResourceTemplatesResult, ListResourcesResult, MetaObject,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Resource as ListedResource, ResourceContents, ResourceTemplate,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -13,18 +13,23 @@ use serde_json::json;
 
 use crate::core::policy::Standing;
 use crate::mcp::prompt::{Prompt, prompts};
-use crate::mcp::resource::{DAEMON, LISTS, Resource, TEMPLATES, seen, uri_of, uri_of_skill};
+use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS, Template};
+use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
 use crate::mcp::turn::TurnSlot;
 
-const JSON: &str = "application/json";
+/// Where a read says what the text of an output does not.
+const FACTS_KEY: &str = "dev.termgate/output";
 
 /// Every template, as it is listed.
 pub(super) fn listed_templates() -> ListResourceTemplatesResult {
-    let template = |(uri, name, what): (&str, &str, &str)| {
-        ResourceTemplate::new(uri, name).with_description(what).with_mime_type(JSON)
+    let listed = |template: Template| {
+        ResourceTemplate::new(template.uri, template.name)
+            .with_description(template.what)
+            .with_mime_type(template.mime_type)
     };
-    ListResourceTemplatesResult::with_all_items(TEMPLATES.into_iter().map(template).collect())
+    let templates = PARTS.into_iter().chain([OUTPUT]).map(listed).collect();
+    ListResourceTemplatesResult::with_all_items(templates)
         .with_ttl_ms(0)
         .with_cache_scope(CacheScope::Private)
 }
@@ -38,16 +43,17 @@ impl Server {
         let skill = |prompt: &Prompt| {
             ListedResource::new(uri_of_skill(prompt), prompt.skill_name())
                 .with_description(prompt.description)
-                .with_mime_type("text/markdown")
+                .with_mime_type(MARKDOWN)
         };
         let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
         resources.extend(standing.is_operator().then(|| list(DAEMON)));
         resources.extend(prompts().iter().map(skill));
         for session in seen(self.shared.gateway.daemon(), standing) {
-            for (_, part, what) in TEMPLATES {
-                let name = format!("{} {part}", session.name());
-                let resource = ListedResource::new(uri_of(session.id(), part), name);
-                resources.push(resource.with_description(what).with_mime_type(JSON));
+            for part in PARTS {
+                let name = format!("{} {}", session.name(), part.name);
+                let resource = ListedResource::new(uri_of(session.id(), part.name), name);
+                let resource = resource.with_description(part.what);
+                resources.push(resource.with_mime_type(part.mime_type));
             }
         }
         ListResourcesResult::with_all_items(resources)
@@ -76,11 +82,16 @@ impl Server {
         let resource = Resource::parse(&request.uri).map_err(|error| protocol_error(&error))?;
         let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;
         let content =
-            resource.read(&self.shared, &standing).map_err(|error| protocol_error(&error))?;
+            resource.read(&self.shared, &standing).await.map_err(|error| protocol_error(&error))?;
         let mime_type = content.mime_type();
-        let text = ResourceContents::text(content.into_text(), request.uri.clone())
-            .with_mime_type(mime_type);
-        Ok(ReadResourceResult::new(vec![text])
+        let (text, facts) = content.into_parts();
+        let mut contents =
+            ResourceContents::text(text, request.uri.clone()).with_mime_type(mime_type);
+        if let Some(facts) = facts {
+            let meta = JsonObject::from_iter([(FACTS_KEY.to_owned(), facts)]);
+            contents = contents.with_meta(MetaObject(meta));
+        }
+        Ok(ReadResourceResult::new(vec![contents])
             .with_ttl_ms(0)
             .with_cache_scope(CacheScope::Private)
             .into())

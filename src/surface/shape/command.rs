@@ -17,7 +17,7 @@ const LINE_BYTES_MAX: usize = 4_000;
 
 /// Where the whole output of a command is.
 pub fn output_uri(session: SessionId, id: CommandId) -> String {
-    format!("termgate://sessions/{session}/command/{}/output", id.0)
+    format!("termgate://session/{session}/command/{}/output", id.0)
 }
 
 /// One command.

@@ -90,7 +90,7 @@ impl SessionWire {
 }
 
 /// Where the program says it is, or where it was started when it never said.
-fn cwd_of(session: &Session) -> String {
+pub fn cwd_of(session: &Session) -> String {
     match session.live().directory() {
         Some(directory) => directory.to_string(),
         None => session.about().cwd.display().to_string(),

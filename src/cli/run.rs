@@ -1,0 +1,217 @@
+//! `run`: runs one command in a session, and shows what it prints while it runs.
+//!
+//! The tool says how the command ended; what it prints is read from its output, which has no bound
+//! but that of history.
+
+mod live;
+mod words;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
+
+use crate::cli::candidates::offer_sessions;
+use crate::cli::context::Context;
+use crate::cli::daemon::{Answer, Daemon};
+use crate::cli::duration::{millis, parse_duration};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::Report;
+use crate::cli::reader;
+use crate::cli::run::live::Live;
+use crate::cli::run::words::line_of;
+
+/// How long a command that was interrupted may take to end.
+const PARTING_MAX: Duration = Duration::from_secs(5);
+
+/// The code of a command that C-c ended, where nobody says another.
+const INTERRUPTED: Exit = Exit::Command(130);
+
+/// Run a command in a session, show what it prints, and end with its code
+///
+/// The words are one command: a single one is a line for the shell of the session, several are a
+/// program and its arguments. Each line is printed once it is whole. C-c interrupts the command, and
+/// so does ending this program before it ends.
+///
+/// Ends with the code of the command. With 122 when it asks for something and 124 when it takes
+/// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
+/// 2 when the shell could not read it, 130 when C-c ended it; else as every command here.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Id, unique prefix of one, or name
+    #[arg(add = ArgValueCompleter::new(offer_sessions))]
+    session: String,
+    /// Wait so long at most, up to 10m; the command goes on then
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Run it under this lease; without it the lease is taken, when it is free, for this command
+    #[arg(long, value_name = "ID")]
+    lease: Option<String>,
+    /// With --json: how many lines of output are told, its head and its tail [default: 200]
+    #[arg(long, value_name = "LINES")]
+    max_lines: Option<u64>,
+    /// The command; options of this program go before it
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<String>,
+}
+
+/// What there is to say of a command at the end.
+enum End {
+    Answered(Answer),
+    Interrupted,
+    /// Nobody reads what it prints.
+    Unread,
+}
+
+impl Run {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Why it did not run.
+    pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for C-c")?;
+        let daemon = context.daemon().await?;
+        let session = id_of(&daemon, &self.session).await?;
+        let line = line_of(&self.command);
+        let mut live = Live::begin(&daemon, &context.output, session, &line).await?;
+        let arguments = self.arguments(&live.session, &line);
+        match follow(&daemon, &mut live, &mut interrupts, arguments).await? {
+            End::Answered(answer) => {
+                live.finish(answer.data["command_id"].as_u64().unwrap_or_default()).await?;
+                Ok(report(answer, &self.session))
+            }
+            End::Interrupted => Ok(interrupted(&mut live, &mut interrupts).await),
+            End::Unread => Ok(bare(Value::Null, Exit::Done)),
+        }
+    }
+
+    fn arguments(&self, session: &str, line: &str) -> Value {
+        json!({
+            "session": session,
+            "command": line,
+            "timeout_ms": millis(self.timeout),
+            "max_lines": self.max_lines,
+            "on_cancel": "interrupt",
+            "lease_id": self.lease,
+        })
+    }
+}
+
+/// The id of a session, by which its resources are told apart even when it is renamed.
+async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
+    let listed = daemon.call("list_sessions", json!({"session": session})).await?;
+    Ok(listed.text_at("/sessions/0/id"))
+}
+
+/// Sends the command and shows what it prints until it ends, one way or another.
+async fn follow(
+    daemon: &Daemon,
+    live: &mut Live<'_>,
+    interrupts: &mut Signal,
+    arguments: Value,
+) -> Result<End, Failure> {
+    let mut answer = pin!(daemon.post("run", arguments)?.wait());
+    let mut gone = pin!(reader::gone());
+    loop {
+        tokio::select! {
+            answer = &mut answer => return Ok(End::Answered(answer?)),
+            _ = interrupts.recv() => return Ok(End::Interrupted),
+            () = &mut gone => return Ok(End::Unread),
+            shown = live.next() => shown?,
+        }
+    }
+}
+
+/// What a command prints and does once it was interrupted.
+async fn interrupted(live: &mut Live<'_>, interrupts: &mut Signal) -> Report {
+    let ended = tokio::select! {
+        ended = timeout(PARTING_MAX, live.rest()) => ended.ok().and_then(Result::ok),
+        // Whoever insists waits no longer.
+        _ = interrupts.recv() => None,
+    };
+    let exit = ended.flatten().map_or(INTERRUPTED, of_code);
+    let data =
+        json!({"session": live.session, "status": "interrupted", "exit_code": ended.flatten()});
+    let mut report = bare(data, exit);
+    if ended.is_none() {
+        let read = format!("`termgate read {}`", live.session);
+        report.notes.push(format!("interrupted; whether it has ended is seen with {read}"));
+    }
+    report
+}
+
+/// The end of a command whose output was shown.
+fn report(answer: Answer, session: &str) -> Report {
+    let exit = exit(&answer.data);
+    let notes = notes(&answer.data, session);
+    Report { exit, notes, ..answer.report("") }
+}
+
+fn bare(data: Value, exit: Exit) -> Report {
+    Report { data, text: String::new(), notes: Vec::new(), exit, mcp_version: None }
+}
+
+fn exit(run: &Value) -> Exit {
+    match (run["status"].as_str().unwrap_or_default(), run["exit_code"].as_i64()) {
+        (_, Some(code)) => of_code(code),
+        ("timeout", None) => Exit::GOES_ON,
+        ("needs_input", None) => Exit::NEEDS_INPUT,
+        ("lease_lost", None) => Exit::LeaseConflict,
+        // As shells say it.
+        ("not_run", None) => Exit::Command(2),
+        (_, None) => Exit::UNKNOWN,
+    }
+}
+
+/// The code as a program can end with it.
+fn of_code(code: i64) -> Exit {
+    Exit::Command(u8::try_from(code).unwrap_or(1))
+}
+
+/// What people are told besides the output.
+fn notes(run: &Value, session: &str) -> Vec<String> {
+    let word = |pointer: &str| run.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let asks = word("/prompt").trim();
+    let asks = if asks.is_empty() { String::new() } else { format!(": {asks}") };
+    let ended = match (word("/status"), word("/activity/state")) {
+        ("timeout", _) => Some(format!(
+            "it goes on: wait with `termgate wait {session} --command-done --since {}`, or stop it \
+             with `termgate keys {session} C-c`",
+            run["watermark"]
+        )),
+        ("needs_input", "secret_prompt") => Some(format!(
+            "it asks for a secret{asks}\ntype it yourself with `termgate attach {session}`"
+        )),
+        ("needs_input", "full_screen") => {
+            Some(format!("a full-screen program has the terminal: `termgate attach {session}`"))
+        }
+        ("needs_input", _) => Some(format!(
+            "it asks{asks}\nanswer with `termgate send {session} TEXT --enter`, or stop it with \
+             `termgate keys {session} C-c`"
+        )),
+        ("lease_lost", _) => Some("your lease ended; the command may still run".to_owned()),
+        ("not_run", _) => Some("the shell could not read it as a command".to_owned()),
+        ("exited", _) => Some("the program of the session ended with it".to_owned()),
+        (_, _) => None,
+    };
+    let unknown = run["exit_code"].is_null() && matches!(word("/status"), "completed" | "exited");
+    let unknown = unknown.then(|| {
+        format!("its exit code is unknown: the end is known by {} alone", word("/evidence"))
+    });
+    let warning = run["warning"].as_str().map(|warning| format!("warning: {warning}"));
+    [ended, unknown, warning].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! A command's output while it runs: found among the commands of its session, and shown as it comes.
+//!
+//! It never says how the command ended; that is for the tool, and for what [`Printed`] was told last.
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::cli::daemon::Daemon;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Form, Output};
+use crate::cli::printed::Printed;
+use crate::core::commands::record::CommandRecord;
+use crate::transport::client::ClientError;
+
+/// A command that was sent, or is about to be.
+pub(super) struct Live<'a> {
+    pub(super) session: String,
+    daemon: &'a Daemon,
+    output: &'a Output,
+    /// Its text, as the session has it.
+    text: String,
+    /// The newest command before it.
+    before: u64,
+    news: watch::Receiver<u64>,
+    /// Its number and its output, once it is known to the session.
+    printed: Option<(u64, Printed)>,
+}
+
+impl<'a> Live<'a> {
+    /// Begins to look, before the command is sent.
+    pub(super) async fn begin(
+        daemon: &'a Daemon,
+        output: &'a Output,
+        session: String,
+        line: &str,
+    ) -> Result<Self, Failure> {
+        let text = line.trim_end_matches(['\n', '\r']);
+        let text = text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)].to_owned();
+        let news = daemon.client().news();
+        let mut live = Self { session, daemon, output, text, before: 0, news, printed: None };
+        daemon.subscribe(&live.list()).await?;
+        let commands = daemon.read(&live.list()).await?;
+        live.before = numbers(&commands).map(|(number, _)| number).max().unwrap_or_default();
+        Ok(live)
+    }
+
+    /// Waits for something new and shows it; for ever where nothing is to be shown.
+    pub(super) async fn next(&mut self) -> Result<(), Failure> {
+        match self.output.form() {
+            Form::Json => std::future::pending().await,
+            Form::People => self.advance().await,
+        }
+    }
+
+    /// Shows the rest until the command has ended, and gives back its code, where anybody says.
+    pub(super) async fn rest(&mut self) -> Result<Option<i64>, Failure> {
+        self.show().await?;
+        loop {
+            if let Some((_, printed)) = self.printed.as_ref().filter(|(_, it)| it.has_ended()) {
+                return Ok(printed.exit_code());
+            }
+            self.advance().await?;
+        }
+    }
+
+    /// Shows what is left of the command that has this number, as the tool says.
+    pub(super) async fn finish(&mut self, number: u64) -> Result<(), Failure> {
+        if self.output.form() == Form::Json {
+            return Ok(());
+        }
+        if self.printed.as_ref().is_none_or(|(found, _)| *found != number) {
+            self.printed = Some((number, Printed::of(&self.session, number)));
+        }
+        self.show().await
+    }
+
+    async fn advance(&mut self) -> Result<(), Failure> {
+        // Without a daemon there are no news, and the answer says so as well.
+        self.news.changed().await.map_err(|_| ClientError::Closed)?;
+        self.show().await
+    }
+
+    async fn show(&mut self) -> Result<(), Failure> {
+        if self.printed.is_none() {
+            self.find().await?;
+        }
+        match &mut self.printed {
+            Some((_, printed)) => printed.show(self.daemon, self.output).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks for the command. Nobody else can have sent one of this text since: whoever runs one has
+    /// the lease.
+    async fn find(&mut self) -> Result<(), Failure> {
+        let commands = self.daemon.read(&self.list()).await?;
+        let mut newest = numbers(&commands).filter(|(number, _)| *number > self.before);
+        let Some((number, _)) = newest.find(|(_, text)| *text == self.text) else { return Ok(()) };
+        let printed = Printed::of(&self.session, number);
+        self.daemon.subscribe(printed.uri()).await?;
+        self.printed = Some((number, printed));
+        Ok(())
+    }
+
+    fn list(&self) -> String {
+        format!("termgate://session/{}/commands", self.session)
+    }
+}
+
+/// The numbers and texts of a list of commands.
+fn numbers(commands: &Value) -> impl Iterator<Item = (u64, &str)> {
+    let commands = commands["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
+    commands.iter().filter_map(|it| Some((it["command_id"].as_u64()?, it["command"].as_str()?)))
+}

@@ -1,0 +1,49 @@
+//! How a command that was run ends for a shell, and what people are told.
+
+use super::*;
+
+#[test]
+fn it_ends_with_the_code_of_the_command() {
+    for (code, number) in [(0, 0), (7, 7), (255, 255), (256, 1), (-1, 1)] {
+        let ended = exit(&json!({"status": "completed", "exit_code": code}));
+        assert_eq!(ended.number(), number, "{code}");
+    }
+    assert_eq!(exit(&json!({"status": "exited", "exit_code": 3})).number(), 3);
+}
+
+#[test]
+fn an_end_without_a_code_has_a_code_of_its_own() {
+    for (status, number) in [
+        ("timeout", 124),
+        ("needs_input", 122),
+        ("completed", 123),
+        ("exited", 123),
+        ("not_run", 2),
+        ("lease_lost", 4),
+    ] {
+        let ended = exit(&json!({"status": status, "exit_code": null}));
+        assert_eq!(ended.number(), number, "{status}");
+    }
+}
+
+#[test]
+fn what_it_asks_is_told_with_the_way_to_answer() {
+    let mut run = json!({
+        "status": "needs_input", "exit_code": null, "prompt": "Name: ",
+        "activity": {"state": "needs_input"},
+    });
+    let told = notes(&run, "build");
+    assert!(told[0].starts_with("it asks: Name:\nanswer with `termgate send build "), "{told:?}");
+    run["activity"]["state"] = json!("secret_prompt");
+    let told = notes(&run, "build");
+    assert!(told[0].starts_with("it asks for a secret: Name:\n"), "{told:?}");
+    assert!(told[0].contains("`termgate attach build`"), "{told:?}");
+}
+
+#[test]
+fn an_unknown_code_is_told_with_how_the_end_is_known() {
+    let run = json!({"status": "completed", "exit_code": null, "evidence": "kernel"});
+    assert_eq!(notes(&run, "s"), ["its exit code is unknown: the end is known by kernel alone"]);
+    let run = json!({"status": "completed", "exit_code": 0, "evidence": "osc133"});
+    assert!(notes(&run, "s").is_empty());
+}

@@ -1,0 +1,114 @@
+//! The log of a session in Markdown: what ran, by whom, when and where, how it ended, and the first
+//! lines that it printed.
+//!
+//! What programs wrote stands in fences that it cannot end, so that nobody takes it for the log's
+//! own words.
+
+use std::fmt::Write;
+
+use crate::core::commands::output::Output;
+use crate::core::commands::record::CommandRecord;
+use crate::core::frame::Frame;
+use crate::session::clock::Clock;
+use crate::session::handle::Session;
+use crate::surface::shape::command::{CommandWire, output_uri};
+use crate::surface::shape::date::rfc3339;
+use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
+
+/// How many lines of output are told of each command.
+const LINES_MAX: usize = 10;
+/// How many characters of each.
+const CHARACTERS_MAX: usize = 200;
+/// How many bytes of commands one answer holds, whatever of it needs an escape.
+const BYTES_MAX: usize = LARGE_BYTES_MAX / 2;
+
+/// The log as it stands, oldest first; of a long one the newest commands.
+pub(super) fn of(session: &Session, frame: &Frame, clock: &Clock) -> String {
+    let mut left = BYTES_MAX;
+    let told = |record| entry(session, record, frame, clock);
+    let fits = |entry: &String| {
+        let fits = entry.len() <= left;
+        left = left.saturating_sub(entry.len());
+        fits
+    };
+    let commands = frame.commands.value.iter();
+    let mut entries: Vec<String> =
+        commands.rev().map(|record| told(record)).take_while(fits).collect();
+    entries.reverse();
+    let mut text = format!("# What ran in {}\n", session.name());
+    let older = frame.commands.value.last().0 as usize - entries.len();
+    if older > 0 {
+        // Writing to a text never fails, here and below.
+        let _ = write!(text, "\n{older} older commands are not told here.\n");
+    }
+    if entries.is_empty() && older == 0 {
+        text.push_str("\nNo command is known to have run here.\n");
+    }
+    text + &entries.concat()
+}
+
+fn entry(session: &Session, record: &CommandRecord, frame: &Frame, clock: &Clock) -> String {
+    let command = CommandWire::of(record, clock);
+    let mut text = format!("\n## Command {}\n\n", command.command_id);
+    text.push_str(&fenced(&command.command, "sh"));
+    let _ = write!(text, "\n- when: {}", rfc3339(command.started / 1_000));
+    let _ = write!(text, ", {} ms", command.duration_ms);
+    if let Some(by) = &command.by {
+        let _ = write!(text, "\n- by: {}", code(by));
+    }
+    if let Some(cwd) = &command.cwd {
+        let _ = write!(text, "\n- in: {}", code(cwd));
+    }
+    let _ = write!(text, "\n- end: {}\n", ending(&command));
+    let Output { lines, rows_trimmed } = Output::of(record, frame);
+    if !lines.is_empty() {
+        let first = lines.iter().take(LINES_MAX);
+        let shown: Vec<String> =
+            first.map(|line| line.chars().take(CHARACTERS_MAX).collect()).collect();
+        let _ = write!(text, "\n{}", fenced(&shown.join("\n"), "text"));
+    }
+    if lines.len() > LINES_MAX || rows_trimmed > 0 {
+        let uri = output_uri(session.id(), record.id);
+        let _ = writeln!(text, "\n{} lines in all: <{uri}>", lines.len());
+    }
+    text
+}
+
+fn ending(command: &CommandWire) -> String {
+    match (command.exit_code, command.status) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, "running") => "it still runs".to_owned(),
+        (None, "not_run") => "the shell could not read it".to_owned(),
+        (None, status) => format!("{status}, exit code unknown"),
+    }
+}
+
+/// A block that shows the text as it stands.
+fn fenced(text: &str, language: &str) -> String {
+    let fence = "`".repeat(longest_ticks(text).max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}\n")
+}
+
+/// A few words as they stand, on one line.
+fn code(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
+    let ticks = "`".repeat(longest_ticks(&text) + 1);
+    format!("{ticks} {text} {ticks}")
+}
+
+/// The length of the longest run of backticks.
+fn longest_ticks(text: &str) -> usize {
+    text.split(|character| character != '`').map(str::len).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_its_fence() {
+        assert_eq!(fenced("a", "sh"), "```sh\na\n```\n");
+        assert_eq!(fenced("```\n# b", "text"), "````text\n```\n# b\n````\n");
+        assert_eq!(code("a`b\nc"), "`` a`b c ``");
+    }
+}

@@ -1,0 +1,132 @@
+//! What is done in a session, as resources: the commands that ran, their output, and where they ran.
+//!
+//! It must not know who may see the session. All is read from the newest frame, save the state of a
+//! repository, which git is asked for.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::core::commands::record::CommandId;
+use crate::core::frame::Frame;
+use crate::core::ids::{RowNumber, Watermark};
+use crate::mcp::resource::output::Piece;
+use crate::mcp::resource::query::{self, OutputQuery};
+use crate::mcp::resource::{Content, git, log};
+use crate::session::clock::Clock;
+use crate::session::handle::Session;
+use crate::surface::error::SurfaceError;
+use crate::surface::shape::command::{CommandWire, output_uri};
+use crate::surface::shape::session::cwd_of;
+use crate::surface::terminal::read_commands::find;
+
+/// A resource about what is done in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Commands,
+    Output { id: CommandId, query: OutputQuery },
+    Directory,
+    Git,
+    Log,
+}
+
+/// What a subscription to it compares.
+pub type State = (Watermark, Option<Arc<str>>);
+
+impl Work {
+    /// The resource that the rest of a URI names, if there is one.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when there is, but its query is wrong.
+    pub fn parse(parts: &[&str], query: &str) -> Result<Option<Self>, SurfaceError> {
+        let work = match parts {
+            ["command", id, "output"] => {
+                let Ok(id) = id.parse() else { return Ok(None) };
+                let query = OutputQuery::parse(query)?;
+                return Ok(Some(Self::Output { id: CommandId(id), query }));
+            }
+            ["commands"] => Self::Commands,
+            ["cwd"] => Self::Directory,
+            ["git"] => Self::Git,
+            ["log"] => Self::Log,
+            _ => return Ok(None),
+        };
+        query::none(query)?;
+        Ok(Some(work))
+    }
+
+    /// The resource's content.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Argument`] when no command of this number is known.
+    pub async fn read(self, session: &Session, clock: &Clock) -> Result<Content, SurfaceError> {
+        let frame = session.frame();
+        Ok(match self {
+            Self::Commands => Content::Facts(commands(session, &frame, clock)),
+            Self::Output { id, query } => output(session, &frame, id, query)?,
+            Self::Directory => Content::Facts(json!({"cwd": cwd_of(session)})),
+            Self::Git => {
+                let cwd = cwd_of(session);
+                let state = git::state_of(&cwd).await;
+                Content::Facts(json!({"cwd": cwd, "git": state}))
+            }
+            Self::Log => Content::Markdown(log::of(session, &frame, clock)),
+        })
+    }
+
+    /// What changes when the resource does.
+    pub fn state(self, session: &Session, frame: &Frame) -> State {
+        let commands = frame.commands.changed;
+        match self {
+            Self::Commands | Self::Log => (commands, None),
+            Self::Output { id, .. } => (printed(id, frame), None),
+            Self::Directory => (Watermark::default(), session.live().directory()),
+            // Whatever ran may have changed it.
+            Self::Git => (commands, session.live().directory()),
+        }
+    }
+}
+
+/// When a command last printed something.
+fn printed(id: CommandId, frame: &Frame) -> Watermark {
+    let record = frame.commands.value.get(id);
+    match record.map(|record| record.finish) {
+        Some(None) => frame.screen_watermark(),
+        Some(Some(finish)) => finish.mark,
+        None => Watermark::default(),
+    }
+}
+
+fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
+    let commands = frame.commands.value.iter();
+    let commands: Vec<_> = commands.map(|record| CommandWire::of(record, clock)).collect();
+    json!({
+        "session": session.id().to_string(),
+        "commands": commands,
+        "watermark": frame.commands.changed.0,
+    })
+}
+
+fn output(
+    session: &Session,
+    frame: &Frame,
+    id: CommandId,
+    query: OutputQuery,
+) -> Result<Content, SurfaceError> {
+    let record = find(frame, id)?;
+    let Some(from) = query.from_row else {
+        let mut piece = Piece::beginning(record, frame);
+        let uri = output_uri(session.id(), id);
+        if piece.rows_trimmed > 0 {
+            let notice = "rows are gone from history";
+            piece.text.insert_str(0, &format!("[… {} {notice}]\n", piece.rows_trimmed));
+        }
+        if piece.lines_left_out > 0 {
+            let (count, row) = (piece.lines_left_out, piece.next_row.0);
+            piece.text.push_str(&format!("[… {count} more lines: {uri}?from_row={row}]\n"));
+        }
+        return Ok(Content::Output { facts: piece.facts(record), text: piece.text });
+    };
+    let piece = Piece::following(record, frame, RowNumber(from));
+    Ok(Content::Output { facts: piece.facts(record), text: piece.text })
+}

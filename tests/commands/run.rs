@@ -1,0 +1,210 @@
+//! `run`, `commands` and `wait`: what a script at a command line sees of commands in sessions.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::commands::harness::{Home, is_installed};
+
+/// `run` with one line for the shell of a session.
+fn run(home: &Home, options: &str, session: &str, line: &str) -> Command {
+    let mut command = home.termgate(&format!("run {options}"));
+    command.args([session, line]);
+    command
+}
+
+fn ran(home: &Home, session: &str, line: &str) -> Output {
+    run(home, "", session, line).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A daemon with a session of each shell that marks its commands, and their names.
+fn with_shells(home: &Home) -> Vec<&'static str> {
+    let shells = ["bash", "zsh", "fish"].into_iter().filter(|shell| is_installed(shell));
+    shells.inspect(|shell| drop(home.printed(&format!("new --name {shell} -- {shell}")))).collect()
+}
+
+#[test]
+fn a_command_prints_what_it_prints_and_ends_with_its_code() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    for shell in with_shells(&home) {
+        let output = ran(&home, shell, "echo one; echo two; sh -c 'exit 7'");
+        assert_eq!(text(&output.stdout), "one\ntwo\n", "{shell}");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(7), ""), "{shell}");
+        let output = ran(&home, shell, "true");
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), ""), "{shell}");
+    }
+}
+
+#[test]
+fn several_words_reach_the_program_as_they_are() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let words = ["a b", "it's", r"x\ny", "$HOME", "*", "", "--json"];
+    for shell in with_shells(&home) {
+        let mut command = home.termgate(&format!(r"run {shell} -- printf [%s]\n"));
+        let output = command.args(words).output().unwrap();
+        let expected: String = words.iter().map(|word| format!("[{word}]\n")).collect();
+        assert_eq!(text(&output.stdout), expected, "{shell}: {output:?}");
+    }
+}
+
+#[test]
+fn output_of_any_length_comes_whole_and_once() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let expected: String = (1..=6_000).map(|number| format!("{number}\n")).collect();
+    for shell in with_shells(&home) {
+        let output = ran(&home, shell, "seq 1 3000; sleep 0.3; seq 3001 6000");
+        assert!(text(&output.stdout) == expected, "{shell}: {}", output.stdout.len());
+    }
+}
+
+#[test]
+fn lines_are_printed_while_the_command_runs() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let line =
+        format!("echo first; until [ -e {} ]; do sleep 0.05; done; echo last", gate.display());
+    let mut child = run(&home, "", "s", &line).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    shown.read_line(&mut first).unwrap();
+    assert_eq!(first, "first\n");
+    // It cannot have ended before this.
+    std::fs::write(gate, "").unwrap();
+    let mut rest = String::new();
+    shown.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("last\n", Some(0)));
+}
+
+#[test]
+fn a_command_that_takes_longer_goes_on_and_its_end_can_be_waited_for() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let line = format!("until [ -e {} ]; do sleep 0.05; done; echo over", gate.display());
+    let output = run(&home, "--timeout 300ms", "s", &line).output().unwrap();
+    assert_eq!(output.status.code(), Some(124), "{output:?}");
+    assert!(text(&output.stderr).contains("termgate wait s --command-done"), "{output:?}");
+    let busy = ran(&home, "s", "true");
+    assert_eq!(busy.status.code(), Some(1), "{busy:?}");
+    assert!(text(&busy.stderr).contains("hint: Wait for it with `termgate wait"), "{busy:?}");
+    std::fs::write(gate, "").unwrap();
+    let waited = home.run("wait s --command-done --since 0");
+    assert!(waited.status.success(), "{waited:?}");
+    assert_eq!(home.printed("commands s 1"), "over\n");
+}
+
+#[test]
+fn a_command_that_asks_is_told_with_what_it_asks_and_how_to_answer() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let output = ran(&home, "s", "echo before; read -p 'Your name: ' name; echo \"<$name>\"");
+    assert_eq!(output.status.code(), Some(122), "{output:?}");
+    assert_eq!(text(&output.stdout), "before\n");
+    let said = text(&output.stderr);
+    assert!(said.contains("Your name:") && said.contains("termgate send s TEXT --enter"), "{said}");
+    assert!(home.run("wait s --needs-input --since 0").status.success());
+    let mut waiting = home.termgate("send s ada --enter --until-pattern <ada>");
+    assert!(waiting.output().unwrap().status.success());
+    let secret = ran(&home, "s", "read -s -p 'Password: ' secret");
+    assert_eq!(secret.status.code(), Some(122), "{secret:?}");
+    assert!(text(&secret.stderr).contains("termgate attach s"), "{secret:?}");
+}
+
+#[test]
+fn a_code_that_nobody_says_has_a_code_of_its_own() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- sh");
+    let output = ran(&home, "s", "echo out");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(123), "out\n"));
+    assert!(text(&output.stderr).contains("unknown"), "{output:?}");
+    home.printed("new --name b -- bash");
+    let output = ran(&home, "b", "echo (");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("could not read it"), "{output:?}");
+}
+
+#[test]
+fn an_interrupt_at_the_command_line_interrupts_the_command() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let mut child =
+        run(&home, "", "s", "echo begun; sleep 1000").stdout(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    shown.read_line(&mut first).unwrap();
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let next = ran(&home, "s", "echo free");
+    assert_eq!(text(&next.stdout), "free\n", "{next:?}");
+    let listed = home.envelope("commands s");
+    assert_eq!(listed["data"]["commands"][0]["exit_code"], 130, "{listed}");
+}
+
+#[test]
+fn programs_get_the_result_as_one_object() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let output = run(&home, "--json --max-lines 2", "s", "seq 1 10; false").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let data = &envelope["data"];
+    assert_eq!((&envelope["ok"], &data["status"]), (&true.into(), &"completed".into()));
+    assert_eq!((&data["lines_total"], &data["lines_left_out"]), (&10.into(), &8.into()));
+    assert!(data["rest"].as_str().unwrap().ends_with("/command/1/output"), "{data}");
+    // Behind the command's first word every word is its own.
+    let output = home.termgate("run s echo --json").output().unwrap();
+    assert_eq!(text(&output.stdout), "--json\n");
+}
+
+#[test]
+fn commands_are_listed_and_their_output_is_printed() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    assert_eq!(home.printed("commands s"), "");
+    ran(&home, "s", "seq 1 500");
+    ran(&home, "s", "sh -c 'exit 3'");
+    let table = home.printed("commands s");
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["ID", "WHEN", "TOOK", "EXIT", "BY", "CWD", "COMMAND"]);
+    assert_eq!((rows[1][0], rows[1][4], &rows[1][7..]), ("1", "0", &["seq", "1", "500"][..]));
+    assert_eq!((rows[2][0], rows[2][4]), ("2", "3"));
+    assert_eq!(home.printed("commands s --limit 1").lines().count(), 2);
+    let all: String = (1..=500).map(|number| format!("{number}\n")).collect();
+    assert_eq!(home.printed("commands s 1"), all);
+    let ends = home.printed("commands s 1 --head 1 --tail 1");
+    assert!(ends.starts_with("1\n[… 498 lines") && ends.ends_with("\n500\n"), "{ends}");
+    let one = home.envelope("commands s 1 --tail 2");
+    assert!(one["data"]["output"].as_str().unwrap().ends_with("499\n500"), "{one}");
+    let unknown = home.run("commands s 9");
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    assert_eq!(home.run("commands nobody").status.code(), Some(3));
+}
+
+#[test]
+fn a_daemon_that_is_read_only_runs_nothing() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    home.printed("allow-write off");
+    let output = ran(&home, "s", "true");
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    drop(daemon);
+    assert_eq!(ran(&home, "s", "true").status.code(), Some(7));
+}
