@@ -1,7 +1,7 @@
 //! How long a command takes from the call to its answer with the exit code, beside the same line typed
 //! into a bare terminal until the prompt is back; and what waiting costs.
 //!
-//! The shells are the same and read no files of a user. What `run` adds is the difference.
+//! The shell is the same and reads no files of a user. What `run` adds is the difference.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -33,7 +33,7 @@ use crate::support::rounds::{Contender, Effect, Measured, measure};
 use crate::support::samples::now;
 use crate::support::shell::BareShell;
 
-const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+const SHELLS: [&str; 1] = ["bash"];
 /// Repetitions of a turn.
 const COMMANDS: usize = 100;
 /// What may be added at the median, and at the 99th percentile.

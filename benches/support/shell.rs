@@ -1,6 +1,6 @@
 //! A shell in a terminal with nothing around it: lines are typed, and its prompt is waited for.
 //!
-//! It answers what fish asks a terminal at its start, and looks at nothing else.
+//! It looks at nothing else.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,9 +14,6 @@ use crate::support::placement::Placement;
 use crate::support::samples::now;
 
 const PROMPT: &str = "READY> ";
-/// What fish asks, and what a terminal says to it.
-const QUESTION: &str = "\x1b[c";
-const ANSWER: &[u8] = b"\x1b[?62;22c";
 /// How long a prompt may take.
 const PROMPT_MAX: Duration = Duration::from_secs(20);
 
@@ -34,11 +31,8 @@ impl BareShell {
     /// # Errors
     /// When there is no such shell, or none that prompts.
     pub(crate) fn start(placement: Placement, shell: &str) -> anyhow::Result<Self> {
-        let prompt = format!("function fish_prompt; printf '{PROMPT}'; end");
         let arguments: &[&str] = match shell {
             "bash" => &["--norc", "--noprofile", "-i"],
-            "zsh" => &["-f", "-i"],
-            "fish" => &["--no-config", "-i", "-C", &prompt],
             other => bail!("no way is known to start {other} without files"),
         };
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -86,10 +80,6 @@ impl BareShell {
             let count = self.terminal.read(&mut room)?;
             ensure!(count > 0, "the shell has ended: {:?}", self.seen);
             self.seen.push_str(&String::from_utf8_lossy(&room[..count]));
-            if self.seen.contains(QUESTION) {
-                self.seen = self.seen.replace(QUESTION, "");
-                self.terminal.write_all(ANSWER)?;
-            }
         }
     }
 }
