@@ -196,8 +196,10 @@ impl Signs<'_> {
         // It reads for itself at its prompt, and for its command `read`.
         let asks = self.before_cursor.trim().is_empty() || asks(self.before_cursor);
         match kernel.reading {
+            // The kernel knows that it reads before its prompt has come here.
             Some(true) if asks && !prompts(self.before_cursor) => {
-                (State::NeedsInput, Evidence::Kernel)
+                let state = if self.quiet { State::NeedsInput } else { State::Running };
+                (state, Evidence::Kernel)
             }
             Some(true) => (State::Prompt, Evidence::Kernel),
             None if self.quiet => (State::Prompt, Evidence::Idle),

@@ -122,6 +122,12 @@ impl Key {
     pub const ENTER: Self =
         Self { code: KeyCode::Named(NamedKey::Enter), modifiers: Modifiers::NONE };
 
+    /// The end of the line in the line editors of shells.
+    pub const LINE_END: Self = Self { code: KeyCode::Char('e'), modifiers: Modifiers::CTRL };
+
+    /// What takes away all of the line before the cursor in them; they can bring it back.
+    pub const KILL_LINE: Self = Self { code: KeyCode::Char('u'), modifiers: Modifiers::CTRL };
+
     /// The key with this name, `Enter` or `PageUp`, pressed with these modifiers.
     ///
     /// A name is one of [`names::NAMES`] in any case, or a single character; prefixes such as

@@ -31,10 +31,11 @@ impl Output {
             reader.end_line();
         }
         let mut output = reader.output;
-        if output.rows_trimmed == 0 {
-            let echo = usize::from(record.echo_lines).min(output.lines.len());
-            output.lines.drain(..echo);
-        }
+        // Of what was typed, too, the first is trimmed first.
+        let trimmed = output.rows_trimmed.min(record.echo_lines.into());
+        output.rows_trimmed -= trimmed;
+        let echo = usize::from(record.echo_lines) - trimmed as usize;
+        output.lines.drain(..echo.min(output.lines.len()));
         output
     }
 }
@@ -103,6 +104,21 @@ pub(crate) fn columns(line: &Line, first: u16, end: u16) -> &str {
         at += glyph.text.len();
     }
     &line.text[start.min(stop)..stop]
+}
+
+/// The prompt: what stands before the cursor, without what the command before has left on its row.
+pub fn prompt(frame: &Frame) -> String {
+    let before = before_cursor(frame);
+    let ended = frame.commands.value.iter().rev().find(|record| record.finish.is_some());
+    let end = ended.and_then(|record| record.spans.last()).and_then(|span| span.to);
+    let cursor = frame.cursor.value;
+    match (end, frame.line(cursor.row)) {
+        (Some(end), Some(line)) if end.row == cursor.row && end.col <= cursor.col => {
+            let left = columns(&line.value, 0, end.col).len();
+            before.get(left..).unwrap_or_default().to_owned()
+        }
+        (_, _) => before,
+    }
 }
 
 /// What stands on the row of the cursor before it, trailing blanks included.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::output::Output;
 use super::*;
+use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
@@ -167,6 +168,23 @@ fn what_a_full_screen_program_shows_is_no_output() {
     shell.write("\x1b[?1049h\x1b[2Jtext\x1b[?1049l").mark("D;0").prompt();
     assert!(shell.record(1).full_screen);
     shell.printed(1, &[]);
+}
+
+#[test]
+fn what_was_typed_is_no_trimmed_output() {
+    let history = HistoryLimits { rows_max: 10, ..HistoryLimits::default() };
+    let limits = ScreenLimits { history, ..ScreenLimits::default() };
+    let mut shell = Shell::new(4, 20);
+    shell.screen = Screen::new(Size { rows: 4, cols: 20 }, limits, Origin::default());
+    shell.write("# ");
+    let id = shell.submit("seq 5000", Way::Kernel);
+    let numbers: String = (1..=5_000).map(|number| format!("{number}\r\n")).collect();
+    shell.write(&format!("seq 5000\r\n{numbers}# "));
+    shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
+    let frame = shell.frame();
+    let output = Output::of(frame.commands.value.get(id).unwrap(), &frame);
+    assert!(output.rows_trimmed > 0);
+    assert_eq!(output.rows_trimmed + output.lines.len() as u64, 5_000);
 }
 
 #[test]

@@ -3,23 +3,43 @@
 //! Where a shell marks what it does, the screen knows by itself; here is what the kernel and the
 //! look of the screen tell of all others.
 
+use std::iter;
 use std::sync::Arc;
 
 use crate::core::activity::{Evidence, State, prompts};
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Submission, Way};
+use crate::core::keys::Key;
 use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
 use crate::session::pty::signal::Signal;
 
+/// How many rows of text that stands on the line already are cleared.
+const CLEARED_ROWS_MAX: u64 = 64;
+
 impl<P: Pty> Actor<P> {
     /// Refuses a command when what it is for is not ready for it any more.
     pub(super) fn check_ready(&self, order: &CommandOrder) -> Result<(), SessionError> {
         let ready = self.screen.commands().ready_for(order.way);
         if ready { Ok(()) } else { Err(SessionError::CommandRunning) }
+    }
+
+    /// What clears the line that a command is typed on, where something stands on it already: what
+    /// somebody has left there, or what a shell could not read and shows again.
+    pub(super) fn clearing(&self, order: &CommandOrder) -> Vec<Key> {
+        let cursor = self.screen.cursor();
+        match self.screen.commands().reading_at() {
+            Some(at) if order.way == Way::Marks && at != cursor => {
+                let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
+                // One for the text of each line, and one for what parts it from the line before.
+                let kills = 2 * rows as usize + 1;
+                iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills)).collect()
+            }
+            Some(_) | None => Vec::new(),
+        }
     }
 
     /// Notes that a command goes out now.
@@ -56,11 +76,15 @@ impl<P: Pty> Actor<P> {
             Way::Marks => None,
             Way::Kernel => {
                 let activity = self.activity();
-                (activity.state == State::Prompt).then_some(activity.evidence)
+                // The kernel knows that a shell reads before its prompt has come here. Another prompt
+                // than the one before is believed when nothing follows for long enough.
+                let shown = self.screen.before_cursor().ends_with(&*sent.prompt);
+                let ready = activity.state == State::Prompt && (shown || self.looks.quiet());
+                ready.then_some(activity.evidence)
             }
             Way::Prompt => {
                 let before_cursor = self.screen.before_cursor();
-                let same = !sent.prompt.is_empty() && before_cursor == *sent.prompt;
+                let same = !sent.prompt.is_empty() && before_cursor.ends_with(&*sent.prompt);
                 let shown = same || prompts(&before_cursor);
                 (self.looks.quiet() && shown).then_some(Evidence::Pattern)
             }

@@ -23,6 +23,10 @@ const OFFSETS: [Duration; 4] = [
 /// From which look on a terminal has settled.
 const SETTLED: usize = 2;
 
+/// How soon it is asked again when somebody began to read: what they wrote before may still be on its
+/// way here.
+const CONFIRMED: Duration = Duration::from_millis(10);
+
 /// How often it is asked while somebody waits for what only the kernel knows.
 const ATTENDED: Duration = Duration::from_millis(250);
 
@@ -35,19 +39,29 @@ pub(super) struct Looks {
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
+    /// Somebody reads as far as one look tells.
+    unconfirmed: bool,
     /// The commands as they were then.
     commands: Option<Arc<Commands>>,
 }
 
 impl Looks {
     pub(super) fn begin(now: Moment) -> Self {
-        Self { seen: None, stirred_at: now, next: 0, looked_at: None, commands: None }
+        Self {
+            seen: None,
+            stirred_at: now,
+            next: 0,
+            looked_at: None,
+            unconfirmed: false,
+            commands: None,
+        }
     }
 
     /// Notes that output or input came.
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
         self.next = 0;
+        self.unconfirmed = false;
         if let Some(seen) = &mut self.seen {
             // Whoever read has something to do now.
             seen.reading = None;
@@ -69,7 +83,28 @@ impl Looks {
         self.next > SETTLED
     }
 
+    /// Notes what was seen; that somebody reads counts when a second look says so as well.
+    fn note(&mut self, mut seen: Option<KernelView>, now: Moment) {
+        let known = self.seen.as_ref().is_some_and(|seen| seen.reading == Some(true));
+        let confirms = std::mem::take(&mut self.unconfirmed);
+        if let Some(seen) = &mut seen
+            && seen.reading == Some(true)
+            && !known
+            && !confirms
+        {
+            seen.reading = Some(false);
+            self.unconfirmed = true;
+        }
+        if !confirms {
+            self.next = (self.next + 1).min(OFFSETS.len());
+        }
+        (self.seen, self.looked_at) = (seen, Some(now));
+    }
+
     fn due(&self, interval: Duration, attended: bool) -> Option<Moment> {
+        if self.unconfirmed {
+            return self.looked_at.map(|at| at + CONFIRMED);
+        }
         match OFFSETS.get(self.next) {
             Some(offset) => {
                 // However much is written, it is asked no more often than frames are published.
@@ -100,9 +135,8 @@ impl<P: Pty> Actor<P> {
         if self.look_due().is_none_or(|due| due > now) {
             return;
         }
-        self.looks.seen = self.pty.look(self.looks.settled()).ok();
-        self.looks.looked_at = Some(now);
-        self.looks.next = (self.looks.next + 1).min(OFFSETS.len());
+        let seen = self.pty.look(self.looks.settled()).ok();
+        self.looks.note(seen, now);
         self.looks.commands = Some(Arc::clone(self.screen.commands()));
         self.finish_if_ready();
     }

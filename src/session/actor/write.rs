@@ -116,7 +116,7 @@ impl<P: Pty> Actor<P> {
         let caller = &order.caller;
         let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
         // What it would send now stands for what it was to send; if that is nothing, so be it.
-        let sends = || self.encode(&order.content).map_or(0, |unit| unit.len());
+        let sends = || self.encode(order).map_or(0, |unit| unit.len());
         if !order.dry_run
             && let Some(made) = self.input.made_before(now, caller, call, sends)?
         {
@@ -129,7 +129,7 @@ impl<P: Pty> Actor<P> {
         if let Some(command) = &order.command {
             self.check_ready(command)?;
         }
-        let unit = self.encode(&order.content)?;
+        let unit = self.encode(order)?;
         if order.dry_run {
             return Ok(Step::Done(WriteOutcome::default()));
         }
@@ -157,9 +157,9 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn encode(&self, content: &Content) -> Result<Unit, SessionError> {
+    fn encode(&self, order: &WriteOrder) -> Result<Unit, SessionError> {
         let modes = self.screen.modes();
-        let pieces = match content {
+        let mut pieces = match &order.content {
             Content::Keys(keys) => encode_keys(keys, &modes),
             Content::Text { text, paste, enter } => encode_text(text, *paste, *enter, &modes),
             Content::Bytes { bytes, enter } => {
@@ -171,6 +171,9 @@ impl<P: Pty> Actor<P> {
             }
             Content::Mouse(event) => encode_mouse(*event, &modes)?,
         };
+        if let Some(command) = &order.command {
+            pieces.splice(0..0, encode_keys(&self.clearing(command), &modes));
+        }
         self.check_lines(&pieces)?;
         Ok(Unit { pieces })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::core::activity::{ShellPhase, State, prompts};
 use crate::core::commands::Way;
-use crate::core::commands::output::before_cursor;
+use crate::core::commands::output::{before_cursor, prompt};
 use crate::core::frame::Frame;
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
@@ -27,7 +27,7 @@ const START_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     pub way: Way,
-    /// What stands before the cursor.
+    /// What stands before the cursor and is no output.
     pub prompt: String,
 }
 
@@ -55,7 +55,7 @@ pub async fn ready(session: &Session, clock: &Clock, until: Moment) -> Result<Re
         }
         let now = clock.now();
         match judge(&frame, session.about().marks, now) {
-            Verdict::Ready(way) => return Ok(Ready { way, prompt: before_cursor(&frame) }),
+            Verdict::Ready(way) => return Ok(Ready { way, prompt: prompt(&frame) }),
             Verdict::Busy => return Err(SessionError::CommandRunning),
             Verdict::Soon => {}
         }
@@ -83,6 +83,8 @@ fn judge(frame: &Frame, marks: bool, now: Moment) -> Verdict {
     let activity = &frame.activity.value;
     let silent = now.since(frame.screen_changed_at) >= MARKS_PATIENCE;
     match (activity.state, commands.phase()) {
+        // A command that is not all there was interrupted, or is about to be.
+        (State::Prompt, ShellPhase::Reading) if commands.sent().is_some() => Verdict::Soon,
         (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
         (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Soon,
         (State::Prompt, ShellPhase::Unmarked) if commands.sent().is_some() => Verdict::Soon,
