@@ -9,10 +9,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::{Evidence, State};
-use crate::core::commands::Way;
+use crate::core::activity::{Evidence, ShellPhase, State, prompts};
 use crate::core::commands::output::{Output, before_cursor};
-use crate::core::commands::record::{CommandId, CommandRecord};
+use crate::core::commands::record::{CommandId, CommandRecord, Position};
+use crate::core::commands::{Sent, Way};
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
@@ -65,6 +65,14 @@ fn is_zero(count: &u64) -> bool {
 /// How long a full-screen program has to stand still until it is taken to wait for keys.
 const FULL_SCREEN_QUIET: Duration = Duration::from_millis(200);
 
+/// How long a program that hides what is typed has to be silent until its question is all there.
+const SECRET_QUIET: Duration = Duration::from_millis(50);
+
+/// How long a shell that shows another prompt, and one that shows none, has to be silent until it is
+/// taken to wait for the rest of a command.
+const PROMPTED_QUIET: Duration = Duration::from_millis(200);
+const UNPROMPTED_QUIET: Duration = Duration::from_secs(2);
+
 /// A command to be followed.
 #[derive(Debug)]
 pub struct Following {
@@ -92,17 +100,24 @@ impl Following {
     pub async fn end(self, clock: &Clock, max_lines: usize) -> Followed {
         let mut frames = self.session.frames();
         let _attending = self.session.attend();
+        // What the terminal is doing can be known before what was written comes.
+        let mut seen = (Watermark(0), Moment::default());
         let (frame, end) = loop {
             let frame = Arc::clone(&frames.borrow_and_update());
             let now = clock.now();
-            if let Some(end) = self.judge(&frame, now) {
+            if seen.0 != frame.activity.changed {
+                seen = (frame.activity.changed, now);
+            }
+            let quiet_since = frame.screen_changed_at.max(seen.1);
+            if let Some(end) = self.judge(&frame, now.since(quiet_since)) {
                 break (frame, end);
             }
             if now >= self.until {
                 break (frame, End::Timeout);
             }
-            let painted = frame.screen_changed_at + FULL_SCREEN_QUIET;
-            let wake = if painted > now { self.until.min(painted) } else { self.until };
+            let quiet = [SECRET_QUIET, PROMPTED_QUIET, FULL_SCREEN_QUIET, UNPROMPTED_QUIET];
+            let quiet = quiet.map(|quiet| quiet_since + quiet).into_iter();
+            let wake = quiet.filter(|at| *at > now).fold(self.until, Ord::min);
             tokio::select! {
                 changed = frames.changed() => if changed.is_err() {
                     break (frame, End::Gone);
@@ -114,12 +129,12 @@ impl Following {
         self.followed(&frame, end, max_lines, elapsed)
     }
 
-    fn judge(&self, frame: &Frame, now: Moment) -> Option<End> {
+    fn judge(&self, frame: &Frame, quiet: Duration) -> Option<End> {
         let Some(record) = frame.commands.value.get(self.command) else { return Some(End::Gone) };
         if record.finish.is_some() {
             return Some(End::Finished);
         }
-        if self.wants_input(frame, now) {
+        if self.wants_input(frame, quiet) {
             return Some(End::NeedsInput);
         }
         let lost = self.epoch.is_some_and(|epoch| lease_ended(frame, epoch));
@@ -127,18 +142,28 @@ impl Following {
     }
 
     /// Whether the command waits for somebody to type, and has not only yet to begin.
-    fn wants_input(&self, frame: &Frame, now: Moment) -> bool {
-        let activity = &frame.activity;
-        let way = frame.commands.value.sent().map_or(Way::Marks, |sent| sent.way);
-        let new = activity.changed > self.since;
-        match activity.value.state {
-            State::SecretPrompt => new,
+    fn wants_input(&self, frame: &Frame, quiet: Duration) -> bool {
+        let new = frame.activity.changed > self.since;
+        match frame.activity.value.state {
+            State::SecretPrompt => new && quiet >= SECRET_QUIET,
             // What comes while it still paints itself would be lost on it.
-            State::FullScreen => new && now.since(frame.screen_changed_at) >= FULL_SCREEN_QUIET,
-            // Whoever takes commands by a prompt waits for input before and after each.
-            State::NeedsInput => new && way != Way::Prompt,
-            State::Prompt | State::Running | State::Exited => false,
+            State::FullScreen => new && quiet >= FULL_SCREEN_QUIET,
+            State::NeedsInput => {
+                new && frame.commands.value.sent().is_none_or(|sent| self.asks(frame, sent))
+            }
+            State::Prompt => unfinished(frame, quiet),
+            State::Running | State::Exited => false,
         }
+    }
+
+    /// Whether what a command was sent to asks for more than the next command: whoever takes those by
+    /// a prompt waits for input before and after each.
+    fn asks(&self, frame: &Frame, sent: &Sent) -> bool {
+        let record = frame.commands.value.get(self.command);
+        let from = record.and_then(|record| record.spans.first()).map(|span| span.from.row);
+        let before = before_cursor(frame);
+        let ready = before.ends_with(&*sent.prompt) && !sent.prompt.is_empty() || prompts(&before);
+        sent.way != Way::Prompt || from != Some(frame.cursor.value.row) && !ready
     }
 
     fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
@@ -180,6 +205,23 @@ impl Following {
             warning: None,
         }
     }
+}
+
+/// Whether a shell that marks its commands reads on below the line that it was given, which is not
+/// all of a command.
+fn unfinished(frame: &Frame, quiet: Duration) -> bool {
+    let commands = &frame.commands.value;
+    let below = |at: Position| frame.cursor.value.row > at.row;
+    let before = before_cursor(frame);
+    commands.phase() == ShellPhase::Reading
+        && !frame.activity.value.canonical
+        && commands.sent().is_some_and(|sent| sent.way == Way::Marks)
+        && commands.reading_at().is_some_and(below)
+        && match before.trim() {
+            // fish shows none, and writes the end of a line well before the command begins.
+            "" => quiet >= UNPROMPTED_QUIET,
+            _ => quiet >= PROMPTED_QUIET && prompts(&before),
+        }
 }
 
 impl Followed {

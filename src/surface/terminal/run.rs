@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::core::commands::Way;
 use crate::core::keys::paste::PasteRule;
 use crate::session::command::{CommandOrder, Content, Expectation, WriteOrder};
+use crate::session::error::SessionError;
 use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -82,7 +83,13 @@ impl Tool for Run {
         call.touched(&target.session);
         let clock = call.daemon.sessions.clock().clone();
         let until = started + timeout;
-        let ready = ready(&target.session, &clock, until).await?;
+        let ready = match ready(&target.session, &clock, until).await {
+            // The same call may have been made before, which the session knows.
+            Err(SessionError::CommandRunning) if parameters.idempotency_key.is_some() => {
+                Ready { way: Way::Marks, prompt: String::new() }
+            }
+            ready => ready?,
+        };
         let script = Script::needed(&call.daemon.sessions, text, &ready)?;
         let order = order(&call, &parameters, text, ready, script.as_ref())?;
         let mut written = target.session.write(&target.permit, order, call.accepted).await?;
@@ -136,8 +143,13 @@ fn order(
     script: Option<&Script>,
 ) -> Result<WriteOrder, SurfaceError> {
     let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&("run", text)))?;
-    let typed = script.map_or_else(|| text.to_owned(), Script::line);
-    let lines = typed.lines().count();
+    let typed = match (script, ready.way) {
+        (Some(script), _) => script.line(),
+        // Where a blank line ends a block, it is a part of the command.
+        (None, Way::Prompt) => parameters.command.clone(),
+        (None, Way::Marks | Way::Kernel) => text.to_owned(),
+    };
+    let lines = typed.matches('\n').count() + 1;
     // A line is typed; several are pasted, so that the shell takes them as one.
     let paste = if typed.contains(['\n', '\t']) { PasteRule::Auto } else { PasteRule::Never };
     Ok(WriteOrder {
@@ -158,11 +170,12 @@ fn order(
     })
 }
 
-/// Whether a shell has to read the command from a file: it is too long to be typed, or has several
+/// Whether a shell has to read the command from a file: it is too long to be typed, has a tab, or several
 /// lines and the shell has no way to take them as one.
 pub fn needs_file(text: &str, way: Way) -> bool {
     match way {
-        Way::Marks => text.len() > TYPED_MAX,
+        // A line editor completes at a tab, and fish leaves those out that are pasted.
+        Way::Marks => text.len() > TYPED_MAX || text.contains('\t'),
         Way::Kernel => text.len() > TYPED_MAX || text.contains('\n'),
         // What is no shell of this machine reads no file of it.
         Way::Prompt => false,
