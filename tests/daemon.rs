@@ -31,13 +31,20 @@ mod daemon {
     mod resources;
     mod resources_work;
     mod rmcp_client;
+    mod run_calls;
+    mod run_long;
+    mod run_programs;
+    mod run_sequences;
+    mod run_shells;
     mod seeds;
     mod set_limits;
     mod settings;
     mod shell_marks;
+    mod shells;
     mod stdio;
     mod supervised;
     mod tokens;
     mod upgrading;
+    mod waits;
     mod write_switch;
 }

@@ -8,6 +8,7 @@
 
 mod outlive {
     mod client;
+    mod commands;
     mod descriptors;
     mod dice;
     mod full_disk;

@@ -45,6 +45,11 @@ impl Home {
         Self { ground, root, daemons: AtomicUsize::new(0) }
     }
 
+    /// The directory in which all of it is.
+    pub(crate) fn ground(&self) -> &Path {
+        self.ground.path()
+    }
+
     /// A place for a file of the test's own.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.ground.path().join(name)
@@ -91,9 +96,14 @@ impl Home {
 
     /// Starts a daemon that allows writing, and waits for nothing.
     pub(crate) fn spawn(&self) -> Daemon {
+        self.spawn_with(&[])
+    }
+
+    /// The same with further words.
+    pub(crate) fn spawn_with(&self, words: &[&str]) -> Daemon {
         let number = self.daemons.fetch_add(1, Ordering::Relaxed);
         let log = self.file(&format!("daemon{number}.log"));
-        let mut command = self.command(&["serve", "--allow-write"]);
+        let mut command = self.command(&[&["serve", "--allow-write"], words].concat());
         let child = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         Daemon { child, log }
     }

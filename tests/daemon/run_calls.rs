@@ -1,0 +1,168 @@
+//! `run` as a call: one after the other, beside others, repeated, given up, and longer than a lease.
+
+use serde_json::{Value, json};
+
+use crate::daemon::harness::{Era, TestDaemon, structured};
+use crate::daemon::shells::{ALL, Shell, with_each};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_commands_one_after_the_other_each_has_its_own_output_and_code() {
+    with_each(&["bash", "zsh"], async |shell| {
+        for number in 0..200 {
+            let code = number % 3;
+            let ended = shell
+                .must(&format!("echo {number}; (exit {code})"), code, &number.to_string())
+                .await;
+            assert_eq!(ended.number("command_id"), number as u64 + 1);
+        }
+    })
+    .await;
+    with_each(&["fish", "dash"], async |shell| {
+        for number in 0..40 {
+            let command = format!("echo {number}; sh -c 'exit {number}'");
+            shell.must(&command, number, &number.to_string()).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_command_runs_another_is_refused_and_nothing_of_it_is_typed() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let ended = shell.run_with("sleep 300", json!({"timeout_ms": 100})).await;
+        assert_eq!(ended.status(), "timeout", "{}: {}", shell.name, ended.0);
+        let other = json!({"session": shell.session, "command": "echo intr''uder"});
+        assert_eq!(shell.client.error_code("run", other).await, "busy");
+        shell.interrupt(ended.number("command_id")).await;
+        shell.must("echo fine", 0, "fine").await;
+        let screen = shell.call("read_screen", json!({})).await;
+        assert!(!screen.to_string().contains("intr"), "{}: {screen}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_takes_too_long_goes_on_and_its_end_can_be_waited_for() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let go = format!("go-{}", shell.name);
+        let command = "echo begun; while not_yet; sleep 0.02; end; echo done; sh -c 'exit 3'";
+        let waiting = match shell.name {
+            "fish" => command.replace("while not_yet;", &format!("while not test -e {go};")),
+            _ => command
+                .replace("while not_yet;", &format!("while ! test -e {go}; do"))
+                .replace("end;", "done;"),
+        };
+        let ended = shell.run_with(&waiting, json!({"timeout_ms": 200})).await;
+        assert_eq!(
+            (ended.status(), &ended.0["exit_code"]),
+            ("timeout", &Value::Null),
+            "{}",
+            ended.0
+        );
+        assert_eq!(ended.output(), "begun", "{}", shell.name);
+        let home = shell.call("list_sessions", json!({})).await["sessions"][0]["cwd"].clone();
+        std::fs::write(format!("{}/{go}", home.as_str().unwrap()), "").unwrap();
+        let mark = ended.number("watermark");
+        let waited = shell.wait_for(json!({"command_done": true, "since": mark})).await;
+        assert_eq!(waited["outcome"], "command_done", "{waited}");
+        assert_eq!(waited["command"]["command_id"], ended.0["command_id"], "{waited}");
+        let record = shell.record(ended.number("command_id")).await;
+        let code = if shell.name == "dash" { Value::Null } else { json!(3) };
+        assert_eq!(record["commands"][0]["exit_code"], code, "{}: {record}", shell.name);
+        assert_eq!(record["output"], "begun\ndone", "{}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_interrupts_its_command_when_that_was_asked_for_and_never_otherwise() {
+    with_each(&ALL, async |shell| {
+        for (on_cancel, goes_on) in [(json!("interrupt"), false), (Value::Null, true)] {
+            let mut call = json!({"session": shell.session, "command": "sh -c 'echo be''gun; exec sleep 300'"});
+            if !on_cancel.is_null() {
+                call["on_cancel"] = on_cancel;
+            }
+            let before = shell.call("read_commands", json!({})).await["watermark"].clone();
+            let running = shell.client.send_call("run", call).await;
+            shell.wait_for(json!({"pattern": "begun", "since": before})).await;
+            shell.client.sender.cancel(running).await;
+            let newest = shell.call("read_commands", json!({"limit": 1})).await;
+            let id = newest["commands"][0]["command_id"].as_u64().unwrap();
+            if goes_on {
+                let seen = shell.call("wait_for", json!({"command_done": true, "timeout_ms": 300})).await;
+                assert_eq!(seen["outcome"], "timeout", "{}: {seen}", shell.name);
+                shell.interrupt(id).await;
+            } else {
+                while shell.record(id).await["commands"][0]["status"] == "running" {}
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_lasts_as_long_as_the_command_that_was_sent_under_it() {
+    let daemon = TestDaemon::writable().await;
+    for name in ["bash", "dash"] {
+        let mut shell = Shell::start(&daemon, name).await;
+        let held = shell.call("list_sessions", json!({})).await["sessions"][0]["lease"].clone();
+        let released =
+            json!({"lease_id": shell.call("acquire_lease", json!({})).await["lease_id"]});
+        shell.client.structured("release_lease", released).await;
+        let lease = shell.call("acquire_lease", json!({"ttl_ms": 1_000})).await;
+        assert_ne!(held, Value::Null);
+        let mut other = daemon.client(Era::Legacy).await;
+        let command = json!({"session": shell.session, "command": "sleep 3; echo mine", "lease_id": lease["lease_id"]});
+        let running = shell.client.send_call("run", command).await;
+        let taking = json!({"session": shell.session, "wait_ms": 2_000});
+        assert_eq!(other.error_code("acquire_lease", taking).await, "lease_held", "{name}");
+        let ended = structured(&shell.client.answer(running).await);
+        assert_eq!(
+            (&ended["status"], &ended["output"]),
+            (&json!("completed"), &json!("mine")),
+            "{ended}"
+        );
+        // Nothing keeps it any more, so the other gets it.
+        other.acquire(&shell.session).await;
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_repeated_with_its_key_runs_once_and_answers_the_same() {
+    with_each(&ALL, async |shell| {
+        let keyed = json!({"idempotency_key": "one"});
+        let command = "echo x >> ran; echo out; sh -c 'exit 2'";
+        let first = shell.run_with(command, keyed.clone()).await;
+        let second = shell.run_with(command, keyed).await;
+        for told in ["command_id", "status", "exit_code", "evidence", "output"] {
+            assert_eq!(first.0[told], second.0[told], "{}: {}", shell.name, second.0);
+        }
+        shell.must("cat ran; rm ran", 0, "x").await;
+        // So does one that is repeated while the command still runs.
+        let call = json!({"session": shell.session, "idempotency_key": "two", "command": "sh -c 'echo x >> ran; sleep 1; echo out'"});
+        let first = shell.client.send_call("run", call.clone()).await;
+        let second = shell.client.send_call("run", call).await;
+        let first = structured(&shell.client.answer(first).await);
+        let second = structured(&shell.client.answer(second).await);
+        for told in ["command_id", "status", "exit_code", "output"] {
+            assert_eq!(first[told], second[told], "{}: {second}", shell.name);
+        }
+        shell.must("cat ran; rm ran", 0, "x").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_is_no_command_is_refused() {
+    with_each(&["bash"], async |shell| {
+        for text in ["", "  ", "\n\n", "echo \u{3}", "echo \u{1b}[A"] {
+            let run = json!({"session": shell.session, "command": text});
+            assert_eq!(shell.client.error_code("run", run).await, "invalid_argument", "{text:?}");
+        }
+        shell.must("true", 0, "").await;
+    })
+    .await;
+}

@@ -1,0 +1,218 @@
+//! `run` and programs that ask, hide what is typed, take the whole screen or have a prompt of their
+//! own.
+
+use std::fs;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use crate::daemon::harness::{Era, TestDaemon, soon, structured};
+use crate::daemon::shells::{ALL, Ended, Shell, is_installed, with_each};
+
+/// What nobody may find anywhere.
+const SECRET: &str = "hunter2-correct-horse";
+
+/// Programs that ask for a secret, as they are started, and what they show first.
+const SECRET_PROMPTS: [(&str, &str); 3] = [
+    (
+        "sh -c 'stty -echo; printf \"[sudo] password for me: \"; read x; stty echo; echo; exit 5'",
+        "[sudo] password for me: ",
+    ),
+    (
+        "sh -c 'printf \"me@host s password: \"; stty -echo; read x; stty echo; echo; exit 5'",
+        "me@host s password: ",
+    ),
+    ("python3 -c 'import getpass, sys; getpass.getpass(); sys.exit(5)'", "Password: "),
+];
+
+impl Shell {
+    /// Runs a command that must come to ask for something.
+    async fn asks(&mut self, command: &str, state: &str) -> Ended {
+        let ended = self.run(command).await;
+        assert_eq!(ended.status(), "needs_input", "{}: {command}: {}", self.name, ended.0);
+        assert_eq!(ended.0["activity"]["state"], state, "{}: {command}: {}", self.name, ended.0);
+        ended
+    }
+
+    /// Waits for the end of a command that was run, which must have this code.
+    async fn ends(&mut self, begun: &Ended, code: i32) -> Value {
+        let id = begun.number("command_id");
+        let since = begun.number("watermark");
+        let waited = self.wait_for(json!({"command_done": true, "since": since})).await;
+        assert_eq!(waited["outcome"], "command_done", "{waited}");
+        let record = self.record(id).await;
+        let code = if self.name == "dash" { Value::Null } else { json!(code) };
+        assert_eq!(record["commands"][0]["exit_code"], code, "{}: {record}", self.name);
+        record
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_prompt_is_told_with_its_question_and_the_answer_is_in_no_result() {
+    with_each(&ALL, async |shell| {
+        for (command, question) in SECRET_PROMPTS {
+            let begun = shell.asks(command, "secret_prompt").await;
+            assert_eq!(begun.0["prompt"], question, "{}: {command}", shell.name);
+            assert_eq!(begun.0["evidence"], "kernel");
+            let typed = shell.call("send_text", json!({"text": SECRET, "enter": true})).await;
+            let record = shell.ends(&begun, 5).await;
+            let listed = shell.call("list_sessions", json!({})).await;
+            let screen = shell.call("read_screen", json!({})).await;
+            let history = shell.call("read_history", json!({})).await;
+            let commands = shell.call("read_commands", json!({})).await;
+            for told in [typed, record, listed, screen, history, commands] {
+                assert!(!told.to_string().contains(SECRET), "{}: {told}", shell.name);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn read_without_echo_is_a_secret_prompt_of_the_shell_itself() {
+    with_each(&["bash", "zsh"], async |shell| {
+        let begun = shell.asks("read -s answer", "secret_prompt").await;
+        shell.call("send_text", json!({"text": SECRET, "enter": true})).await;
+        let record = shell.ends(&begun, 0).await;
+        assert!(!record.to_string().contains(SECRET));
+        shell.must(&format!("test ${{#answer}} = {}", SECRET.len()), 0, "").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_reads_a_line_is_told_with_its_question() {
+    with_each(&ALL, async |shell| {
+        let question = "sh -c 'printf \"Go on? \"; read x; echo \"<$x>\"; exit 4'";
+        let begun = shell.asks(question, "needs_input").await;
+        assert_eq!(begun.0["prompt"], "Go on? ", "{}", shell.name);
+        shell.call("send_text", json!({"text": "yes", "enter": true})).await;
+        let record = shell.ends(&begun, 4).await;
+        assert_eq!(record["output"], "Go on? yes\n<yes>", "{}", shell.name);
+        let begun = shell.asks("cat", "needs_input").await;
+        shell.call("send_text", json!({"text": "line", "enter": true})).await;
+        shell.press("C-d").await;
+        let record = shell.ends(&begun, 0).await;
+        assert_eq!(record["output"], "line\nline", "{}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_with_the_whole_screen_waits_for_keys_and_leaves_no_output() {
+    for (command, program, keys) in
+        [("vim -u NONE", "vim", ": q ! Enter"), ("seq 500 | less", "less", "q")]
+    {
+        if !is_installed(program) {
+            continue;
+        }
+        with_each(&ALL, async |shell| {
+            let begun = shell.asks(command, "full_screen").await;
+            assert_eq!(begun.0["full_screen"], true, "{}: {}", shell.name, begun.0);
+            shell.press(keys).await;
+            let record = shell.ends(&begun, 0).await;
+            assert_eq!(record["commands"][0]["full_screen"], true, "{record}");
+            assert_eq!(record["output"], "", "{}: {command}", shell.name);
+            shell.must("echo fine", 0, "fine").await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_in_an_interpreter_is_known_by_its_prompt_and_the_answer_says_so() {
+    with_each(&ALL, async |shell| {
+        let outer = shell.asks("python3 -q", "needs_input").await;
+        assert_eq!(outer.0["prompt"], ">>> ", "{}", outer.0);
+        for (command, output) in [
+            ("6 * 7", "42"),
+            ("print('a\\nb')", "a\nb"),
+            ("x = 1", ""),
+            ("for i in range(2): print(i)\n", "0\n1"),
+            ("import time; time.sleep(0.4); print('late')", "late"),
+        ] {
+            let ended = shell.run(command).await;
+            let told = json!([ended.0["status"], ended.0["exit_code"], ended.0["evidence"]]);
+            assert_eq!(told, json!(["completed", null, "pattern"]), "{command}: {}", ended.0);
+            assert_eq!(ended.output(), output, "{}: {command}", shell.name);
+        }
+        let begun = shell.asks("input('Name? ')", "needs_input").await;
+        assert_eq!(begun.0["prompt"], "Name? ", "{}", begun.0);
+        shell.call("send_text", json!({"text": "me", "enter": true})).await;
+        while shell.record(begun.number("command_id")).await["commands"][0]["status"] == "running" {
+        }
+        shell.run("exit(4)").await;
+        let record = shell.record(outer.number("command_id")).await;
+        let code = if shell.name == "dash" { Value::Null } else { json!(4) };
+        assert_eq!(record["commands"][0]["exit_code"], code, "{}: {record}", shell.name);
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_that_is_not_all_there_asks_for_its_rest() {
+    with_each(&["bash"], async |shell| {
+        shell.asks("python3 -q", "needs_input").await;
+        let begun = shell.asks("for i in range(2): print(i)", "needs_input").await;
+        assert_eq!(begun.0["prompt"], "... ", "{}", begun.0);
+        shell.press("Enter").await;
+        while shell.record(begun.number("command_id")).await["commands"][0]["status"] == "running" {
+        }
+        let ended = shell.run("print('next')").await;
+        assert_eq!(ended.output(), "next", "{}", ended.0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_nested_shell_no_code_is_known_and_the_outer_one_tells_its_end() {
+    with_each(&ALL, async |shell| {
+        let outer = shell.asks("env PS1='inner> ' bash --norc", "needs_input").await;
+        for (command, output) in [("echo one", "one"), ("false", "")] {
+            let ended = shell.run(command).await;
+            let told = json!([ended.0["status"], ended.0["exit_code"], ended.0["evidence"]]);
+            assert_eq!(told, json!(["completed", null, "pattern"]), "{command}: {}", ended.0);
+            assert_eq!(ended.output(), output, "{}: {command}", shell.name);
+        }
+        shell.run("exit 6").await;
+        let record = shell.record(outer.number("command_id")).await;
+        let code = if shell.name == "dash" { Value::Null } else { json!(6) };
+        assert_eq!(record["commands"][0]["exit_code"], code, "{}: {record}", shell.name);
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_progress_the_final_state_is_told() {
+    let progress = "sh -c 'for i in 1 2 3 4 5; do printf \"\\rProgress: [%3d%%]\" ${i}0; \
+                    printf \"\\033[K\"; sleep 0.02; done; printf \"\\r\\033[KDone.\\n\"'";
+    with_each(&ALL, async |shell| {
+        shell.must(progress, 0, "Done.").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_is_slow_to_start_is_waited_for() {
+    let daemon = TestDaemon::writable().await;
+    let home = daemon.file("slow");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join(".bashrc"), "read -t 30 go <~/fifo; echo started $go\n").unwrap();
+    mkfifo(&home.join("fifo"), Mode::S_IRWXU).unwrap();
+    let mut client = daemon.client(Era::Legacy).await;
+    let bash = json!({"command": "bash", "args": ["-i"], "env": {"HOME": home}});
+    let created = client.structured("create_session", bash).await;
+    let session = created["session"]["id"].as_str().unwrap();
+    let running =
+        client.send_call("run", json!({"session": session, "command": "echo mine"})).await;
+    let fifo = home.join("fifo");
+    // Opening it waits for the shell's file to be read.
+    let told = tokio::task::spawn_blocking(move || fs::write(fifo, "now\n"));
+    soon("the shell to read its file", told).await.unwrap().unwrap();
+    let ended = structured(&client.answer(running).await);
+    assert_eq!((&ended["output"], &ended["exit_code"]), (&json!("mine"), &json!(0)), "{ended}");
+    daemon.stop().await;
+}

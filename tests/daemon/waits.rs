@@ -1,0 +1,126 @@
+//! `wait_for` with what shells do: ends of commands, programs that ask, fresh output, several
+//! sessions at once, and what is told meanwhile.
+
+use serde_json::{Value, json};
+
+use crate::daemon::harness::{Era, TestDaemon, structured};
+use crate::daemon::shells::{ALL, Shell, with_each};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_command_that_was_typed_is_told_with_its_code_where_the_shell_tells() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let typing = json!({
+            "text": "sh -c 'sleep 0.1; exit 3'", "enter": true, "until": {"command_done": true},
+            "wait_ms": 20_000,
+        });
+        let typed = shell.call("send_text", typing).await;
+        assert_eq!(typed["wait"]["outcome"], "command_done", "{}: {typed}", shell.name);
+        let code = if shell.name == "dash" { Value::Null } else { json!(3) };
+        assert_eq!(typed["wait"]["command"]["exit_code"], code, "{}: {typed}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_ended_before_is_found_from_the_watermark_and_not_without() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let begun = shell.run_with("sh -c 'sleep 0.3; exit 2'", json!({"timeout_ms": 100})).await;
+        assert_eq!(begun.status(), "timeout", "{}: {}", shell.name, begun.0);
+        let id = begun.number("command_id");
+        while shell.record(id).await["commands"][0]["status"] == "running" {}
+        let since = json!({"command_done": true, "since": begun.number("watermark")});
+        let waited = shell.wait_for(since).await;
+        assert_eq!(waited["command"]["command_id"], id, "{}: {waited}", shell.name);
+        let fresh = shell.call("wait_for", json!({"command_done": true, "timeout_ms": 0})).await;
+        assert_eq!(fresh["outcome"], "timeout", "{}: {fresh}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_asks_is_told_and_one_that_works_is_not() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let working = shell.run_with("sleep 300", json!({"timeout_ms": 100})).await;
+        let wait = json!({"needs_input": true, "timeout_ms": 600});
+        assert_eq!(shell.call("wait_for", wait).await["outcome"], "timeout", "{}", shell.name);
+        shell.interrupt(working.number("command_id")).await;
+        let asking = json!({
+            "text": "sh -c 'sleep 0.3; printf \"Sure? \"; read x'", "enter": true,
+            "until": {"needs_input": true}, "wait_ms": 20_000,
+        });
+        let asked = shell.call("send_text", asking).await;
+        let waited = &asked["wait"];
+        assert_eq!(waited["outcome"], "needs_input", "{}: {asked}", shell.name);
+        assert_eq!(waited["activity"]["state"], "needs_input", "{}: {asked}", shell.name);
+        let last = waited["last_rows"].as_array().unwrap().last().unwrap();
+        assert!(last.as_str().unwrap().starts_with("Sure?"), "{}: {asked}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_output_after_the_watermark_counts() {
+    with_each(&ALL, async |shell| {
+        let first = shell.must("echo need''le", 0, "needle").await;
+        let mark = first.number("watermark");
+        let old = json!({"pattern": "needle", "since": mark, "timeout_ms": 200});
+        assert_eq!(shell.call("wait_for", old).await["outcome"], "timeout", "{}", shell.name);
+        shell.must("echo need''le", 0, "needle").await;
+        let waited =
+            shell.wait_for(json!({"pattern": "^needle$", "regex": true, "since": mark})).await;
+        assert_eq!(waited["outcome"], "matched", "{}: {waited}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_sessions_the_first_in_which_a_command_ends_is_told() {
+    let daemon = TestDaemon::writable().await;
+    let mut shells = Vec::new();
+    for _ in 0..3 {
+        shells.push(Shell::start(&daemon, "bash").await);
+    }
+    let mut watcher = daemon.client(Era::Legacy).await;
+    for index in [1, 0, 2] {
+        let sessions: Vec<_> = shells.iter().map(|shell| shell.session.clone()).collect();
+        for shell in &mut shells {
+            shell.run_with("sleep 300", json!({"timeout_ms": 100})).await;
+        }
+        let waiting = json!({"sessions": sessions, "command_done": true});
+        let waiting = watcher.send_call("wait_for", waiting).await;
+        // It waits by the time that another call of the same client is answered.
+        watcher.structured("list_sessions", json!({})).await;
+        shells[index].press("C-c").await;
+        let waited = structured(&watcher.answer(waiting).await);
+        assert_eq!(waited["outcome"], "command_done", "{waited}");
+        assert_eq!(waited["session"], shells[index].session, "{waited}");
+        for shell in &mut shells {
+            let newest = shell.call("read_commands", json!({"limit": 1})).await;
+            shell.interrupt(newest["commands"][0]["command_id"].as_u64().unwrap()).await;
+        }
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_for_progress_hears_that_the_call_is_on_its_way() {
+    let daemon = TestDaemon::writable().await;
+    let mut shell = Shell::start(&daemon, "bash").await;
+    for (tool, arguments) in [
+        ("run", json!({"command": "sleep 300", "on_cancel": "interrupt"})),
+        ("wait_for", json!({"pattern": "never"})),
+    ] {
+        let mut arguments = arguments;
+        arguments["session"] = json!(shell.session);
+        let call = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": tool}});
+        let waiting = shell.client.send("tools/call", call).await;
+        let told = shell.client.receiver.notification("notifications/progress").await;
+        assert_eq!(told["progressToken"], tool, "{told}");
+        assert!(told["progress"].as_f64().unwrap() > 0.0, "{told}");
+        shell.client.sender.cancel(waiting).await;
+    }
+    daemon.stop().await;
+}
