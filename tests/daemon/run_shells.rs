@@ -89,6 +89,28 @@ async fn the_last_of_several_lines_gives_the_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_lines_are_one_command_for_a_bash_that_asks_for_no_brackets_around_a_paste() {
+    with_each(&["bash"], async |shell| {
+        shell.must("bind 'set enable-bracketed-paste off'", 0, "").await;
+        shell.must("echo a\nfor i in 1 2; do\n  echo $i\ndone\n(exit 4)", 4, "a\n1\n2").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_takes_a_command_as_soon_as_what_ran_was_interrupted() {
+    with_each(&ALL, async |shell| {
+        for _ in 0..10 {
+            shell.must("true", 0, "").await;
+            shell.run_with("sleep 300", json!({"timeout_ms": 100})).await;
+            shell.press("C-c").await;
+            shell.must("echo fine", 0, "fine").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_long_output_head_and_tail_are_told_and_the_rest_is_counted() {
     with_each(&ALL, async |shell| {
         let command = "seq 1000";

@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::Client;
+use crate::outlive::client::{Client, soon};
 use crate::outlive::home::Home;
 
 const SECRET: &str = "hunter2-correct-horse";
@@ -48,7 +48,7 @@ async fn what_ran_is_known_after_the_daemon_was_killed_and_the_next_command_has_
         client = home.client().await;
         for ended in &ran {
             let asked = json!({"session": session, "id": ended["command_id"]});
-            let record = client.must("read_commands", asked).await;
+            let record = ended_one(&mut client, asked).await;
             let known = &record["commands"][0];
             assert_eq!(record["output"], ended["output"], "{round}: {record}");
             for told in ["exit_code", "status", "evidence"] {
@@ -81,12 +81,7 @@ async fn a_command_that_ran_while_the_daemon_was_killed_has_its_output_and_its_c
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let asked = json!({"session": session, "id": begun["command_id"]});
-    let record = loop {
-        let record = client.must("read_commands", asked.clone()).await;
-        if record["commands"][0]["status"] != "running" {
-            break record;
-        }
-    };
+    let record = ended_one(&mut client, asked).await;
     assert_eq!(record["commands"][0]["exit_code"], 5, "{record}");
     assert_eq!(record["output"], "begun\ndone", "{record}");
     daemon.kill().await;
@@ -116,6 +111,21 @@ async fn what_is_typed_at_a_secret_prompt_is_in_no_log_and_no_file() {
     let (_, said) = daemon.ends().await;
     assert!(said.contains("TRACE"), "the log tells little: {said}");
     assert_eq!(files_with(home.ground(), SECRET), Vec::<String>::new());
+}
+
+/// What is known of a command, once a new daemon has read what the terminal wrote meanwhile.
+async fn ended_one(client: &mut Client, asked: Value) -> Value {
+    let looking = async {
+        loop {
+            let known = client.call("read_commands", asked.clone()).await.unwrap();
+            if let Ok(known) = known
+                && known["commands"][0]["status"] != "running"
+            {
+                return known;
+            }
+        }
+    };
+    soon("the end of a command", looking).await
 }
 
 /// The files below a directory that contain a text.

@@ -95,16 +95,7 @@ fn judge(frame: &Frame, marks: bool, now: Moment) -> Verdict {
             if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }
         }
         (State::NeedsInput | State::SecretPrompt | State::FullScreen, _) => Verdict::Busy,
-        (State::Running | State::Exited, ShellPhase::Running) if settled(frame, now) => {
-            Verdict::Busy
-        }
+        // What was interrupted just now takes its time to end.
         (State::Running | State::Exited, _) => Verdict::Soon,
     }
-}
-
-/// Whether what a program is doing had the time to show.
-fn settled(frame: &Frame, now: Moment) -> bool {
-    now.since(frame.screen_changed_at) >= Duration::from_millis(300)
-        || frame.commands.value.running().is_some_and(|record| record.finish.is_none())
-            && !prompts(&before_cursor(frame))
 }

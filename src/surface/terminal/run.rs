@@ -150,8 +150,14 @@ fn order(
         (None, Way::Marks | Way::Kernel) => text.to_owned(),
     };
     let lines = typed.matches('\n').count() + 1;
-    // A line is typed; several are pasted, so that the shell takes them as one.
-    let paste = if typed.contains(['\n', '\t']) { PasteRule::Auto } else { PasteRule::Never };
+    // A line is typed; several are pasted, so that they are taken as one. The shells that tell marks
+    // know a paste also before they ask for brackets, which comes after the prompt.
+    let single = !typed.contains(['\n', '\t']);
+    let paste = match ready.way {
+        Way::Marks | Way::Kernel | Way::Prompt if single => PasteRule::Never,
+        Way::Marks => PasteRule::Always,
+        Way::Kernel | Way::Prompt => PasteRule::Auto,
+    };
     Ok(WriteOrder {
         caller: call.standing.caller.clone(),
         content: Content::Text { text: typed, paste, enter: true },
