@@ -20,9 +20,11 @@ mod support {
     pub(crate) mod shell;
 }
 
+use std::fs;
 use std::time::Duration;
 
 use anyhow::ensure;
+use tempfile::TempDir;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
@@ -33,7 +35,7 @@ use crate::support::rounds::{Contender, Effect, Measured, measure};
 use crate::support::samples::now;
 use crate::support::shell::BareShell;
 
-const SHELLS: [&str; 1] = ["bash"];
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// Repetitions of a turn.
 const COMMANDS: usize = 100;
 /// What may be added at the median, and at the 99th percentile.
@@ -63,11 +65,15 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
+    let home = home()?;
     let daemon = Daemon::start(placement, "")?;
     let mut agent = Agent::connect(&daemon.gateway())?;
-    let arguments = format_args!(r#"{{"name":"run","command":"{shell}","args":[]}}"#);
+    let arguments = format_args!(
+        r#"{{"name":"run","command":"{shell}","args":[],"env":{{"HOME":"{}"}}}}"#,
+        home.path().display()
+    );
     agent.call("create_session", arguments)?;
-    let mut bare = BareShell::start(placement, shell)?;
+    let mut bare = BareShell::start(placement, shell, home.path())?;
     let measured = measure(vec![
         Contender::new("run", COMMANDS, || {
             let answer =
@@ -80,6 +86,15 @@ fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
     let [ours, bare] = &measured[..] else { unreachable!("two were measured") };
     print(shell, ours, bare);
     Ok(())
+}
+
+/// A home in which no shell has anything to ask or to make: zsh asks who has no file of its own, and
+/// fish reads all manuals once.
+fn home() -> anyhow::Result<TempDir> {
+    let home = tempfile::tempdir()?;
+    fs::write(home.path().join(".zshrc"), "")?;
+    fs::create_dir_all(home.path().join(".local/share/fish/generated_completions"))?;
+    Ok(home)
 }
 
 fn print(shell: &str, ours: &Measured, bare: &Measured) {

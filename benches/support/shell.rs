@@ -4,35 +4,44 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 
 use crate::support::child::Owned;
 use crate::support::placement::Placement;
 use crate::support::samples::now;
 
-const PROMPT: &str = "READY> ";
 /// How long a prompt may take.
 const PROMPT_MAX: Duration = Duration::from_secs(20);
+/// A prompt that tells how many there have been, as POSIX shells are told, and fish.
+const PROMPT: &str = "READY $((++PROMPTS))> ";
+const FISH_PROMPT: &str = "set -g PROMPTS 0; function fish_prompt; \
+     set -g PROMPTS (math $PROMPTS + 1); echo \"READY $PROMPTS> \"; end";
 
 /// A shell at its prompt.
 #[derive(Debug)]
 pub(crate) struct BareShell {
     terminal: File,
-    seen: String,
+    /// How many prompts were seen.
+    prompts: u64,
     _process: Owned,
 }
 
 impl BareShell {
-    /// Starts it and waits for its prompt.
+    /// Starts it without files of a user, and waits for its prompt.
     ///
     /// # Errors
     /// When there is no such shell, or none that prompts.
-    pub(crate) fn start(placement: Placement, shell: &str) -> anyhow::Result<Self> {
+    pub(crate) fn start(placement: Placement, shell: &str, home: &Path) -> anyhow::Result<Self> {
         let arguments: &[&str] = match shell {
             "bash" => &["--norc", "--noprofile", "-i"],
+            "zsh" => &["-f", "-i", "-o", "PROMPT_SUBST"],
+            "fish" => &["--no-config", "-i", "-C", FISH_PROMPT],
             other => bail!("no way is known to start {other} without files"),
         };
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -42,6 +51,7 @@ impl BareShell {
             .args(["--ctty", shell])
             .args(arguments)
             .env("PS1", PROMPT)
+            .env("HOME", home)
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8")
             .stdin(ends.slave.try_clone()?)
@@ -49,37 +59,38 @@ impl BareShell {
             .stderr(ends.slave)
             .spawn()
             .map(Owned)?;
-        let mut started =
-            Self { terminal: ends.master.into(), seen: String::new(), _process: process };
+        let mut started = Self { terminal: ends.master.into(), prompts: 0, _process: process };
         started.prompted()?;
         Ok(started)
     }
 
-    /// Types a command and waits until the prompt is back.
+    /// Types a command and waits until the next prompt is there.
     ///
     /// # Errors
     /// When it does not come.
     pub(crate) fn run(&mut self, command: &str) -> anyhow::Result<()> {
-        self.seen.clear();
         self.terminal.write_all(format!("{command}\r").as_bytes())?;
         self.prompted()
     }
 
-    /// A line editor paints its prompt anew at will, so a prompt counts that stands behind the end of
-    /// the line that was typed.
+    /// A line editor paints its prompt anew at will, so that it is known by its number.
     fn prompted(&mut self) -> anyhow::Result<()> {
+        self.prompts += 1;
+        let wanted = format!("READY {}> ", self.prompts);
         let give_up = now() + PROMPT_MAX;
+        let mut seen = String::new();
         let mut room = [0; 16 * 1024];
-        loop {
-            let behind = self.seen.split_once('\n').map_or("", |(_, behind)| behind);
-            let first = self.seen.contains(PROMPT) && !self.seen.contains("true");
-            if behind.contains(PROMPT) || first {
-                return Ok(());
-            }
-            ensure!(now() < give_up, "no prompt: {:?}", self.seen);
+        while !seen.contains(&wanted) {
+            let left: i32 = give_up.saturating_sub(now()).as_millis().try_into()?;
+            let mut readable = [PollFd::new(self.terminal.as_fd(), PollFlags::POLLIN)];
+            ensure!(
+                poll(&mut readable, PollTimeout::try_from(left)?)? > 0,
+                "no {wanted:?}: {seen:?}"
+            );
             let count = self.terminal.read(&mut room)?;
-            ensure!(count > 0, "the shell has ended: {:?}", self.seen);
-            self.seen.push_str(&String::from_utf8_lossy(&room[..count]));
+            ensure!(count > 0, "the shell has ended: {seen:?}");
+            seen.push_str(&String::from_utf8_lossy(&room[..count]));
         }
+        Ok(())
     }
 }

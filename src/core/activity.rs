@@ -135,6 +135,8 @@ pub struct Signs<'a> {
     pub exited: bool,
     /// Nothing was written or typed for long enough that a program that wants input has said so.
     pub quiet: bool,
+    /// A secret was asked for when this was judged last.
+    pub asked_secret: bool,
     /// What stands on the row of the cursor before it.
     pub before_cursor: &'a str,
 }
@@ -190,7 +192,7 @@ impl Signs<'_> {
         if !kernel.canonical {
             return (State::Prompt, Evidence::Kernel);
         }
-        if !kernel.echo {
+        if self.hides_a_line(kernel) {
             return (State::SecretPrompt, Evidence::Kernel);
         }
         // It reads for itself at its prompt, and for its command `read`.
@@ -207,8 +209,15 @@ impl Signs<'_> {
         }
     }
 
+    /// Whether a line is waited for that will not be shown. Echo is turned off before the question is
+    /// written, and may be off for a while after the answer was read.
+    fn hides_a_line(&self, kernel: &KernelView) -> bool {
+        let waits = kernel.reading == Some(true) || self.quiet || self.asked_secret;
+        kernel.canonical && !kernel.echo && waits
+    }
+
     fn program(&self, kernel: &KernelView, running: Evidence) -> (State, Evidence) {
-        if kernel.canonical && !kernel.echo {
+        if self.hides_a_line(kernel) {
             return (State::SecretPrompt, Evidence::Kernel);
         }
         if !self.quiet {

@@ -213,6 +213,13 @@ pub trait Pty: Send + Sync + 'static {
         Ok(surroundings::look(self.evidence()?, settled))
     }
 
+    /// Whether `offset` is the end of all that was written to the terminal before this call, so that
+    /// what is known of the program and what is shown of it belong together.
+    ///
+    /// # Errors
+    /// What the kernel or the holder said; `TimedOut` when the holder is silent.
+    fn all_read(&self, offset: u64) -> io::Result<bool>;
+
     /// Waits for the end of the program and says how it ended; the same answer every time.
     fn exited(&self) -> impl Future<Output = Exit> + Send;
 

@@ -49,8 +49,9 @@ impl Shell {
     ) -> Self {
         let home = daemon.file("home");
         fs::create_dir_all(&home).unwrap();
-        // A zsh that finds none asks people what it shall write into it.
+        // A zsh that finds none asks people what it shall write into it, and a fish reads all manuals.
         fs::write(home.join(".zshrc"), "").unwrap();
+        fs::create_dir_all(home.join(".local/share/fish/generated_completions")).unwrap();
         let shell = json!({
             "command": name, "args": ["-i"], "cwd": home,
             "env": {"HOME": home, "PATH": PATH, "HISTFILE": ""},

@@ -1,7 +1,10 @@
 //! What a terminal does, whoever has it.
 
+use std::fs;
 use std::path::PathBuf;
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use termgate::core::frame::{Exit, Size};
 use termgate::session::pty::command::Launch;
 use termgate::session::pty::reaper::become_subreaper;
@@ -155,6 +158,28 @@ async fn a_resize_reaches_the_program() {
         read_until(&pty, &mut output, Some("ready")).await;
         pty.resize(Size { rows: 30, cols: 100 }).unwrap();
         read_until(&pty, &mut output, Some("30 100")).await;
+        pty.kill().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn output_that_was_written_is_known_to_be_on_its_way_until_it_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = directory.path().join("written");
+    mkfifo(&written, Mode::S_IRWXU).unwrap();
+    let program =
+        format!("stty -echo; while :; do printf x; : > {}; read -r line; done", written.display());
+    for kind in Kind::BOTH {
+        let pty = kind.line(&program);
+        for offset in 0..100 {
+            // It comes to its end once the program has written.
+            fs::read(&written).unwrap();
+            assert!(!pty.all_read(offset).unwrap(), "{kind:?} after {offset}");
+            let mut output = Vec::new();
+            assert_eq!(pty.read(offset, &mut output).await.unwrap(), Output::Bytes(1));
+            assert!(pty.all_read(offset + 1).unwrap(), "{kind:?} after {offset}");
+            assert_eq!(pty.try_write(b"\n", Stamp::default()).unwrap(), 1);
+        }
         pty.kill().await.unwrap();
     }
 }

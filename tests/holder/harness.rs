@@ -218,6 +218,14 @@ impl Pty for Terminal {
         }
     }
 
+    fn all_read(&self, offset: u64) -> io::Result<bool> {
+        match &self.pty {
+            Either::Own(pty) => pty.all_read(offset),
+            Either::Held(pty) => pty.all_read(offset),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
     async fn exited(&self) -> Exit {
         match &self.pty {
             Either::Own(pty) => pty.exited().await,

@@ -19,6 +19,7 @@ fn signs(kernel: &KernelView) -> Signs<'_> {
         alternate: false,
         exited: false,
         quiet: true,
+        asked_secret: false,
         before_cursor: "",
     }
 }
@@ -36,10 +37,29 @@ fn a_program_that_ended_is_the_end_of_all_doubt() {
 }
 
 #[test]
-fn a_line_that_is_not_shown_is_a_secret_at_once() {
-    let kernel = KernelView { echo: false, ..kernel() };
-    let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&kernel) };
+fn a_line_that_is_not_shown_is_a_secret_as_soon_as_somebody_reads_it() {
+    let reading = KernelView { echo: false, reading: Some(true), ..kernel() };
+    let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&reading) };
     check(&soon, State::SecretPrompt, Evidence::Kernel);
+}
+
+#[test]
+fn before_somebody_reads_what_is_not_shown_the_question_may_not_be_all_there() {
+    for reading in [None, Some(false)] {
+        let hiding = KernelView { echo: false, reading, ..kernel() };
+        let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&hiding) };
+        check(&soon, State::Running, Evidence::Osc133);
+        check(&Signs { quiet: true, ..soon }, State::SecretPrompt, Evidence::Kernel);
+    }
+}
+
+#[test]
+fn a_secret_stays_one_while_it_is_typed() {
+    let typed = KernelView { echo: false, reading: None, ..kernel() };
+    let typing = Signs { quiet: false, asked_secret: true, ..signs(&typed) };
+    check(&typing, State::SecretPrompt, Evidence::Kernel);
+    let shown = KernelView { echo: true, ..typed.clone() };
+    check(&Signs { kernel: Some(&shown), ..typing }, State::Running, Evidence::Kernel);
 }
 
 #[test]

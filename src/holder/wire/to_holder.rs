@@ -195,6 +195,10 @@ impl Window {
 }
 
 impl<'a> Input<'a> {
+    /// No input at all, which is answered as all are.
+    pub const NOTHING: Self =
+        Self { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &[] };
+
     fn encode(&self, out: &mut Writer<'_>) {
         let bytes = &self.bytes[..self.bytes.len().min(INPUT_MAX)];
         out.u32(self.sequence);

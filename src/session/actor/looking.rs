@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{Activity, KernelView, Signs};
+use crate::core::activity::{Activity, KernelView, Signs, State};
 use crate::core::commands::Commands;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
@@ -23,9 +23,8 @@ const OFFSETS: [Duration; 4] = [
 /// From which look on a terminal has settled.
 const SETTLED: usize = 2;
 
-/// How soon it is asked again when somebody began to read: what they wrote before may still be on its
-/// way here.
-const CONFIRMED: Duration = Duration::from_millis(10);
+/// How soon it is asked again when output was still on its way here.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// How often it is asked while somebody waits for what only the kernel knows.
 const ATTENDED: Duration = Duration::from_millis(250);
@@ -39,8 +38,8 @@ pub(super) struct Looks {
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
-    /// Somebody reads as far as one look tells.
-    unconfirmed: bool,
+    /// What was seen belongs to output that has not come, and was not noted.
+    postponed: bool,
     /// The commands as they were then.
     commands: Option<Arc<Commands>>,
 }
@@ -52,7 +51,7 @@ impl Looks {
             stirred_at: now,
             next: 0,
             looked_at: None,
-            unconfirmed: false,
+            postponed: false,
             commands: None,
         }
     }
@@ -61,7 +60,7 @@ impl Looks {
     pub(super) fn stir(&mut self, now: Moment) {
         self.stirred_at = now;
         self.next = 0;
-        self.unconfirmed = false;
+        self.postponed = false;
         if let Some(seen) = &mut self.seen {
             // Whoever read has something to do now.
             seen.reading = None;
@@ -83,27 +82,25 @@ impl Looks {
         self.next > SETTLED
     }
 
-    /// Notes what was seen; that somebody reads counts when a second look says so as well.
-    fn note(&mut self, mut seen: Option<KernelView>, now: Moment) {
-        let known = self.seen.as_ref().is_some_and(|seen| seen.reading == Some(true));
-        let confirms = std::mem::take(&mut self.unconfirmed);
-        if let Some(seen) = &mut seen
-            && seen.reading == Some(true)
-            && !known
-            && !confirms
-        {
-            seen.reading = Some(false);
-            self.unconfirmed = true;
-        }
-        if !confirms {
-            self.next = (self.next + 1).min(OFFSETS.len());
-        }
+    fn note(&mut self, seen: Option<KernelView>, now: Moment) {
+        self.next = (self.next + 1).min(OFFSETS.len());
+        self.postponed = false;
         (self.seen, self.looked_at) = (seen, Some(now));
     }
 
+    fn postpone(&mut self, now: Moment) {
+        self.postponed = true;
+        self.looked_at = Some(now);
+    }
+
+    /// Whether something follows from a look that saw this which did not before.
+    fn decides(&self, seen: Option<&KernelView>) -> bool {
+        self.settled() && (!self.quiet() || seen != self.seen.as_ref())
+    }
+
     fn due(&self, interval: Duration, attended: bool) -> Option<Moment> {
-        if self.unconfirmed {
-            return self.looked_at.map(|at| at + CONFIRMED);
+        if self.postponed {
+            return self.looked_at.map(|at| at + AGAIN);
         }
         match OFFSETS.get(self.next) {
             Some(offset) => {
@@ -136,9 +133,18 @@ impl<P: Pty> Actor<P> {
             return;
         }
         let seen = self.pty.look(self.looks.settled()).ok();
-        self.looks.note(seen, now);
+        if self.looks.decides(seen.as_ref()) && self.output_is_on_its_way() {
+            self.looks.postpone(now);
+        } else {
+            self.looks.note(seen, now);
+        }
         self.looks.commands = Some(Arc::clone(self.screen.commands()));
         self.finish_if_ready();
+    }
+
+    /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
+    fn output_is_on_its_way(&self) -> bool {
+        self.pty.all_read(self.offset).is_ok_and(|all| !all)
     }
 
     /// What the terminal is doing as far as is known.
@@ -146,15 +152,16 @@ impl<P: Pty> Actor<P> {
         let quiet = self.looks.quiet();
         let settled = self.looks.settled_since();
         let before_cursor = if settled { self.screen.before_cursor() } else { String::new() };
+        let told = Arc::clone(&self.frames.borrow().activity.value);
         let judged = Activity::judge(&Signs {
             kernel: self.looks.seen.as_ref(),
             shell: self.screen.commands().phase(),
             alternate: self.screen.alternate(),
             exited: self.exit.is_some(),
             quiet,
+            asked_secret: told.state == State::SecretPrompt,
             before_cursor: &before_cursor,
         });
-        let told = Arc::clone(&self.frames.borrow().activity.value);
         if *told == judged { told } else { Arc::new(judged) }
     }
 }

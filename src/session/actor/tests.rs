@@ -1,6 +1,7 @@
 //! A session over a terminal in memory, on paused time.
 
 mod checkpoints;
+mod looking;
 mod parting;
 mod people;
 mod records;

@@ -39,6 +39,9 @@ struct State {
     stamps: Vec<Stamp>,
     room: Option<usize>,
     evidence: Evidence,
+    /// Whether somebody waits in a read, once the terminal has settled.
+    reading: Option<bool>,
+    output_on_its_way: bool,
     sizes: Vec<Size>,
     signals: Vec<Signal>,
     killed: bool,
@@ -65,6 +68,8 @@ impl State {
             stamps: Vec::new(),
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
+            reading: None,
+            output_on_its_way: false,
             sizes: Vec::new(),
             signals: Vec::new(),
             killed: false,
@@ -188,7 +193,7 @@ impl Pty for FakePty {
         Ok(self.state.borrow().evidence)
     }
 
-    fn look(&self, _settled: bool) -> io::Result<KernelView> {
+    fn look(&self, settled: bool) -> io::Result<KernelView> {
         let evidence = self.evidence()?;
         let group = |group: ProcessId| Foreground { group: group.0, program: None };
         Ok(KernelView {
@@ -196,8 +201,13 @@ impl Pty for FakePty {
             shell_in_front: evidence.leader_in_front(),
             canonical: evidence.canonical,
             echo: evidence.echo,
-            reading: None,
+            reading: self.state.borrow().reading.filter(|_| settled),
         })
+    }
+
+    fn all_read(&self, offset: u64) -> io::Result<bool> {
+        let state = self.state.borrow();
+        Ok(!state.output_on_its_way && offset == state.output.len() as u64)
     }
 
     async fn exited(&self) -> Exit {
@@ -281,6 +291,16 @@ impl FakeTerminal {
     /// Says what the kernel shall answer from now on.
     pub fn set_evidence(&self, evidence: Evidence) {
         self.state.send_modify(|state| state.evidence = evidence);
+    }
+
+    /// Says whether somebody waits in a read from now on.
+    pub fn set_reading(&self, reading: Option<bool>) {
+        self.state.send_modify(|state| state.reading = reading);
+    }
+
+    /// Says whether the program has written more than can be read yet.
+    pub fn set_output_on_its_way(&self, on_its_way: bool) {
+        self.state.send_modify(|state| state.output_on_its_way = on_its_way);
     }
 
     /// What the kernel answers now.

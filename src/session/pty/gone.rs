@@ -73,6 +73,10 @@ impl Pty for GonePty {
         Err(gone())
     }
 
+    fn all_read(&self, _offset: u64) -> io::Result<bool> {
+        Err(gone())
+    }
+
     async fn exited(&self) -> Exit {
         Exit::Lost
     }

@@ -16,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::holder::readiness::{self, READABLE};
 use crate::holder::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::kill::{self, KillError, Tree};
@@ -204,6 +205,12 @@ impl Pty for OwnPty {
             canonical: modes.contains(LocalFlags::ICANON),
             echo: modes.contains(LocalFlags::ECHO),
         })
+    }
+
+    fn all_read(&self, offset: u64) -> io::Result<bool> {
+        // The kernel passes on what is still on its way before it answers.
+        let nothing_left = readiness::look(self.master.as_fd(), READABLE)? == 0;
+        Ok(nothing_left && self.reading().offset == offset)
     }
 
     async fn exited(&self) -> Exit {

@@ -65,9 +65,6 @@ fn is_zero(count: &u64) -> bool {
 /// How long a full-screen program has to stand still until it is taken to wait for keys.
 const FULL_SCREEN_QUIET: Duration = Duration::from_millis(200);
 
-/// How long a program that hides what is typed has to be silent until its question is all there.
-const SECRET_QUIET: Duration = Duration::from_millis(50);
-
 /// How long a shell that shows another prompt, and one that shows none, has to be silent until it is
 /// taken to wait for the rest of a command.
 const PROMPTED_QUIET: Duration = Duration::from_millis(200);
@@ -115,7 +112,7 @@ impl Following {
             if now >= self.until {
                 break (frame, End::Timeout);
             }
-            let quiet = [SECRET_QUIET, PROMPTED_QUIET, FULL_SCREEN_QUIET, UNPROMPTED_QUIET];
+            let quiet = [PROMPTED_QUIET, FULL_SCREEN_QUIET, UNPROMPTED_QUIET];
             let quiet = quiet.map(|quiet| quiet_since + quiet).into_iter();
             let wake = quiet.filter(|at| *at > now).fold(self.until, Ord::min);
             tokio::select! {
@@ -145,7 +142,7 @@ impl Following {
     fn wants_input(&self, frame: &Frame, quiet: Duration) -> bool {
         let new = frame.activity.changed > self.since;
         match frame.activity.value.state {
-            State::SecretPrompt => new && quiet >= SECRET_QUIET,
+            State::SecretPrompt => new,
             // What comes while it still paints itself would be lost on it.
             State::FullScreen => new && quiet >= FULL_SCREEN_QUIET,
             State::NeedsInput => {

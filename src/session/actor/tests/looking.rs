@@ -1,0 +1,45 @@
+//! What the kernel knows before what was written has come, over a terminal in memory.
+
+use super::*;
+use crate::core::activity::State;
+use crate::session::pty::{Evidence, ProcessId};
+
+impl Desk {
+    /// A program in front hides what is typed, and reads.
+    fn hide(&self) {
+        let evidence = self.terminal.evidence();
+        let foreground = Some(ProcessId(evidence.leader.0 + 1));
+        self.terminal.set_evidence(Evidence { foreground, echo: false, ..evidence });
+        self.terminal.set_reading(Some(true));
+    }
+
+    fn state(&self) -> State {
+        self.session.frame().activity.value.state
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_asked_for_once_the_whole_question_is_there() {
+    let desk = Desk::open();
+    desk.terminal.push("[sudo] ");
+    desk.hide();
+    desk.terminal.set_output_on_its_way(true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.state(), State::Running);
+    desk.terminal.set_output_on_its_way(false);
+    desk.terminal.push("password: ");
+    desk.wait_until(|_| desk.state() == State::SecretPrompt).await;
+    assert_eq!(desk.session.frame().lines[0].value.text.trim_end(), "[sudo] password:");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_asked_again_when_output_was_on_its_way_that_shows_nothing() {
+    let desk = Desk::open();
+    desk.terminal.push("password: ");
+    desk.hide();
+    desk.terminal.set_output_on_its_way(true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.state(), State::Running);
+    desk.terminal.set_output_on_its_way(false);
+    desk.wait_until(|_| desk.state() == State::SecretPrompt).await;
+}
