@@ -36,6 +36,7 @@ mod daemon {
     mod run_programs;
     mod run_sequences;
     mod run_shells;
+    mod run_unasked;
     mod seeds;
     mod set_limits;
     mod settings;

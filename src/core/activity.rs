@@ -135,6 +135,8 @@ pub struct Signs<'a> {
     pub exited: bool,
     /// Nothing was written or typed for long enough that a program that wants input has said so.
     pub quiet: bool,
+    /// All was looked at since something was written or typed, and all that was written has come.
+    pub settled: bool,
     /// A secret was asked for when this was judged last.
     pub asked_secret: bool,
     /// What stands on the row of the cursor before it.
@@ -162,7 +164,9 @@ impl Signs<'_> {
             return (State::Exited, Evidence::Exit);
         }
         let Some(kernel) = self.kernel else { return self.without_kernel() };
-        if self.alternate {
+        let prompting = matches!(self.shell, ShellPhase::Prompting | ShellPhase::Reading);
+        // A program that was killed leaves it behind, and the shell goes on there.
+        if self.alternate && !(prompting && kernel.shell_in_front) {
             let evidence = if kernel.canonical { Evidence::Pattern } else { Evidence::Kernel };
             return (State::FullScreen, evidence);
         }
@@ -190,7 +194,9 @@ impl Signs<'_> {
     /// read, and what it does itself it does without.
     fn unmarked_shell(&self, kernel: &KernelView) -> (State, Evidence) {
         if !kernel.canonical {
-            return (State::Prompt, Evidence::Kernel);
+            // It does so before it writes its prompt.
+            let state = if self.settled { State::Prompt } else { State::Running };
+            return (state, Evidence::Kernel);
         }
         if self.hides_a_line(kernel) {
             return (State::SecretPrompt, Evidence::Kernel);
@@ -212,7 +218,7 @@ impl Signs<'_> {
     /// Whether a line is waited for that will not be shown. Echo is turned off before the question is
     /// written, and may be off for a while after the answer was read.
     fn hides_a_line(&self, kernel: &KernelView) -> bool {
-        let waits = kernel.reading == Some(true) || self.quiet || self.asked_secret;
+        let waits = kernel.reading.unwrap_or(self.quiet) || self.asked_secret;
         kernel.canonical && !kernel.echo && waits
     }
 
@@ -242,6 +248,11 @@ pub fn asks(before_cursor: &str) -> bool {
 /// Whether a line ends as a shell's or an interpreter's prompt does.
 pub fn prompts(before_cursor: &str) -> bool {
     before_cursor.trim_end().ends_with(['$', '#', '%', '>', '❯', '»', 'λ'])
+}
+
+/// Whether a line is what POSIX shells show first when a command is not all there (`PS2`).
+pub fn asks_for_more(before_cursor: &str) -> bool {
+    before_cursor.trim() == ">"
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::core::activity::{Evidence, ShellPhase};
 use crate::core::commands::mark::{Kind, Mark};
 use crate::core::commands::record::{CommandId, CommandRecord, Finish, Here, Position, Span};
-use crate::core::ids::Watermark;
+use crate::core::ids::{RowNumber, Watermark};
 
 /// How the end of a command that was sent is going to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,12 @@ pub struct Commands {
     sent: Option<Sent>,
     /// The command sent before it, of which it is a part.
     outer: Option<Sent>,
+    /// Where the shell prompted without ending what runs, or what it was sent, before.
+    prompted_at: Option<Position>,
+    /// The first frame after a line that was no command has this watermark.
+    idled: Watermark,
+    /// Something was typed that was not sent as a command, and may not have been read yet.
+    typed_ahead: bool,
 }
 
 impl Commands {
@@ -72,7 +78,7 @@ impl Commands {
         reading_at: Option<Position>,
         (sent, outer): (Option<Sent>, Option<Sent>),
     ) -> Self {
-        Self { list, last, phase, reading_at, sent, outer }
+        Self { list, last, phase, reading_at, sent, outer, ..Self::default() }
     }
 
     /// All that are kept, oldest first.
@@ -111,6 +117,24 @@ impl Commands {
         self.outer.as_ref()
     }
 
+    /// Where the shell prompted again though nothing told of the end of what it was given: some take
+    /// a line back, and some had their marks taken away.
+    pub fn prompted_at(&self) -> Option<Position> {
+        self.prompted_at
+    }
+
+    /// Whether the shell took a line after this watermark that was no command, such as an empty one
+    /// or one that it could not read.
+    pub fn idled_after(&self, mark: Watermark) -> bool {
+        self.idled > mark
+    }
+
+    /// Whether something was typed that the shell may not have read yet, so that the next command to
+    /// begin need not be the next that is sent.
+    pub fn typed_ahead(&self) -> bool {
+        self.typed_ahead
+    }
+
     /// The newest that has not ended.
     pub fn running(&self) -> Option<&Arc<CommandRecord>> {
         self.list.iter().rev().find(|record| record.finish.is_none())
@@ -133,7 +157,7 @@ impl Commands {
     pub fn ready_for(&self, way: Way) -> bool {
         let sent = self.sent.as_ref().map(|sent| sent.way);
         match way {
-            Way::Marks => sent.is_none() && self.phase == ShellPhase::Reading,
+            Way::Marks => sent.is_none() && self.phase == ShellPhase::Reading && !self.typed_ahead,
             Way::Kernel => sent.is_none() && self.phase == ShellPhase::Unmarked,
             // It is for what the command before has started.
             Way::Prompt => sent != Some(Way::Prompt),
@@ -151,7 +175,28 @@ impl Commands {
         let id = record.id;
         self.push(record);
         self.sent = Some(Sent { id, way, prompt: prompt.into() });
+        self.prompted_at = None;
         id
+    }
+
+    /// Notes whether something was typed that the shell may not have read yet.
+    pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
+        self.typed_ahead = typed_ahead;
+    }
+
+    /// Ends what the shell showed its prompt after, at [`Self::prompted_at`], and waits again.
+    pub fn on_prompted(&mut self, here: &Here) {
+        let Some(at) = self.prompted_at.take() else { return };
+        // Where the prompt begins on its row nobody has told.
+        let here = Here { position: Position { col: 0, ..at }, ..*here };
+        match self.phase {
+            ShellPhase::Running => {
+                self.finish_marked(&here, None);
+                (self.phase, self.reading_at) = (ShellPhase::Reading, Some(at));
+            }
+            ShellPhase::Reading => self.finish_sent(&here, None, Evidence::Osc133, false),
+            ShellPhase::Prompting | ShellPhase::Unmarked => {}
+        }
     }
 
     /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the
@@ -169,7 +214,14 @@ impl Commands {
                 self.on_prompt(here);
                 self.phase = ShellPhase::Prompting;
             }
+            // A program may show the prompt as well.
+            Kind::PromptEnd if self.phase == ShellPhase::Running => {
+                self.prompted_at = Some(here.position);
+            }
             Kind::PromptEnd => {
+                if self.phase == ShellPhase::Reading && self.sent_by_marks() {
+                    self.prompted_at = Some(here.position);
+                }
                 self.phase = ShellPhase::Reading;
                 self.reading_at = Some(here.position);
             }
@@ -190,6 +242,7 @@ impl Commands {
         typed: impl FnOnce(Position) -> String,
     ) {
         self.phase = ShellPhase::Running;
+        self.prompted_at = None;
         let reading_at = self.reading_at.take();
         let sent = self.sent.as_ref().filter(|sent| sent.way == Way::Marks).map(|sent| sent.id);
         let id = sent.unwrap_or_else(|| {
@@ -212,20 +265,30 @@ impl Commands {
     /// A prompt without an end of the command before it: the shell could not read the line, or does
     /// not tell.
     fn on_prompt(&mut self, here: &Here) {
+        self.prompted_at = None;
+        let moved = self.reading_at.is_none_or(|at| at.row < here.position.row);
         match self.phase {
             ShellPhase::Running => self.finish_marked(here, None),
-            ShellPhase::Prompting | ShellPhase::Reading => {
-                let moved = self.reading_at.is_none_or(|at| at.row < here.position.row);
-                if moved && self.sent.as_ref().is_some_and(|sent| sent.way == Way::Marks) {
+            ShellPhase::Prompting | ShellPhase::Reading if moved => {
+                // An end came before the prompt otherwise, and forgot where a line was read.
+                if self.reading_at.is_some() {
+                    self.idled = here.mark;
+                }
+                if self.sent_by_marks() {
                     self.finish_sent(here, None, Evidence::Osc133, false);
                 }
             }
-            ShellPhase::Unmarked => {}
+            ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {}
         }
+    }
+
+    fn sent_by_marks(&self) -> bool {
+        self.sent.as_ref().is_some_and(|sent| sent.way == Way::Marks)
     }
 
     fn on_end(&mut self, code: Option<i32>, here: &Here) {
         if self.phase == ShellPhase::Running {
+            self.prompted_at = None;
             self.finish_marked(here, code);
             self.phase = ShellPhase::Prompting;
             self.reading_at = None;
@@ -247,8 +310,7 @@ impl Commands {
 
     /// Ends what runs under the shell's marks, and whatever was sent to it.
     fn finish_marked(&mut self, here: &Here, code: Option<i32>) {
-        let open: Vec<_> = self.list.iter().filter(|record| record.finish.is_none()).collect();
-        let ids: Vec<_> = open.iter().map(|record| record.id).collect();
+        let ids = self.unfinished();
         let outer = ids.first().copied();
         for id in ids {
             let code = code.filter(|_| Some(id) == outer);
@@ -267,9 +329,7 @@ impl Commands {
     /// Ends all that runs, because the program of the session has ended; what ran in its shell ended
     /// with this code.
     pub fn on_exit(&mut self, here: &Here, code: Option<i32>) {
-        let ids: Vec<_> =
-            self.list.iter().filter(|it| it.finish.is_none()).map(|it| it.id).collect();
-        for id in ids {
+        for id in self.unfinished() {
             self.finish(id, here, code, Evidence::Exit, true);
         }
         (self.phase, self.reading_at) = (ShellPhase::Unmarked, None);
@@ -280,9 +340,8 @@ impl Commands {
         if let Some(reading_at) = &mut self.reading_at {
             *reading_at = after;
         }
-        let ids: Vec<_> =
-            self.list.iter().filter(|it| it.finish.is_none()).map(|it| it.id).collect();
-        for id in ids {
+        self.prompted_at = None;
+        for id in self.unfinished() {
             self.change(id, |record| {
                 if let Some(span) = record.spans.last_mut() {
                     span.to = Some(before.max(span.from));
@@ -294,6 +353,26 @@ impl Commands {
                 }
             });
         }
+    }
+
+    /// Notes that what runs went up to a row above its output to write there.
+    pub fn on_raised(&mut self, row: RowNumber) {
+        let Some(id) = self.raised(row) else { return };
+        self.change(id, |record| {
+            if let Some(span) = record.spans.last_mut() {
+                span.from = Position { row, col: 0 };
+            }
+            // What was typed is not at its beginning any more.
+            record.echo_lines = 0;
+        });
+    }
+
+    /// What runs, when its output lies below this row and goes on.
+    pub(crate) fn raised(&self, row: RowNumber) -> Option<CommandId> {
+        let runs = matches!(self.phase, ShellPhase::Running | ShellPhase::Unmarked);
+        let running = self.running().filter(|_| runs)?;
+        let span = running.spans.last().filter(|span| span.to.is_none())?;
+        (row < span.from.row).then_some(running.id)
     }
 
     /// Notes that a program shows something on the alternate screen.
@@ -328,6 +407,10 @@ impl Commands {
         }
     }
 
+    fn unfinished(&self) -> Vec<CommandId> {
+        self.list.iter().filter(|record| record.finish.is_none()).map(|record| record.id).collect()
+    }
+
     fn next_id(&mut self) -> CommandId {
         self.last.0 += 1;
         self.last
@@ -335,7 +418,9 @@ impl Commands {
 
     fn push(&mut self, record: CommandRecord) {
         if self.list.len() == Self::KEPT_MAX {
-            self.list.pop_front();
+            // What runs is a part of something; there are never more than a few of those.
+            let ended = self.list.iter().position(|record| record.finish.is_some());
+            self.list.remove(ended.unwrap_or(0));
         }
         self.list.push_back(Arc::new(record));
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
-use crate::core::activity::{Activity, Evidence};
+use crate::core::activity::{Activity, Evidence, prompts};
 use crate::core::commands::record::{CommandId, Here, Position};
 use crate::core::commands::{Commands, Submission};
 use crate::core::frame::history::{History, HistoryLimits};
@@ -220,10 +220,24 @@ impl Screen {
         let prompt = self.commands().sent().map(|sent| Arc::clone(&sent.prompt));
         let before = self.before_cursor();
         // What stands before the prompt on its row is the last of the output.
-        let col = prompt.and_then(|prompt| Some(before.strip_suffix(&*prompt)?.len()));
+        let known = prompt.filter(|prompt| !prompt.is_empty() || !prompts(&before));
+        let col = known.and_then(|prompt| Some(before.strip_suffix(&*prompt)?.len()));
         let col = col.and_then(|col| u16::try_from(col).ok()).unwrap_or_default();
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, None, evidence, true);
+    }
+
+    /// Notes whether something was typed that was not sent as a command, and may not have been read.
+    pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
+        if self.commands().typed_ahead() != typed_ahead {
+            self.change_commands().set_typed_ahead(typed_ahead);
+        }
+    }
+
+    /// Ends what the shell showed its prompt after without ending it by a mark.
+    pub fn on_prompted(&mut self, now: Moment) {
+        let here = Here { now, ..self.emulator.here() };
+        self.change_commands().on_prompted(&here);
     }
 
     /// Ends all commands, because the program of the session ended.

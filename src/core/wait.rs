@@ -169,6 +169,9 @@ impl Wait {
             if let Some(record) = frame.commands.value.ended_after(self.base) {
                 return Some(Outcome::CommandDone(Some(Arc::clone(record))));
             }
+            if frame.commands.value.idled_after(self.base) {
+                return Some(Outcome::CommandDone(None));
+            }
             // A shell that marks nothing is known to be done by being at its prompt again.
             let activity = &frame.activity;
             let unmarked = frame.commands.value.phase() == ShellPhase::Unmarked;

@@ -357,8 +357,8 @@ impl<P: Pty> Actor<P> {
                 Ok(0) => return,
                 Ok(taken) => {
                     self.outlets.counters.input_bytes.add(taken as u64);
+                    self.looks.on_typed(self.clock.now(), &bytes[..taken]);
                     self.input.on_taken(self.clock.now(), taken);
-                    self.looks.stir(self.clock.now());
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => return self.on_silence(),
                 Err(error) => {

@@ -19,6 +19,7 @@ fn signs(kernel: &KernelView) -> Signs<'_> {
         alternate: false,
         exited: false,
         quiet: true,
+        settled: true,
         asked_secret: false,
         before_cursor: "",
     }
@@ -45,12 +46,13 @@ fn a_line_that_is_not_shown_is_a_secret_as_soon_as_somebody_reads_it() {
 
 #[test]
 fn before_somebody_reads_what_is_not_shown_the_question_may_not_be_all_there() {
-    for reading in [None, Some(false)] {
-        let hiding = KernelView { echo: false, reading, ..kernel() };
-        let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&hiding) };
-        check(&soon, State::Running, Evidence::Osc133);
-        check(&Signs { quiet: true, ..soon }, State::SecretPrompt, Evidence::Kernel);
-    }
+    let unknown = KernelView { echo: false, reading: None, ..kernel() };
+    let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&unknown) };
+    check(&soon, State::Running, Evidence::Osc133);
+    check(&Signs { quiet: true, ..soon }, State::SecretPrompt, Evidence::Kernel);
+    let nobody = KernelView { reading: Some(false), ..unknown.clone() };
+    let working = Signs { kernel: Some(&nobody), quiet: true, ..soon };
+    check(&working, State::Running, Evidence::Osc133);
 }
 
 #[test]
@@ -108,6 +110,8 @@ fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
     let shell = KernelView { shell_in_front: true, ..kernel() };
     let editing = KernelView { canonical: false, echo: false, ..shell.clone() };
     check(&Signs { quiet: false, ..signs(&editing) }, State::Prompt, Evidence::Kernel);
+    let starting = Signs { quiet: false, settled: false, ..signs(&editing) };
+    check(&starting, State::Running, Evidence::Kernel);
     let reading = KernelView { reading: Some(true), ..shell.clone() };
     let at_prompt = Signs { before_cursor: "# ", ..signs(&reading) };
     check(&at_prompt, State::Prompt, Evidence::Kernel);

@@ -82,10 +82,6 @@ impl CommandRecord {
 
     pub(crate) fn close(&mut self, here: &Here, finish: Finish) {
         if let Some(span) = self.spans.last_mut() {
-            if here.position < span.from {
-                // The screen was painted anew from its top.
-                span.from = Position { row: here.top, col: 0 };
-            }
             span.to = Some(here.position.max(span.from));
         }
         self.finish = Some(finish);

@@ -5,8 +5,9 @@
 
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::core::activity::{Evidence, State, prompts};
+use crate::core::activity::{Evidence, KernelView, State, asks_for_more, prompts};
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Submission, Way};
@@ -19,6 +20,10 @@ use crate::session::pty::signal::Signal;
 
 /// How many rows of text that stands on the line already are cleared.
 const CLEARED_ROWS_MAX: u64 = 64;
+
+/// How long an interpreter that shows another prompt than before has to be silent until it is
+/// believed: much that is printed ends as prompts do.
+const OTHER_PROMPT_QUIET: Duration = Duration::from_secs(1);
 
 impl<P: Pty> Actor<P> {
     /// Refuses a command when what it is for is not ready for it any more.
@@ -59,14 +64,25 @@ impl<P: Pty> Actor<P> {
     /// Ends the command that was sent, once what it was sent to is ready again, and then the one of
     /// which it was a part. Called after each look at the kernel.
     pub(super) fn finish_if_ready(&mut self) {
+        if self.is_prompted() {
+            self.screen.on_prompted(self.clock.now());
+        }
         while let Some(evidence) = self.ready_again() {
             self.screen.finish_sent(self.clock.now(), evidence);
         }
     }
 
+    /// Whether the shell that marks its commands waits behind a prompt that no end came before.
+    fn is_prompted(&self) -> bool {
+        let edits = |seen: &KernelView| seen.shell_in_front && !seen.canonical;
+        self.looks.settled_since()
+            && self.screen.commands().prompted_at() == Some(self.screen.cursor())
+            && self.looks.seen().is_some_and(edits)
+    }
+
     /// How it is known that what a command was sent to is ready again.
     fn ready_again(&mut self) -> Option<Evidence> {
-        let sent = self.screen.commands().sent().cloned()?;
+        let (now, sent) = (self.clock.now(), self.screen.commands().sent().cloned()?);
         let started = self.screen.commands().get(sent.id);
         let started = started.and_then(|record| record.spans.first()).map(|span| span.from);
         if !self.looks.settled_since() || !self.moved_on(started, sent.way) {
@@ -78,15 +94,18 @@ impl<P: Pty> Actor<P> {
                 let activity = self.activity();
                 // The kernel knows that a shell reads before its prompt has come here. Another prompt
                 // than the one before is believed when nothing follows for long enough.
-                let shown = self.screen.before_cursor().ends_with(&*sent.prompt);
-                let ready = activity.state == State::Prompt && (shown || self.looks.quiet());
-                ready.then_some(activity.evidence)
+                let before = self.screen.before_cursor();
+                let shown = before.ends_with(&*sent.prompt);
+                let believed = shown || self.looks.quiet() && !asks_for_more(&before);
+                (activity.state == State::Prompt && believed).then_some(activity.evidence)
             }
             Way::Prompt => {
-                let before_cursor = self.screen.before_cursor();
-                let same = !sent.prompt.is_empty() && before_cursor.ends_with(&*sent.prompt);
-                let shown = same || prompts(&before_cursor);
-                (self.looks.quiet() && shown).then_some(Evidence::Pattern)
+                let before = self.screen.before_cursor();
+                let same = !sent.prompt.is_empty() && before.ends_with(&*sent.prompt);
+                let other = prompts(&before) && self.looks.quiet_for(now, OTHER_PROMPT_QUIET);
+                // Whoever reads nothing prompts nobody.
+                let waits = self.activity().state == State::NeedsInput;
+                (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
         }
     }

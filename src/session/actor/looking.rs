@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{Activity, KernelView, Signs, State};
+use crate::core::activity::{Activity, KernelView, ShellPhase, Signs, State};
 use crate::core::commands::Commands;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
@@ -26,6 +26,9 @@ const SETTLED: usize = 2;
 /// How soon it is asked again when output was still on its way here.
 const AGAIN: Duration = Duration::from_millis(10);
 
+/// How long after its prompt, or after what was typed there, a shell has read what was typed ahead.
+const READ_AHEAD: Duration = Duration::from_millis(200);
+
 /// How often it is asked while somebody waits for what only the kernel knows.
 const ATTENDED: Duration = Duration::from_millis(250);
 
@@ -35,11 +38,16 @@ pub(super) struct Looks {
     seen: Option<KernelView>,
     /// When output or input last came.
     stirred_at: Moment,
+    /// When something was last typed, and when the shell last marked something.
+    typed_at: Moment,
+    marked_at: Moment,
     /// Which of the looks after that comes next.
     next: usize,
     looked_at: Option<Moment>,
     /// What was seen belongs to output that has not come, and was not noted.
     postponed: bool,
+    /// A line was typed since somebody was last seen to wait for one.
+    answered: bool,
     /// The commands as they were then.
     commands: Option<Arc<Commands>>,
 }
@@ -49,11 +57,32 @@ impl Looks {
         Self {
             seen: None,
             stirred_at: now,
+            typed_at: now,
+            marked_at: now,
             next: 0,
             looked_at: None,
             postponed: false,
+            answered: false,
             commands: None,
         }
+    }
+
+    /// Notes that these bytes were typed; whoever waited for a line may have one now.
+    pub(super) fn on_typed(&mut self, now: Moment, bytes: &[u8]) {
+        const ENDS: [u8; 5] = [b'\r', b'\n', 0x03, 0x04, 0x1c];
+        self.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
+        self.typed_at = now;
+        self.stir(now);
+    }
+
+    /// Whether nothing came for at least this long, as of this moment.
+    pub(super) fn quiet_for(&self, now: Moment, time: Duration) -> bool {
+        self.quiet() && now.since(self.stirred_at) >= time
+    }
+
+    /// What the kernel said when it was last looked at.
+    pub(super) fn seen(&self) -> Option<&KernelView> {
+        self.seen.as_ref()
     }
 
     /// Notes that output or input came.
@@ -85,6 +114,8 @@ impl Looks {
     fn note(&mut self, seen: Option<KernelView>, now: Moment) {
         self.next = (self.next + 1).min(OFFSETS.len());
         self.postponed = false;
+        // From here on it is known whether somebody waits.
+        self.answered &= !self.settled_since();
         (self.seen, self.looked_at) = (seen, Some(now));
     }
 
@@ -138,8 +169,23 @@ impl<P: Pty> Actor<P> {
         } else {
             self.looks.note(seen, now);
         }
-        self.looks.commands = Some(Arc::clone(self.screen.commands()));
+        let known = self.looks.commands.replace(Arc::clone(self.screen.commands()));
+        if known.is_none_or(|known| known.phase() != self.screen.commands().phase()) {
+            self.looks.marked_at = now;
+        }
+        self.mind_type_ahead(now);
         self.finish_if_ready();
+    }
+
+    /// Forgets that something was typed ahead once a shell that waits has had the time to read it.
+    fn mind_type_ahead(&mut self, now: Moment) {
+        let commands = self.screen.commands();
+        let waits = commands.phase() != ShellPhase::Running && self.input.next_bytes().is_none();
+        let since = self.looks.typed_at.max(self.looks.marked_at);
+        if commands.typed_ahead() && waits && now.since(since) >= READ_AHEAD {
+            self.screen.set_typed_ahead(false);
+            self.dirty = true;
+        }
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
@@ -159,7 +205,8 @@ impl<P: Pty> Actor<P> {
             alternate: self.screen.alternate(),
             exited: self.exit.is_some(),
             quiet,
-            asked_secret: told.state == State::SecretPrompt,
+            settled,
+            asked_secret: told.state == State::SecretPrompt && !self.looks.answered,
             before_cursor: &before_cursor,
         });
         if *told == judged { told } else { Arc::new(judged) }

@@ -52,6 +52,9 @@ impl<P: Pty> Actor<P> {
                     .command
                     .as_ref()
                     .map(|command| self.begin_command(command, &order.caller));
+                if command.is_none() {
+                    self.screen.set_typed_ahead(true);
+                }
                 self.follow_write(write, (grant, kept, command), &order.caller, reply);
                 self.settle();
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::{Evidence, ShellPhase, State, prompts};
+use crate::core::activity::{Evidence, ShellPhase, State, asks, asks_for_more, prompts};
 use crate::core::commands::output::{Output, before_cursor};
 use crate::core::commands::record::{CommandId, CommandRecord, Position};
 use crate::core::commands::{Sent, Way};
@@ -148,7 +148,14 @@ impl Following {
             State::NeedsInput => {
                 new && frame.commands.value.sent().is_none_or(|sent| self.asks(frame, sent))
             }
-            State::Prompt => unfinished(frame, quiet),
+            State::Prompt => {
+                let asks = match frame.commands.value.sent().map(|sent| sent.way) {
+                    Some(Way::Marks) => unfinished(frame, quiet),
+                    Some(Way::Kernel) => new && asks_for_more(&before_cursor(frame)),
+                    Some(Way::Prompt) | None => false,
+                };
+                asks && quiet >= PROMPTED_QUIET
+            }
             State::Running | State::Exited => false,
         }
     }
@@ -208,17 +215,17 @@ impl Following {
 /// all of a command.
 fn unfinished(frame: &Frame, quiet: Duration) -> bool {
     let commands = &frame.commands.value;
-    let below = |at: Position| frame.cursor.value.row > at.row;
+    if commands.phase() != ShellPhase::Reading || frame.activity.value.canonical {
+        return false;
+    }
+    let cursor = Position { row: frame.cursor.value.row, col: frame.cursor.value.col };
     let before = before_cursor(frame);
-    commands.phase() == ShellPhase::Reading
-        && !frame.activity.value.canonical
-        && commands.sent().is_some_and(|sent| sent.way == Way::Marks)
-        && commands.reading_at().is_some_and(below)
-        && match before.trim() {
-            // fish shows none, and writes the end of a line well before the command begins.
-            "" => quiet >= UNPROMPTED_QUIET,
-            _ => quiet >= PROMPTED_QUIET && prompts(&before),
-        }
+    // It gave the line back, to be looked at before it runs.
+    let given_back = commands.prompted_at().is_some_and(|at| at != cursor);
+    let below = commands.reading_at().is_some_and(|at| cursor.row > at.row);
+    // fish shows no prompt, and writes the end of a line well before the command begins.
+    let unprompted = before.trim().is_empty() && quiet >= UNPROMPTED_QUIET;
+    given_back || below && (unprompted || prompts(&before) || asks(&before))
 }
 
 impl Followed {

@@ -83,8 +83,9 @@ fn judge(frame: &Frame, marks: bool, now: Moment) -> Verdict {
     let activity = &frame.activity.value;
     let silent = now.since(frame.screen_changed_at) >= MARKS_PATIENCE;
     match (activity.state, commands.phase()) {
-        // A command that is not all there was interrupted, or is about to be.
-        (State::Prompt, ShellPhase::Reading) if commands.sent().is_some() => Verdict::Soon,
+        // A command that is not all there was interrupted, or is about to be, and what was typed before
+        // is read first.
+        (State::Prompt, ShellPhase::Reading) if !commands.ready_for(Way::Marks) => Verdict::Soon,
         (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
         (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Soon,
         (State::Prompt, ShellPhase::Unmarked) if commands.sent().is_some() => Verdict::Soon,

@@ -217,11 +217,13 @@ impl Handler for Emulator {
     #[inline]
     fn goto(&mut self, line: i32, col: usize) {
         self.term.goto(line, col);
+        self.on_raised();
     }
 
     #[inline]
     fn goto_line(&mut self, line: i32) {
         self.term.goto_line(line);
+        self.on_raised();
     }
 
     #[inline]
@@ -237,6 +239,7 @@ impl Handler for Emulator {
     #[inline]
     fn move_up(&mut self, count: usize) {
         self.term.move_up(count);
+        self.on_raised();
     }
 
     #[inline]
@@ -267,6 +270,7 @@ impl Handler for Emulator {
     #[inline]
     fn move_up_and_cr(&mut self, count: usize) {
         self.term.move_up_and_cr(count);
+        self.on_raised();
     }
 
     #[inline]
@@ -318,6 +322,7 @@ impl Handler for Emulator {
     #[inline]
     fn restore_cursor_position(&mut self) {
         self.term.restore_cursor_position();
+        self.on_raised();
     }
 
     #[inline]
@@ -339,6 +344,7 @@ impl Handler for Emulator {
     #[inline]
     fn reverse_index(&mut self) {
         self.term.reverse_index();
+        self.on_raised();
     }
 
     #[inline]

@@ -35,9 +35,21 @@ impl Emulator {
         &mut self.shell
     }
 
+    /// Where the next character goes: behind the last column when that is full.
     pub(crate) fn position(&self) -> Position {
         let cursor = self.cursor();
-        Position { row: cursor.row, col: cursor.col }
+        let behind = u16::from(self.term.grid().cursor.input_needs_wrap);
+        Position { row: cursor.row, col: cursor.col + behind }
+    }
+
+    /// Notes that the cursor went up, and what runs writes above its output.
+    pub(super) fn on_raised(&mut self) {
+        if !self.alternate() {
+            let row = self.cursor().row;
+            if self.shell.commands.raised(row).is_some() {
+                Arc::make_mut(&mut self.shell.commands).on_raised(row);
+            }
+        }
     }
 
     /// Where the terminal is at this moment.

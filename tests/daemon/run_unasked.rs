@@ -1,0 +1,247 @@
+//! `run` where a shell does what nobody asked it to: it reads what was typed before, takes a line back,
+//! asks about it, or comes back by another way than its marks tell.
+
+use serde_json::{Value, json};
+
+use crate::daemon::harness::structured;
+use crate::daemon::shells::{ALL, Ended, MARKING, Shell, with_each};
+
+impl Shell {
+    /// Runs a command as soon as the terminal takes it.
+    async fn run_when_free(&mut self, command: &str) -> Ended {
+        loop {
+            let arguments = json!({"session": self.session, "command": command});
+            let answer = self.client.call("run", arguments).await;
+            if answer["structuredContent"]["error_code"] != "busy" {
+                return Ended(structured(&answer));
+            }
+        }
+    }
+
+    #[track_caller]
+    fn is_mine(&self, ended: &Ended, output: &str) {
+        assert_eq!(ended.output(), output, "{}: {}", self.name, ended.0);
+        assert_ne!(ended.0["exit_code"], 1, "{}: {}", self.name, ended.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_was_typed_just_before_is_not_taken_for_the_command() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        for number in 0..10 {
+            let line = json!({"text": format!("echo typed{number}; false"), "enter": true});
+            shell.call("send_text", line).await;
+            let ended = shell.run_when_free(&format!("echo mine{number}")).await;
+            shell.is_mine(&ended, &format!("mine{number}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_was_typed_while_another_ran_is_not_taken_for_the_command() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        for number in 0..5 {
+            shell.run_with("sleep 0.15", json!({"timeout_ms": 50})).await;
+            let line = json!({"text": format!("echo typed{number}; false"), "enter": true});
+            shell.call("send_text", line).await;
+            let ended = shell.run_when_free(&format!("echo mine{number}")).await;
+            shell.is_mine(&ended, &format!("mine{number}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_line_that_was_typed_just_before_is_no_part_of_the_command() {
+    with_each(&MARKING, async |shell| {
+        shell.must("true", 0, "").await;
+        for _ in 0..5 {
+            shell.call("send_text", json!({"text": "half a line"})).await;
+            shell.must("echo mine", 0, "mine").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_bash_takes_back_ends_and_the_next_one_runs() {
+    with_each(&["bash"], async |shell| {
+        shell.must("true", 0, "").await;
+        for line in ["echo \"feat!x: y\"", "!nothing-like-it"] {
+            let ended = shell.run(line).await;
+            assert_eq!(ended.status(), "not_run", "{}", ended.0);
+            assert!(ended.output().contains("event not found"), "{}", ended.0);
+            shell.must("echo fine", 0, "fine").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_whose_marks_are_taken_away_still_comes_back() {
+    with_each(&["bash"], async |shell| {
+        shell.must("true", 0, "").await;
+        for command in ["unset PROMPT_COMMAND", "echo gone"] {
+            let ended = shell.run(command).await;
+            assert_eq!(ended.status(), "completed", "{}", ended.0);
+            assert_eq!(ended.0["exit_code"], Value::Null, "{}", ended.0);
+        }
+        let ended = shell.run("echo one; echo \"${PS1@P}\"; echo two").await;
+        assert!(ended.output().ends_with("two"), "{}", ended.0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_asks_about_a_line_is_told_with_its_question() {
+    with_each(&["bash", "zsh"], async |shell| {
+        let (option, line) = match shell.name {
+            "bash" => ("shopt -s histverify", "!true"),
+            _ => ("setopt correct", "ehco hi"),
+        };
+        shell.must("true", 0, "").await;
+        shell.must(option, 0, "").await;
+        let ended = shell.run(line).await;
+        assert_eq!(ended.status(), "needs_input", "{}: {}", shell.name, ended.0);
+        shell.press("C-c").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_command_is_told_to_be_half_where_the_shell_marks_nothing() {
+    with_each(&["dash"], async |shell| {
+        shell.must("true", 0, "").await;
+        let ended = shell.run("echo 'abc").await;
+        assert_eq!(ended.status(), "needs_input", "{}", ended.0);
+        assert_eq!(ended.0["prompt"], "> ", "{}", ended.0);
+        shell.press("C-c").await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_no_command_is_done_as_well() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        for line in ["", "(}"] {
+            let typing = json!({
+                "text": line, "enter": true, "until": {"command_done": true}, "wait_ms": 20_000,
+            });
+            let typing = if line.is_empty() {
+                json!({"keys": "Enter", "until": {"command_done": true}, "wait_ms": 20_000})
+            } else {
+                typing
+            };
+            let tool = if line.is_empty() { "send_keys" } else { "send_text" };
+            let typed = shell.call(tool, typing).await;
+            let outcome = &typed["wait"]["outcome"];
+            assert_eq!(outcome, "command_done", "{}: {line:?}: {typed}", shell.name);
+            if shell.name == "fish" {
+                // It shows the line again.
+                shell.press("C-c").await;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_looks_like_a_prompt_ends_nothing_in_a_shell_below() {
+    with_each(&["bash"], async |shell| {
+        shell.must("true", 0, "").await;
+        for inner in ["bash --norc", "dash"] {
+            let begun = shell.run(inner).await;
+            assert_eq!(begun.status(), "needs_input", "{inner}: {}", begun.0);
+            let ended = shell.run("printf 'Progress 45%%'; sleep 0.6; echo; echo done").await;
+            assert_eq!(ended.output(), "Progress 45%\ndone", "{inner}: {}", ended.0);
+            shell.press("C-d").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_screen_that_a_killed_program_left_behind_keeps_nobody_from_running() {
+    with_each(&MARKING, async |shell| {
+        shell.must("true", 0, "").await;
+        let left = shell.run("printf '\\033[?1049h'").await;
+        shell.check("leave", &left, 0);
+        let ended = shell.run("echo fine").await;
+        shell.check("echo fine", &ended, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_was_typed_is_not_asked_for_again() {
+    with_each(&["bash"], async |shell| {
+        let line = "bash -c 'read -s -p \"P1: \" a; sleep 0.5; echo; read -s -p \"P2: \" b; echo'";
+        let asked = shell.run(line).await;
+        assert_eq!(asked.0["prompt"], "P1: ", "{}", asked.0);
+        for (answer, outcome) in [("one", "needs_input"), ("two", "command_done")] {
+            let typing = json!({
+                "text": answer, "enter": true, "wait_ms": 20_000,
+                "until": {"needs_input": true, "command_done": true},
+            });
+            let typed = shell.call("send_text", typing).await;
+            assert_eq!(typed["wait"]["outcome"], outcome, "{typed}");
+            if outcome == "needs_input" {
+                let last = typed["wait"]["last_rows"].as_array().unwrap().last().unwrap();
+                assert!(last.as_str().unwrap().starts_with("P2:"), "{typed}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_as_wide_as_the_screen_keeps_its_last_character() {
+    with_each(&MARKING, async |shell| {
+        shell.must("true", 0, "").await;
+        for count in [79, 80, 81, 160] {
+            let wide = format!("{}Z", "0".repeat(count - 1));
+            shell.call("resize", json!({"cols": 80, "rows": 24})).await;
+            shell.must(&format!("printf '%0{count}d' 0 | sed 's/.$/Z/'"), 0, &wide).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_painted_elsewhere_brings_no_rows_of_others() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        for (command, output) in [
+            ("printf '\\033[H\\033[J'; echo c2", "c2"),
+            ("echo before; printf '\\033[H\\033[J'; echo after; seq 3", "after\n1\n2\n3"),
+            ("printf '\\033[5A\\033[J'; echo up", "up"),
+            ("printf '\\033[2J\\033[H'; echo cleared", "cleared"),
+        ] {
+            shell.run("seq 60").await;
+            let ended = shell.run(command).await;
+            assert_eq!(ended.output().trim(), output, "{}: {command}: {}", shell.name, ended.0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_that_comes_late_is_in_no_output() {
+    with_each(&["bash"], async |shell| {
+        for _ in 0..5 {
+            let created = json!({"command": "bash", "args": ["--norc", "--noprofile"]});
+            let created = shell.client.structured("create_session", created).await;
+            shell.session = created["session"]["id"].as_str().unwrap().to_owned();
+            for (command, output) in [("echo hi", "hi"), ("cd /tmp", ""), ("echo ho", "ho")] {
+                let ended = shell.run(command).await;
+                assert_eq!(ended.output(), output, "{command}: {}", ended.0);
+            }
+        }
+    })
+    .await;
+}
