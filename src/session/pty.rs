@@ -65,6 +65,8 @@ pub struct Evidence {
     pub canonical: bool,
     /// Whether the kernel shows what is typed.
     pub echo: bool,
+    /// Whether something was typed that nobody has read yet.
+    pub unread: bool,
 }
 
 impl Evidence {

@@ -27,7 +27,14 @@ const OTHER_PROMPT_QUIET: Duration = Duration::from_secs(1);
 
 impl<P: Pty> Actor<P> {
     /// Refuses a command when what it is for is not ready for it any more.
-    pub(super) fn check_ready(&self, order: &CommandOrder) -> Result<(), SessionError> {
+    ///
+    /// Whoever comes before the shell has read what was typed before finds that in the next frame, and
+    /// in another when it has.
+    pub(super) fn check_ready(&mut self, order: &CommandOrder) -> Result<(), SessionError> {
+        if order.way == Way::Marks && self.looks.typed_ahead() {
+            self.screen.set_typed_ahead(true);
+            self.dirty = true;
+        }
         let ready = self.screen.commands().ready_for(order.way);
         if ready { Ok(()) } else { Err(SessionError::CommandRunning) }
     }
@@ -104,7 +111,7 @@ impl<P: Pty> Actor<P> {
                 let same = !sent.prompt.is_empty() && before.ends_with(&*sent.prompt);
                 let other = prompts(&before) && self.looks.quiet_for(now, OTHER_PROMPT_QUIET);
                 // Whoever reads nothing prompts nobody.
-                let waits = self.activity().state == State::NeedsInput;
+                let waits = matches!(self.activity().state, State::NeedsInput | State::Prompt);
                 (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
         }

@@ -26,7 +26,8 @@ const SETTLED: usize = 2;
 /// How soon it is asked again when output was still on its way here.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// How long after its prompt, or after what was typed there, a shell has read what was typed ahead.
+/// How long after its prompt, or after what was typed there, a shell that never rests has read what
+/// was typed ahead.
 const READ_AHEAD: Duration = Duration::from_millis(200);
 
 /// How often it is asked while somebody waits for what only the kernel knows.
@@ -46,6 +47,9 @@ pub(super) struct Looks {
     looked_at: Option<Moment>,
     /// What was seen belongs to output that has not come, and was not noted.
     postponed: bool,
+    /// Something was typed that was no command, and may not have been read yet: the next command to
+    /// begin need not be the next that is sent.
+    typed_ahead: bool,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
     /// The commands as they were then.
@@ -62,6 +66,7 @@ impl Looks {
             next: 0,
             looked_at: None,
             postponed: false,
+            typed_ahead: false,
             answered: false,
             commands: None,
         }
@@ -73,6 +78,16 @@ impl Looks {
         self.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
         self.typed_at = now;
         self.stir(now);
+    }
+
+    /// Notes that something is about to be typed that is no command.
+    pub(super) fn on_type_ahead(&mut self) {
+        self.typed_ahead = true;
+    }
+
+    /// Whether the shell may not have read yet what was typed.
+    pub(super) fn typed_ahead(&self) -> bool {
+        self.typed_ahead
     }
 
     /// Whether nothing came for at least this long, as of this moment.
@@ -177,12 +192,18 @@ impl<P: Pty> Actor<P> {
         self.finish_if_ready();
     }
 
-    /// Forgets that something was typed ahead once a shell that waits has had the time to read it.
+    /// Forgets that something was typed ahead once the shell has read it and done what it says: it
+    /// rests at its prompt, has left nothing unread, and all that it wrote is here.
     fn mind_type_ahead(&mut self, now: Moment) {
-        let commands = self.screen.commands();
-        let waits = commands.phase() != ShellPhase::Running && self.input.next_bytes().is_none();
+        let at_prompt = self.screen.commands().phase() == ShellPhase::Reading;
+        if !self.looks.typed_ahead || !at_prompt || self.input.next_bytes().is_some() {
+            return;
+        }
+        let rests = self.looks.seen.as_ref().is_some_and(|seen| seen.shell_rests);
         let since = self.looks.typed_at.max(self.looks.marked_at);
-        if commands.typed_ahead() && waits && now.since(since) >= READ_AHEAD {
+        let long_ago = now.since(since) >= READ_AHEAD;
+        if long_ago || rests && !self.output_is_on_its_way() {
+            self.looks.typed_ahead = false;
             self.screen.set_typed_ahead(false);
             self.dirty = true;
         }

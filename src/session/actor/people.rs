@@ -86,7 +86,7 @@ impl<P: Pty> Actor<P> {
         match self.type_in(caller, fresh, &typed) {
             Ok((write, grant)) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
-                self.screen.set_typed_ahead(true);
+                self.looks.on_type_ahead();
                 self.follow_write(write, (grant, None, None), caller, reply);
                 self.settle();
             }

@@ -53,7 +53,7 @@ impl<P: Pty> Actor<P> {
                     .as_ref()
                     .map(|command| self.begin_command(command, &order.caller));
                 if command.is_none() {
-                    self.screen.set_typed_ahead(true);
+                    self.looks.on_type_ahead();
                 }
                 self.follow_write(write, (grant, kept, command), &order.caller, reply);
                 self.settle();

@@ -67,7 +67,13 @@ impl State {
             written: Vec::new(),
             stamps: Vec::new(),
             room: None,
-            evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
+            evidence: Evidence {
+                leader,
+                foreground: Some(leader),
+                canonical: true,
+                echo: true,
+                unread: false,
+            },
             reading: None,
             output_on_its_way: false,
             sizes: Vec::new(),
@@ -199,6 +205,7 @@ impl Pty for FakePty {
         Ok(KernelView {
             foreground: evidence.foreground.map(group),
             shell_in_front: evidence.leader_in_front(),
+            shell_rests: evidence.leader_in_front() && !evidence.unread,
             canonical: evidence.canonical,
             echo: evidence.echo,
             reading: self.state.borrow().reading.filter(|_| settled),

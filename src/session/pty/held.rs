@@ -27,6 +27,7 @@ use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::holder::readiness::{self, READABLE};
 use crate::holder::ring::Reader;
 use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
@@ -318,7 +319,9 @@ impl Pty for HeldPty {
             .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
             .open(&self.terminal)?;
         let modes = tcgetattr(&terminal)?.local_flags;
+        let unread = readiness::look(terminal.as_fd(), READABLE)? != 0;
         Ok(Evidence {
+            unread,
             leader: self.leader,
             foreground: self.foreground(),
             canonical: modes.contains(LocalFlags::ICANON),

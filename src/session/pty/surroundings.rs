@@ -8,6 +8,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
+use nix::libc;
+
 use crate::core::activity::{Foreground, KernelView};
 use crate::session::pty::processes::Process;
 use crate::session::pty::{Evidence, ProcessId};
@@ -25,18 +27,31 @@ const PROCESSES_MAX: usize = 64;
 /// What the kernel waits in for a terminal's input.
 const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 
+/// What it waits in for one of several things, as these names begin: compilers cut functions in two.
+const POLLS: [&str; 5] =
+    ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
+
 /// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {
-    let Evidence { leader, foreground, canonical, echo } = evidence;
-    let in_front = evidence.leader_in_front();
+    let Evidence { leader, foreground, canonical, echo, unread } = evidence;
+    let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
+    // What was typed was looked for before: whoever has read all and waits now is done with it.
+    let shell_rests = shell_in_front && !unread && waits_for_input(leader);
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
-        shell_in_front: in_front && is_interactive_shell(leader),
+        shell_in_front,
+        shell_rests,
         canonical,
         echo,
         reading: foreground.filter(|_| settled && canonical).and_then(anybody_reads),
     }
+}
+
+/// Whether a process waits for something to be read, as far as the kernel says what it waits in.
+fn waits_for_input(pid: ProcessId) -> bool {
+    let waits_in = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    READS.contains(&waits_in.as_str()) || POLLS.iter().any(|poll| waits_in.starts_with(poll))
 }
 
 fn program_name(pid: ProcessId) -> Option<Arc<str>> {
@@ -103,7 +118,12 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
 /// Whether the call that a process waits in, where that can be told, is a read of a terminal.
 /// Sockets are waited for in the same place of the kernel.
 fn reads_terminal(pid: ProcessId) -> bool {
-    const TERMINAL_MAJORS: std::ops::RangeInclusive<u64> = 136..=143;
+    // `/dev/tty`, the terminal of whoever opens it, and the pseudoterminals:
+    // Documentation/admin-guide/devices.txt of the kernel.
+    let is_terminal = |device| match (libc::major(device), libc::minor(device)) {
+        (5, 0) | (136..=143, _) => true,
+        (_, _) => false,
+    };
     let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     let mut words = call.split_ascii_whitespace();
     let descriptor = match (words.next(), words.next()) {
@@ -113,8 +133,7 @@ fn reads_terminal(pid: ProcessId) -> bool {
         (Some(_) | None, _) => 0,
     };
     let file = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
-    // The numbers of pseudoterminals: Documentation/admin-guide/devices.txt of the kernel.
-    file.is_ok_and(|file| TERMINAL_MAJORS.contains(&nix::libc::major(file.rdev()).into()))
+    file.is_ok_and(|file| is_terminal(file.rdev()))
 }
 
 #[cfg(test)]
