@@ -180,8 +180,9 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::Busy,
         word: "busy",
-        meaning: "Too much is already waiting here; nothing was done.",
-        advice: "Let earlier calls end, then try again.",
+        meaning: "Too much is already waiting here, or a program has the terminal that a command was \
+                  meant for; nothing was done.",
+        advice: "Let earlier calls end, then try again; what the program does, `activity` tells.",
     },
     Entry {
         code: Code::TooLarge,

@@ -13,6 +13,7 @@ const LOOP: &str = "stty -echo; echo ready; while IFS= read -r line; do eval \"$
 pub(crate) async fn start(wire: &mut Wire) -> String {
     let session = wire.start(LOOP).await;
     wire.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    wire.wait_for(json!({"session": session, "needs_input": true})).await;
     wire.acquire(&session).await;
     session
 }

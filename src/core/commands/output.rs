@@ -5,8 +5,8 @@
 //! is gone, and is counted.
 
 use crate::core::commands::record::{CommandRecord, Position, Span};
-use crate::core::frame::Frame;
 use crate::core::frame::line::Line;
+use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::wait::logical::blanks_before;
 
@@ -52,6 +52,11 @@ impl Reader<'_> {
     fn read(&mut self, span: &Span) {
         let cursor = self.frame.cursor.value;
         let end = span.to.unwrap_or(Position { row: cursor.row, col: cursor.col });
+        let end = match self.frame.mode.value {
+            ScreenMode::Normal => end,
+            // What stands on the other screen is no output, and hides the rest while it is shown.
+            ScreenMode::Alternate => end.min(Position { row: self.frame.base_row, col: 0 }),
+        };
         let oldest = self.frame.history.first();
         let from = span.from.row.max(oldest.min(end.row));
         self.output.rows_trimmed += from.0 - span.from.row.0.min(from.0);

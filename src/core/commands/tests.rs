@@ -171,6 +171,65 @@ fn what_a_full_screen_program_shows_is_no_output() {
 }
 
 #[test]
+fn while_another_screen_hides_output_nothing_of_it_is_taken_for_output() {
+    let mut shell = Shell::new(4, 20);
+    let before: String = (0..6).map(|number| format!("{number}\r\n")).collect();
+    shell.prompt().write("less\r\n").mark("C").write(&before);
+    shell.write("\x1b[?1049h\x1b[2Jtext\r\nof a pager");
+    shell.printed(1, &["0", "1", "2"]);
+    shell.write("\x1b[?1049l").mark("D;0").prompt();
+    shell.printed(1, &["0", "1", "2", "3", "4", "5"]);
+}
+
+#[test]
+fn a_line_as_wide_as_the_screen_ends_behind_its_last_column() {
+    let mut shell = Shell::new(4, 5);
+    shell.prompt().write("x\r\n").mark("C").write("abcde").mark("D;0").write("\r\n").prompt();
+    shell.printed(1, &["abcde"]);
+}
+
+#[test]
+fn what_goes_up_to_write_tells_the_rows_from_there_on() {
+    let mut shell = Shell::new(8, 20);
+    shell.prompt().command("a", "1\r\n2\r\n3\r\n", 0).write("x\r\n").mark("C");
+    shell.write("\x1b[3A\x1b[Jup\r\n").mark("D;0").prompt();
+    shell.printed(2, &["up"]);
+}
+
+#[test]
+fn a_prompt_that_no_end_came_before_ends_what_ran_once_the_shell_waits_there() {
+    let mut shell = Shell::new(8, 20);
+    shell.prompt().write("x\r\n").mark("C").write("out\r\n$ ").mark("B");
+    assert_eq!(shell.screen.commands().prompted_at(), Some(shell.screen.cursor()));
+    shell.screen.on_prompted(Moment::default());
+    shell.ended(1, None, Evidence::Osc133);
+    shell.printed(1, &["out"]);
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Reading);
+}
+
+#[test]
+fn a_prompt_that_a_command_prints_is_its_output() {
+    let mut shell = Shell::new(8, 20);
+    shell.prompt().write("x\r\n").mark("C").write("$ ").mark("B").write("\r\nmore\r\n");
+    shell.mark("D;3").prompt();
+    shell.ended(1, Some(3), Evidence::Osc133);
+    shell.printed(1, &["$", "more"]);
+}
+
+#[test]
+fn of_more_commands_than_are_kept_what_runs_stays() {
+    let mut shell = Shell::new(8, 20);
+    shell.prompt().write("x\r\n").mark("C").write("> ");
+    for _ in 0..Commands::KEPT_MAX {
+        shell.submit("inner", Way::Prompt);
+        shell.write("inner\r\n> ");
+        shell.screen.finish_sent(Moment::default(), Evidence::Pattern);
+    }
+    assert_eq!(shell.record(1).finish, None);
+    assert_eq!(shell.screen.commands().iter().count(), Commands::KEPT_MAX);
+}
+
+#[test]
 fn what_was_typed_is_no_trimmed_output() {
     let history = HistoryLimits { rows_max: 10, ..HistoryLimits::default() };
     let limits = ScreenLimits { history, ..ScreenLimits::default() };
