@@ -12,6 +12,7 @@ pub mod create;
 pub mod error;
 pub mod facts;
 pub mod handle;
+pub mod interrupt;
 pub mod live;
 pub mod opening;
 pub mod people;

@@ -34,6 +34,8 @@ mod daemon {
     mod run_calls;
     mod run_long;
     mod run_programs;
+    mod run_ready;
+    mod run_repeats;
     mod run_sequences;
     mod run_shells;
     mod run_unasked;

@@ -120,6 +120,8 @@ pub struct Activity {
     pub state: State,
     pub evidence: Evidence,
     pub foreground: Option<Foreground>,
+    /// The session was started with an interactive shell, and that one is in front.
+    pub shell_in_front: bool,
     /// The kernel collects input into lines.
     pub canonical: bool,
     /// The kernel shows what is typed.
@@ -154,6 +156,7 @@ impl Activity {
             state,
             evidence,
             foreground: kernel.and_then(|kernel| kernel.foreground.clone()),
+            shell_in_front: kernel.is_some_and(|kernel| kernel.shell_in_front),
             canonical: kernel.is_some_and(|kernel| kernel.canonical),
             echo: kernel.is_some_and(|kernel| kernel.echo),
         }

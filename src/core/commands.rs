@@ -140,17 +140,15 @@ impl Commands {
         self.list.iter().rev().find(|record| record.finish.is_none())
     }
 
+    /// Whether it is known and has not ended.
+    pub fn is_open(&self, id: CommandId) -> bool {
+        self.get(id).is_some_and(|record| record.finish.is_none())
+    }
+
     /// The newest that ended after this watermark.
     pub fn ended_after(&self, mark: Watermark) -> Option<&Arc<CommandRecord>> {
         let after = |finish: &Finish| finish.ran && finish.mark > mark;
         self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
-    }
-
-    /// The newest command of this text that somebody of this name sent.
-    pub fn newest_of(&self, text: &str, by: &str) -> Option<CommandId> {
-        let text = &text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)];
-        let same = |it: &&Arc<CommandRecord>| &*it.text == text && it.by.as_deref() == Some(by);
-        self.list.iter().rev().find(same).map(|record| record.id)
     }
 
     /// Whether a command can be sent that will end in this way.

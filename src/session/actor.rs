@@ -6,6 +6,7 @@
 mod checkpoint;
 mod commands;
 mod looking;
+mod luggage;
 mod manage;
 mod output;
 mod parting;
@@ -37,6 +38,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::looking::Looks;
+use crate::session::actor::luggage::Luggage;
 use crate::session::actor::records::Records;
 use crate::session::actor::silence::{Returning, returned};
 use crate::session::actor::write::Pending;
@@ -125,6 +127,8 @@ pub struct Actor<P> {
     pending: HashMap<WriteId, Vec<Pending>>,
     waiting: HashMap<WaiterId, Vec<Reply<Grant>>>,
     holds: HashMap<WriteId, HoldToken>,
+    /// What goes with commands that have not ended.
+    luggage: Luggage,
     /// What the next daemon would know.
     records: Records,
     killing: Option<Killing>,
@@ -188,6 +192,7 @@ impl<P: Pty> Actor<P> {
             pending: HashMap::new(),
             waiting: HashMap::new(),
             holds: HashMap::new(),
+            luggage: Luggage::default(),
             records,
             killing: None,
             killers: Vec::new(),
@@ -298,6 +303,7 @@ impl<P: Pty> Actor<P> {
         }
         match command {
             Command::Write { order, accepted, reply } => self.on_write(*order, accepted, reply),
+            Command::Recall(ask) => self.on_recall(*ask),
             Command::Acquire(ask) => self.on_acquire(*ask),
             Command::Renew(ask) => self.on_renew(*ask),
             Command::Release(ask) => self.on_release(*ask),
@@ -320,6 +326,7 @@ impl<P: Pty> Actor<P> {
         self.answer_writes();
         self.answer_waiters();
         self.look_if_due();
+        self.mind_luggage();
         self.remember_lease();
         for event in self.input.take_events() {
             match event {

@@ -4,15 +4,15 @@
 //! caller's next call go on once this one has taken effect.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use crate::core::caller::Caller;
 use crate::core::commands::Way;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
-use crate::core::input::request::{IdempotencyKey, WriteOutcome};
+use crate::core::input::request::{CommandSent, IdempotencyKey, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::mouse::MouseEvent;
 use crate::core::keys::paste::PasteRule;
@@ -21,6 +21,7 @@ use crate::core::lease::request::{
 };
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
+use crate::session::interrupt::Interrupt;
 use crate::session::pty::signal::Signal;
 
 /// Dropped once a call has taken effect, so that the connection's next one may.
@@ -65,8 +66,25 @@ pub struct Expectation {
     pub text: Option<String>,
 }
 
+/// Something that a command needs: dropped once the command has ended, or will never be sent.
+#[derive(Clone)]
+pub struct Provision(#[allow(dead_code)] Arc<dyn Send + Sync>); // Its end alone matters.
+
+impl Provision {
+    /// Keeps this for as long as a command may need it.
+    pub fn of(needed: impl Send + Sync + 'static) -> Self {
+        Self(Arc::new(needed))
+    }
+}
+
+impl fmt::Debug for Provision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provision").finish_non_exhaustive()
+    }
+}
+
 /// A text that is one command for whatever reads commands in the terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CommandOrder {
     pub text: String,
     /// How many lines are typed for it.
@@ -75,6 +93,9 @@ pub struct CommandOrder {
     pub way: Way,
     /// What stands before the cursor where it is typed.
     pub prompt: String,
+    pub provision: Option<Provision>,
+    /// Interrupt it when its caller gives it up.
+    pub interrupts: bool,
 }
 
 /// One write.
@@ -110,8 +131,28 @@ pub struct Written {
     pub replayed: bool,
     /// Keeps the lease alive where the order asked for it.
     pub kept: Option<KeepAlive>,
-    /// The command that the order was.
-    pub command: Option<CommandId>,
+    /// The command that the order was; none also where it was sent before and is forgotten.
+    pub command: Option<CommandSent>,
+    /// Interrupts the command unless it is disarmed, where the order asked for it.
+    pub interrupt: Option<Interrupt>,
+}
+
+/// Asks which command a call sent before.
+#[derive(Debug)]
+pub struct Recall {
+    pub caller: Caller,
+    pub presented: Option<LeaseId>,
+    pub key: IdempotencyKey,
+    pub reply: Reply<Option<Repeated>>,
+}
+
+/// What is known of a call that sent a command before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// None when it is forgotten.
+    pub command: Option<CommandSent>,
+    /// The holding that is the caller's now.
+    pub epoch: Option<Epoch>,
 }
 
 /// Asks for the lease.
@@ -173,6 +214,7 @@ pub struct Manage {
 #[derive(Debug)]
 pub enum Command {
     Write { order: Box<WriteOrder>, accepted: Accepted, reply: Reply<Written> },
+    Recall(Box<Recall>),
     Acquire(Box<Acquire>),
     Renew(Box<Renew>),
     Release(Box<Release>),
@@ -186,7 +228,7 @@ impl Command {
         match self {
             Self::Write { .. } | Self::Acquire(_) | Self::Renew(_) | Self::Resize(_) => true,
             Self::Manage(manage) => matches!(manage.act, Act::Signal(_)),
-            Self::Release(_) => false,
+            Self::Release(_) | Self::Recall(_) => false,
         }
     }
 
@@ -194,6 +236,7 @@ impl Command {
     pub fn connection(&self) -> ConnectionId {
         match self {
             Self::Write { order, .. } => order.caller.connection,
+            Self::Recall(ask) => ask.caller.connection,
             Self::Acquire(ask) => ask.caller.connection,
             Self::Renew(ask) => ask.caller.connection,
             Self::Release(ask) => ask.caller.connection,
@@ -206,6 +249,7 @@ impl Command {
     pub fn is_abandoned(&self) -> bool {
         match self {
             Self::Write { reply, .. } => reply.is_closed(),
+            Self::Recall(ask) => ask.reply.is_closed(),
             Self::Acquire(ask) => ask.reply.is_closed(),
             Self::Renew(ask) => ask.reply.is_closed(),
             Self::Release(ask) => ask.reply.is_closed(),
@@ -219,6 +263,7 @@ impl Command {
         // A caller that no longer waits needs no answer.
         let _ = match self {
             Self::Write { reply, .. } => reply.send(Err(error)).is_ok(),
+            Self::Recall(ask) => ask.reply.send(Err(error)).is_ok(),
             Self::Acquire(ask) => ask.reply.send(Err(error)).is_ok(),
             Self::Renew(ask) => ask.reply.send(Err(error)).is_ok(),
             Self::Release(ask) => ask.reply.send(Err(error)).is_ok(),

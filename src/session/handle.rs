@@ -22,10 +22,12 @@ use crate::core::lease::request::{
 use crate::core::moment::Moment;
 use crate::core::policy::Permit;
 use crate::session::command::{
-    Accepted, Acquire, Act, Command, Manage, Release, Renew, Resize, WriteOrder, Written,
+    Accepted, Acquire, Act, Command, Manage, Recall, Release, Renew, Repeated, Resize, WriteOrder,
+    Written,
 };
 use crate::session::error::SessionError;
-use crate::session::live::{Attending, Live};
+use crate::session::interrupt::Interrupt;
+use crate::session::live::{Attending, Live, Place};
 use crate::session::people::PersonCommand;
 use crate::session::urgent::{Parting, Urgent};
 
@@ -151,6 +153,22 @@ impl Session {
         self.ask(permit, |reply| Command::Write { order, accepted, reply }).await
     }
 
+    /// Tells which command a call sent before under this key; none when no such call was made.
+    ///
+    /// # Errors
+    /// [`WriteError::KeyReused`](crate::core::input::error::WriteError::KeyReused) when the key was
+    /// used for another call.
+    pub async fn recall(
+        &self,
+        permit: &Permit,
+        caller: Caller,
+        presented: Option<LeaseId>,
+        key: IdempotencyKey,
+    ) -> Result<Option<Repeated>, SessionError> {
+        let ask = |reply| Command::Recall(Box::new(Recall { caller, presented, key, reply }));
+        self.ask(permit, ask).await
+    }
+
     /// Asks for the lease, waiting in line as long as the request says.
     ///
     /// # Errors
@@ -271,11 +289,20 @@ impl Session {
         self.0.urgent.post(|entries| entries.window = Some(window));
     }
 
-    /// Interrupts a command if it still runs, as the caller that sent it asked for beforehand.
-    pub fn interrupt(&self, command: CommandId) {
-        self.0.urgent.post(|entries| {
-            entries.interrupts.insert(command);
-        });
+    /// Interrupts a command when what this gives is dropped, and it still runs.
+    pub fn interrupt(&self, command: CommandId) -> Interrupt {
+        Interrupt::new(Arc::clone(&self.0.urgent), command)
+    }
+
+    /// Waits behind those who came before to send a command here, and have not sent it. Who comes
+    /// next goes on when the place is dropped; the order is that in which the waits began.
+    pub async fn place_in_line(&self) -> Place {
+        Place::take(&self.0.live).await
+    }
+
+    /// Tells the session that callers who go from now on are sent away, and give no command up.
+    pub(in crate::session) fn spare_commands(&self) {
+        self.0.urgent.post(|entries| entries.spare_commands = true);
     }
 
     /// Tells the session that a connection has ended.

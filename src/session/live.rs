@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::core::moment::Moment;
 use crate::session::counters::Counter;
@@ -22,6 +22,8 @@ pub struct Live {
     observers: AtomicUsize,
     /// Callers who wait for what only the kernel knows.
     attending: AtomicUsize,
+    /// Lets those who send commands go one after the other.
+    line: Arc<Semaphore>,
     /// What its program wrote, in bytes.
     pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
@@ -37,6 +39,7 @@ impl Live {
             lease_expires_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
+            line: Arc::new(Semaphore::new(1)),
             output_bytes: Counter::default(),
             directory: Mutex::new(None),
             detaches: watch::Sender::new(0),
@@ -130,5 +133,20 @@ impl Observing {
 impl Drop for Observing {
     fn drop(&mut self) {
         self.0.observers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A place in the line of those who send commands, for as long as it is kept.
+#[derive(Debug)]
+#[must_use = "the next one goes on when this is dropped"]
+pub struct Place {
+    // None only of a line that was closed, which nobody does.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    /// Waits behind those who began to wait before.
+    pub(in crate::session) async fn take(live: &Live) -> Self {
+        Self { _permit: Arc::clone(&live.line).acquire_owned().await.ok() }
     }
 }

@@ -40,6 +40,8 @@ pub struct Entries {
     pub let_go: BTreeSet<WriteId>,
     /// Commands that their callers gave up and want interrupted.
     pub interrupts: BTreeSet<CommandId>,
+    /// Whoever goes from now on was sent away and gives no command up.
+    pub spare_commands: bool,
     /// The daemon ends.
     pub parting: Option<Parting>,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.

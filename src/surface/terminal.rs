@@ -18,6 +18,7 @@ pub mod script;
 pub mod send_keys;
 pub mod send_mouse;
 pub mod send_text;
+pub mod sending;
 pub mod wait_for;
 pub mod waiting;
 pub mod writing;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, structured};
-use crate::daemon::shells::{ALL, Shell, with_each};
+use crate::daemon::shells::{ALL, POSIX, Shell, with_each};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_commands_one_after_the_other_each_has_its_own_output_and_code() {
@@ -98,6 +98,90 @@ async fn a_cancelled_call_interrupts_its_command_when_that_was_asked_for_and_nev
                 while shell.record(id).await["commands"][0]["status"] == "running" {}
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_hangs_up_interrupts_its_command_when_that_was_asked_for() {
+    let daemon = TestDaemon::writable().await;
+    let mut observer = daemon.client(Era::Legacy).await;
+    let mut shell = Shell::start(&daemon, "bash").await;
+    let session = shell.session.clone();
+    shell
+        .client
+        .send_call(
+            "run",
+            json!({
+                "session": session, "command": "echo be''gun; sleep 300", "on_cancel": "interrupt",
+            }),
+        )
+        .await;
+    let begun = json!({"session": session, "pattern": "begun", "since": 0});
+    observer.wait_for(begun).await;
+    drop(shell);
+    let ended = json!({"session": session, "command_done": true, "since": 0});
+    let ended = observer.wait_for(ended).await;
+    assert_eq!(ended["command"]["exit_code"], 130, "{ended}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_cancelled_at_once_leaves_its_command_whole_or_does_not_send_it() {
+    with_each(&POSIX, async |shell| {
+        shell.must("true", 0, "").await;
+        let here = format!("cat > /dev/null <<'EOF'\n{}EOF", "y\n".repeat(10_000));
+        for round in 0..40 {
+            let run = json!({"session": shell.session, "command": here});
+            let running = shell.client.send_call("run", run).await;
+            // Any call gives the session a little time.
+            for _ in 0..round % 4 {
+                shell.call("read_screen", json!({})).await;
+            }
+            shell.client.sender.cancel(running).await;
+            let known = shell.call("read_commands", json!({"limit": 1})).await;
+            let id = known["commands"][0]["command_id"].as_u64().unwrap();
+            // Whoever asks for it has the kernel asked.
+            let done = json!({"command_done": true, "timeout_ms": 1});
+            while shell.record(id).await["commands"][0]["status"] == "running" {
+                shell.call("wait_for", done.clone()).await;
+            }
+        }
+        let history = shell.call("read_history", json!({"count": 500})).await;
+        let text = history["text"].as_str().unwrap();
+        assert!(!text.contains("No such") && !text.contains("no such"), "{}: {text}", shell.name);
+        assert!(!text.contains("not found"), "{}: {text}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_cancelled_at_once_interrupts_what_it_sent_when_that_was_asked_for() {
+    with_each(&POSIX, async |shell| {
+        shell.must("true", 0, "").await;
+        for round in 0..24 {
+            let run = json!({
+                "session": shell.session, "command": "sleep 300", "on_cancel": "interrupt",
+            });
+            let running = shell.client.send_call("run", run).await;
+            for _ in 0..round % 4 {
+                shell.call("read_screen", json!({})).await;
+            }
+            shell.client.sender.cancel(running).await;
+            let known = shell.call("read_commands", json!({"limit": 1})).await;
+            let id = known["commands"][0]["command_id"].as_u64().unwrap();
+            let done = json!({"command_done": true, "timeout_ms": 1});
+            while shell.record(id).await["commands"][0]["status"] == "running" {
+                shell.call("wait_for", done.clone()).await;
+            }
+        }
+        // Nothing of what was interrupted is left on the line.
+        shell.must("echo fine", 0, "fine").await;
+        let known = shell.call("read_commands", json!({})).await;
+        let commands = known["commands"].as_array().unwrap();
+        let whole = ["true", "sleep 300", "echo fine"];
+        let is_whole = |it: &Value| whole.contains(&it["command"].as_str().unwrap());
+        assert!(commands.iter().all(is_whole), "{}: {known}", shell.name);
     })
     .await;
 }

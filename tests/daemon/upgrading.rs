@@ -214,6 +214,53 @@ async fn a_session_its_screen_and_its_lease_go_on_over_an_upgrade() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_goes_on_over_an_upgrade_also_when_a_cancel_would_interrupt_it() {
+    let mut installed = Installed::serving(&[]).await;
+    let mut client = installed.client().await;
+    let bash = json!({"command": "bash", "args": ["-i"]});
+    let created = client.structured("create_session", bash).await;
+    let session = created["session"]["id"].clone();
+    let lease = created["lease"]["lease_id"].clone();
+    // Once by an upgrade, once by a daemon that leaves its sessions to the next one.
+    for round in 0..2 {
+        let go = installed.home.path(&format!("go{round}"));
+        let command = format!(
+            "echo be''gun{round}; until [ -e {} ]; do sleep 0.02; done; echo done; (exit 5)",
+            go.display()
+        );
+        client
+            .send_call(
+                "run",
+                json!({
+                    "session": session, "command": command, "on_cancel": "interrupt", "lease_id": lease,
+                }),
+            )
+            .await;
+        let begun = json!({"session": session, "pattern": format!("begun{round}"), "since": 0});
+        installed.client().await.wait_for(begun).await;
+        if round == 0 {
+            let (told, code) = installed.upgrade().await;
+            assert_eq!(code, 0, "{told}");
+        } else {
+            kill(installed.pid(), Signal::SIGUSR1).unwrap();
+            assert!(soon("its end", installed.daemon.wait()).await.unwrap().success());
+            let Installed { home, .. } = installed;
+            installed = Installed::serving_in(home, &[]).await;
+        }
+        client = installed.client().await;
+        fs::write(&go, "").unwrap();
+        let ended = loop {
+            let asked = json!({"session": session, "limit": 1});
+            let known = client.structured("read_commands", asked).await["commands"][0].clone();
+            if known["status"] != "running" {
+                break known;
+            }
+        };
+        assert_eq!((&ended["exit_code"], &ended["status"]), (&json!(5), &json!("completed")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_line_of_a_program_that_goes_on_writing_is_lost_over_upgrades() {
     let installed = Installed::serving(&[]).await;
     let mut client = installed.client().await;

@@ -8,7 +8,9 @@ use crate::core::input::Input;
 use crate::core::input::error::WriteError;
 use crate::core::input::former::{FormerRecall, WriteStamp};
 use crate::core::input::replay::{Full, Recall};
-use crate::core::input::request::{Accepted, IdempotencyKey, KeyedCall, WriteId, WriteOutcome};
+use crate::core::input::request::{
+    Accepted, CommandRecall, CommandSent, IdempotencyKey, KeyedCall, WriteId, WriteOutcome,
+};
 use crate::core::lease::request::{Grant, Released, WaiterId};
 use crate::core::moment::Moment;
 
@@ -51,6 +53,28 @@ impl Input {
             | Recall::Done(Outcome::Granted(_) | Outcome::Released(_))
             | Recall::Conflict => Err(WriteError::KeyReused),
         }
+    }
+
+    /// Which command a caller sent before under this key.
+    ///
+    /// # Errors
+    /// [`WriteError::KeyReused`] when the key was used for another call.
+    pub fn command_sent_before(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        call: KeyedCall<'_>,
+    ) -> Result<CommandRecall, WriteError> {
+        if self.made_before(now, caller, call, || 0)?.is_none() {
+            return Ok(CommandRecall::New);
+        }
+        let known = |key| self.replays.command_of(now, caller.principal, key);
+        Ok(call.key.and_then(known).map_or(CommandRecall::Forgotten, CommandRecall::Sent))
+    }
+
+    /// Notes which command a write sends that was queued just now.
+    pub fn note_command(&mut self, write: WriteId, command: CommandSent) {
+        self.replays.note_command(Flight::Write(write), command);
     }
 
     fn made_by_former(

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::ids::PrincipalId;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::request::{CommandSent, IdempotencyKey};
 use crate::core::moment::Moment;
 
 /// What is known of a call.
@@ -34,6 +34,8 @@ enum Stage<F, R> {
 struct Remembered<F, R> {
     key: IdempotencyKey,
     stage: Stage<F, R>,
+    /// What it sent, where that was a command.
+    command: Option<CommandSent>,
 }
 
 impl<F, R> Remembered<F, R> {
@@ -85,12 +87,7 @@ impl<F: Copy + PartialEq, R: Clone> Replays<F, R> {
         principal: PrincipalId,
         key: &IdempotencyKey,
     ) -> Recall<F, R> {
-        let theirs = self.principals.iter().find(|calls| calls.principal == principal);
-        let known = theirs.and_then(|theirs| {
-            let fresh = theirs.calls.iter().filter(|call| !call.is_stale(now, Self::KEPT_FOR));
-            fresh.rev().find(|call| call.key.has_text_of(key))
-        });
-        match known {
+        match self.known(now, principal, key) {
             None => Recall::New,
             Some(call) if call.key != *key => Recall::Conflict,
             Some(call) => match &call.stage {
@@ -98,6 +95,27 @@ impl<F: Copy + PartialEq, R: Clone> Replays<F, R> {
                 Stage::Done { result, .. } => Recall::Done(result.clone()),
             },
         }
+    }
+
+    /// The command that a call sent, as far as it is known at this moment.
+    pub(super) fn command_of(
+        &self,
+        now: Moment,
+        principal: PrincipalId,
+        key: &IdempotencyKey,
+    ) -> Option<CommandSent> {
+        self.known(now, principal, key)?.command
+    }
+
+    fn known(
+        &self,
+        now: Moment,
+        principal: PrincipalId,
+        key: &IdempotencyKey,
+    ) -> Option<&Remembered<F, R>> {
+        let theirs = self.principals.iter().find(|calls| calls.principal == principal)?;
+        let fresh = theirs.calls.iter().filter(|call| !call.is_stale(now, Self::KEPT_FOR));
+        fresh.rev().find(|call| call.key.has_text_of(key))
     }
 
     /// Makes sure that one more call of this principal can be remembered; to be asked before the
@@ -136,7 +154,8 @@ impl<F: Copy + PartialEq, R: Clone> Replays<F, R> {
 
     /// Remembers a call that is on its way, after room was made for it.
     pub(super) fn begin(&mut self, principal: PrincipalId, key: IdempotencyKey, flight: F) {
-        self.insert(principal, Remembered { key, stage: Stage::InFlight(flight) });
+        let stage = Stage::InFlight(flight);
+        self.insert(principal, Remembered { key, stage, command: None });
     }
 
     /// Remembers a call that was done at once, after room was made for it.
@@ -147,13 +166,23 @@ impl<F: Copy + PartialEq, R: Clone> Replays<F, R> {
         key: IdempotencyKey,
         result: R,
     ) {
-        self.insert(principal, Remembered { key, stage: Stage::Done { result, at: now } });
+        let stage = Stage::Done { result, at: now };
+        self.insert(principal, Remembered { key, stage, command: None });
     }
 
     fn insert(&mut self, principal: PrincipalId, call: Remembered<F, R>) {
         let theirs = self.principals.iter_mut().find(|calls| calls.principal == principal);
         if let Some(theirs) = theirs {
             theirs.calls.push_back(call);
+        }
+    }
+
+    /// Notes which command a call in flight sends, if it is a remembered one.
+    pub(super) fn note_command(&mut self, flight: F, command: CommandSent) {
+        for call in self.principals.iter_mut().flat_map(|theirs| &mut theirs.calls) {
+            if matches!(call.stage, Stage::InFlight(known) if known == flight) {
+                call.command = Some(command);
+            }
         }
     }
 

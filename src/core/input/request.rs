@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
@@ -67,6 +68,25 @@ pub struct KeyedCall<'a> {
     /// The id of the lease that it shows; the one the caller holds when not given.
     pub presented: Option<LeaseId>,
     pub key: Option<&'a IdempotencyKey>,
+}
+
+/// The command that a write sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandSent {
+    pub id: CommandId,
+    /// The watermark just before it was sent.
+    pub before: Watermark,
+}
+
+/// What is known of the command of a call that is asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandRecall {
+    /// No such call was made.
+    New,
+    /// It was made, and sent this.
+    Sent(CommandSent),
+    /// It was made, and nobody knows any more which command it sent.
+    Forgotten,
 }
 
 /// What a person types.

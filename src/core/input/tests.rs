@@ -9,8 +9,11 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::Kind;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::input::request::{Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome};
+use crate::core::input::request::{
+    CommandRecall, CommandSent, Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome,
+};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
@@ -499,6 +502,23 @@ fn a_replay_gets_the_first_result_and_writes_nothing() {
     let replay = input.write(at(2), &caller(1), WriteRequest { write: WriteId(2), ..named });
     assert_eq!(replay, Ok(Accepted::Replayed(outcome(2, 0, 0))));
     assert_eq!(input.next_bytes(), None);
+}
+
+#[test]
+fn a_key_stands_for_the_command_that_was_sent_under_it() {
+    let mut input = held();
+    let named = WriteRequest { key: key("a", 1), ..request(1, text("ls")) };
+    let (asked, shown) = (key("a", 1), None);
+    let call = KeyedCall { presented: shown, key: asked.as_ref() };
+    let recall = |input: &Input, now| input.command_sent_before(now, &caller(1), call);
+    assert_eq!(recall(&input, at(0)), Ok(CommandRecall::New));
+    input.write(at(0), &caller(1), named).unwrap();
+    let sent = CommandSent { id: CommandId(7), before: Watermark(3) };
+    input.note_command(WriteId(1), sent);
+    assert_eq!(recall(&input, at(0)), Ok(CommandRecall::Sent(sent)));
+    take_all(&mut input, at(0));
+    assert_eq!(recall(&input, at(299_000)), Ok(CommandRecall::Sent(sent)));
+    assert_eq!(recall(&input, at(300_000)), Ok(CommandRecall::New));
 }
 
 #[test]

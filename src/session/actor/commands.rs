@@ -16,7 +16,6 @@ use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
-use crate::session::pty::signal::Signal;
 
 /// How many rows of text that stands on the line already are cleared.
 const CLEARED_ROWS_MAX: u64 = 64;
@@ -56,16 +55,14 @@ impl<P: Pty> Actor<P> {
 
     /// Notes that a command goes out now.
     pub(super) fn begin_command(&mut self, order: &CommandOrder, by: &Caller) -> CommandId {
-        let CommandOrder { text, lines, way, prompt } = order;
+        let CommandOrder { text, lines, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
         let submission = Submission { text, lines: *lines, by, way: *way, prompt };
-        self.screen.submit(self.clock.now(), submission)
-    }
-
-    /// The newest command of this text that this caller sent, when the call is one made before.
-    pub(super) fn command_before(&self, order: &CommandOrder, by: &Caller) -> Option<CommandId> {
-        let by = by.name().to_string();
-        self.screen.commands().newest_of(&order.text, &by)
+        let id = self.screen.submit(self.clock.now(), submission);
+        if let Some(provision) = provision {
+            self.luggage.keep(id, provision.clone());
+        }
+        id
     }
 
     /// Ends the command that was sent, once what it was sent to is ready again, and then the one of
@@ -124,16 +121,6 @@ impl<P: Pty> Actor<P> {
             Way::Marks => false,
             Way::Kernel => started.is_none_or(|at| at != cursor),
             Way::Prompt => started.is_none_or(|at| at.row != cursor.row),
-        }
-    }
-
-    /// Interrupts a command whose caller gave it up, if it still runs.
-    pub(super) fn interrupt(&mut self, command: CommandId) {
-        let running = self.screen.commands().get(command);
-        if running.is_some_and(|record| record.finish.is_none())
-            && let Err(error) = self.pty.signal(Signal::Interrupt)
-        {
-            tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");
         }
     }
 }

@@ -116,6 +116,11 @@ impl Looks {
         self.next == OFFSETS.len()
     }
 
+    /// Whether nothing came for so long.
+    pub(super) fn silent_for(&self, time: Duration, now: Moment) -> bool {
+        now.since(self.stirred_at) >= time
+    }
+
     /// Whether the next look comes late enough that all is done that a program does at once.
     fn settled(&self) -> bool {
         self.next >= SETTLED

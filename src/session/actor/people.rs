@@ -15,6 +15,7 @@ use crate::core::input::unit::Unit;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
+use crate::session::actor::write::Accompanied;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Typed};
@@ -87,7 +88,7 @@ impl<P: Pty> Actor<P> {
             Ok((write, grant)) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
                 self.looks.on_type_ahead();
-                self.follow_write(write, (grant, None, None), caller, reply);
+                self.follow_write(write, Accompanied::grant(grant), caller, reply);
                 self.settle();
             }
             Err(error) => {

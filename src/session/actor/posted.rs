@@ -31,9 +31,7 @@ impl<P: Pty> Actor<P> {
                 self.input.let_go(now, token);
             }
         }
-        for command in entries.interrupts {
-            self.interrupt(command);
-        }
+        self.luggage.on_given_up(entries.interrupts, entries.spare_commands);
         for connection in entries.closed {
             self.on_connection_closed(connection);
         }

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod looking;
+mod luggage;
 mod parting;
 mod people;
 mod records;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
-use crate::core::ids::{Epoch, Watermark};
+use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::request::{
-    Accepted as Queued, DiscardCause, KeyedCall, Warning, WriteId, WriteOutcome, WriteRequest,
+    Accepted as Queued, CommandRecall, CommandSent, DiscardCause, KeyedCall, Warning, WriteId,
+    WriteOutcome, WriteRequest,
 };
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::Key;
@@ -18,9 +18,12 @@ use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
 use crate::core::lease::request::{Grant, TakeRule};
 use crate::session::actor::Actor;
-use crate::session::command::{Accepted, Content, Expectation, Reply, WriteOrder, Written};
+use crate::session::command::{
+    Accepted, CommandOrder, Content, Expectation, Recall, Repeated, Reply, WriteOrder, Written,
+};
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
+use crate::session::interrupt::Interrupt;
 use crate::session::pty::Pty;
 
 /// A write whose caller waits for its completion.
@@ -32,7 +35,24 @@ pub(super) struct Pending {
     warning: Option<String>,
     kept: Option<KeepAlive>,
     replayed: bool,
-    command: Option<CommandId>,
+    command: Option<CommandSent>,
+    interrupt: Option<Interrupt>,
+}
+
+/// What goes with a write that was queued, back to its caller.
+#[derive(Debug)]
+pub(super) struct Accompanied {
+    pub(super) grant: Grant,
+    pub(super) kept: Option<KeepAlive>,
+    pub(super) command: Option<CommandSent>,
+    pub(super) interrupt: Option<Interrupt>,
+}
+
+impl Accompanied {
+    /// A write that sends no command and keeps nothing alive.
+    pub(super) fn grant(grant: Grant) -> Self {
+        Self { grant, kept: None, command: None, interrupt: None }
+    }
 }
 
 impl<P: Pty> Actor<P> {
@@ -48,18 +68,17 @@ impl<P: Pty> Actor<P> {
         match self.try_write(&order) {
             Ok(Step::Queued { write, grant, kept }) => {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
-                let command = order
-                    .command
-                    .as_ref()
-                    .map(|command| self.begin_command(command, &order.caller));
-                if command.is_none() {
+                let mut with = Accompanied { kept, ..Accompanied::grant(grant) };
+                if let Some(command) = &order.command {
+                    self.send_command(write, command, &order.caller, &mut with);
+                } else {
                     self.looks.on_type_ahead();
                 }
-                self.follow_write(write, (grant, kept, command), &order.caller, reply);
+                self.follow_write(write, with, &order.caller, reply);
                 self.settle();
             }
             Ok(Step::Joined(write)) => {
-                let grant = self.grant_of(&order);
+                let grant = self.grant_of(&order.caller, order.presented);
                 let command = self.command_of(&order);
                 let pending = Pending {
                     reply,
@@ -69,6 +88,7 @@ impl<P: Pty> Actor<P> {
                     kept: None,
                     replayed: true,
                     command,
+                    interrupt: None,
                 };
                 self.pending.entry(write).or_default().push(pending);
                 self.settle();
@@ -76,11 +96,19 @@ impl<P: Pty> Actor<P> {
             Ok(Step::Done(outcome)) => {
                 self.remember_lease();
                 let warning = self.warning_for(&order.caller);
-                let grant = self.grant_of(&order);
+                let grant = self.grant_of(&order.caller, order.presented);
                 let replayed = !order.dry_run;
                 let command = self.command_of(&order);
-                let pending =
-                    Pending { reply, before, grant, warning, kept: None, replayed, command };
+                let pending = Pending {
+                    reply,
+                    before,
+                    grant,
+                    warning,
+                    kept: None,
+                    replayed,
+                    command,
+                    interrupt: None,
+                };
                 self.answer(pending, outcome);
             }
             Err(error) => {
@@ -91,22 +119,66 @@ impl<P: Pty> Actor<P> {
         drop(accepted);
     }
 
-    fn command_of(&self, order: &WriteOrder) -> Option<CommandId> {
-        order.command.as_ref().and_then(|command| self.command_before(command, &order.caller))
+    /// Notes the command that was queued, with its key, and arms its interrupt.
+    fn send_command(
+        &mut self,
+        write: WriteId,
+        order: &CommandOrder,
+        by: &Caller,
+        with: &mut Accompanied,
+    ) {
+        let before = self.frames.borrow().watermark;
+        let id = self.begin_command(order, by);
+        let command = CommandSent { id, before };
+        self.input.note_command(write, command);
+        let interrupt = || Interrupt::new(Arc::clone(&self.urgent), id);
+        (with.command, with.interrupt) = (Some(command), order.interrupts.then(interrupt));
+    }
+
+    /// Tells which command a call sent before.
+    pub(super) fn on_recall(&mut self, ask: Recall) {
+        let Recall { caller, presented, key, reply } = ask;
+        let call = KeyedCall { presented, key: Some(&key) };
+        let sent = self.input.command_sent_before(self.clock.now(), &caller, call);
+        let repeated = sent.map(|sent| match sent {
+            CommandRecall::New => None,
+            CommandRecall::Sent(command) => Some(Some(command)),
+            CommandRecall::Forgotten => Some(None),
+        });
+        let epoch = self.grant_of(&caller, presented).map(|grant| grant.epoch);
+        let repeated = repeated
+            .map(|made| made.map(|command| Repeated { command: self.if_known(command), epoch }));
+        // Whoever no longer waits needs no answer.
+        let _ = reply.send(repeated.map_err(SessionError::from));
+    }
+
+    fn command_of(&self, order: &WriteOrder) -> Option<CommandSent> {
+        let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
+        let now = self.clock.now();
+        match self.input.command_sent_before(now, &order.caller, call).ok()? {
+            CommandRecall::Sent(command) => self.if_known(Some(command)),
+            CommandRecall::New | CommandRecall::Forgotten => None,
+        }
+    }
+
+    fn if_known(&self, command: Option<CommandSent>) -> Option<CommandSent> {
+        command.filter(|command| self.screen.commands().get(command.id).is_some())
     }
 
     /// Answers a queued write when the terminal has taken it.
     pub(super) fn follow_write(
         &mut self,
         write: WriteId,
-        (grant, kept, command): (Grant, Option<KeepAlive>, Option<CommandId>),
+        with: Accompanied,
         writer: &Caller,
         reply: Reply<Written>,
     ) {
         let before = self.frames.borrow().watermark;
         let warning = self.warning_for(writer);
+        let Accompanied { grant, kept, command, interrupt } = with;
         let grant = Some(grant);
-        let pending = Pending { reply, before, grant, warning, kept, replayed: false, command };
+        let replayed = false;
+        let pending = Pending { reply, before, grant, warning, kept, replayed, command, interrupt };
         self.pending.entry(write).or_default().push(pending);
         // What the program makes of it is worth a frame of its own, without waiting for the
         // interval that the frame before the write began.
@@ -227,16 +299,17 @@ impl<P: Pty> Actor<P> {
             replayed: pending.replayed,
             kept: pending.kept,
             command: pending.command,
+            interrupt: pending.interrupt,
         };
         let _ = pending.reply.send(Ok(written));
     }
 
     /// The lease in force, as far as it is the caller's to know.
-    fn grant_of(&self, order: &WriteOrder) -> Option<Grant> {
+    fn grant_of(&self, caller: &Caller, presented: Option<LeaseId>) -> Option<Grant> {
         let lease = self.input.lease();
-        let holds = lease.holder().is_some_and(|by| by.principal == order.caller.principal);
+        let holds = lease.holder().is_some_and(|by| by.principal == caller.principal);
         let grant = lease.grant(self.clock.now())?;
-        (holds || order.presented == Some(grant.lease)).then_some(grant)
+        (holds || presented == Some(grant.lease)).then_some(grant)
     }
 
     fn warning_for(&mut self, caller: &Caller) -> Option<String> {

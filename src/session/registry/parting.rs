@@ -21,6 +21,13 @@ impl Registry {
         self.part(Parting::Leave).await;
     }
 
+    /// Tells every session that callers are sent away now, which gives no command up.
+    pub fn spare_commands(&self) {
+        for session in self.all() {
+            session.spare_commands();
+        }
+    }
+
     async fn part(&self, parting: Parting) {
         self.0.ending.store(true, Ordering::SeqCst);
         for session in self.all() {

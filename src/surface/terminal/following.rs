@@ -280,31 +280,3 @@ impl Followed {
         }
     }
 }
-
-/// Interrupts a command when whoever waits for it gives up.
-#[derive(Debug)]
-pub struct Interrupt {
-    session: Session,
-    command: CommandId,
-    armed: bool,
-}
-
-impl Interrupt {
-    /// Armed until it is told otherwise.
-    pub fn new(session: Session, command: CommandId) -> Self {
-        Self { session, command, armed: true }
-    }
-
-    /// Nobody gave up.
-    pub fn disarm(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Interrupt {
-    fn drop(&mut self) {
-        if self.armed {
-            self.session.interrupt(self.command);
-        }
-    }
-}

@@ -6,22 +6,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{ShellPhase, State, prompts};
+use tokio::sync::watch;
+
+use crate::core::activity::{ShellPhase, State, asks, prompts};
 use crate::core::commands::Way;
 use crate::core::commands::output::{before_cursor, prompt};
+use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
+use crate::core::ids::Watermark;
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
+use crate::session::live::Attending;
 
 /// How long a shell that was asked for marks may be silent before it is taken for one without.
 const MARKS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a program may be about to show a prompt before it counts as working, and how long one
-/// that has only just been started.
+/// that has only just been started. What it was doing can be known late, so this holds for all.
 const PATIENCE: Duration = Duration::from_millis(300);
 const START_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a shell that is in front may do something of its own before it counts as working: most
+/// often it is about to show its prompt.
+const SHELL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// For how long it counts that a program changes what it does.
+const UNREST_MAX: Duration = Duration::from_secs(2);
 
 /// What a command would be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,69 +46,191 @@ pub struct Ready {
 /// What a frame says about it.
 enum Verdict {
     Ready(Way),
-    /// It can become ready by itself before long.
-    Soon,
+    /// Its shell is about to show a prompt, which takes as long as it takes.
+    Starting,
+    /// It may become ready by itself before long, or works.
     Busy,
 }
 
-/// Waits until the terminal is ready for a command.
-///
-/// # Errors
-/// [`SessionError::CommandRunning`] when a command runs or a program does not look like one that
-/// takes commands, and [`SessionError::Exited`].
-pub async fn ready(session: &Session, clock: &Clock, until: Moment) -> Result<Ready, SessionError> {
-    let mut frames = session.frames();
-    let started = clock.now();
-    let _attending = session.attend();
-    loop {
-        let frame = Arc::clone(&frames.borrow_and_update());
-        if let Some(exit) = frame.exit.value {
-            return Err(SessionError::Exited(exit));
-        }
-        let now = clock.now();
-        match judge(&frame, session.about().marks, now) {
-            Verdict::Ready(way) => return Ok(Ready { way, prompt: prompt(&frame) }),
-            Verdict::Busy => return Err(SessionError::CommandRunning),
-            Verdict::Soon => {}
-        }
-        let about = session.about();
-        let deadline = if about.marks && frame.commands.value.phase() == ShellPhase::Unmarked {
-            // The files a shell reads at its start take as long as they take.
-            until
-        } else {
-            until.min((started + PATIENCE).max(about.created_at + START_PATIENCE))
-        };
-        if now >= deadline {
-            return Err(SessionError::CommandRunning);
-        }
-        let recheck = deadline.min(frame.screen_changed_at.max(started) + MARKS_PATIENCE);
-        let wake = if recheck > now { recheck } else { deadline };
-        tokio::select! {
-            changed = frames.changed() => changed.map_err(|_| SessionError::Closed)?,
-            () = clock.sleep_until(wake) => {}
+/// What a terminal is doing, as far as another of these means that it got on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Doing {
+    state: State,
+    phase: ShellPhase,
+    last: CommandId,
+    sent: Option<CommandId>,
+}
+
+impl Doing {
+    fn of(frame: &Frame) -> Self {
+        let commands = &frame.commands.value;
+        Self {
+            state: frame.activity.value.state,
+            phase: commands.phase(),
+            last: commands.last(),
+            sent: commands.sent().map(|sent| sent.id),
         }
     }
 }
 
-fn judge(frame: &Frame, marks: bool, now: Moment) -> Verdict {
-    let commands = &frame.commands.value;
-    let activity = &frame.activity.value;
-    let silent = now.since(frame.screen_changed_at) >= MARKS_PATIENCE;
-    match (activity.state, commands.phase()) {
-        // A command that is not all there was interrupted, or is about to be, and what was typed before
-        // is read first.
-        (State::Prompt, ShellPhase::Reading) if !commands.ready_for(Way::Marks) => Verdict::Soon,
-        (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
-        (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Soon,
-        (State::Prompt, ShellPhase::Unmarked) if commands.sent().is_some() => Verdict::Soon,
-        (State::Prompt, ShellPhase::Unmarked) => Verdict::Ready(Way::Kernel),
-        (State::Prompt, ShellPhase::Prompting | ShellPhase::Running) => Verdict::Soon,
-        (State::NeedsInput, _) if prompts(&before_cursor(frame)) => {
-            let ready = commands.ready_for(Way::Prompt);
-            if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }
+/// A terminal that is watched until it is ready for a command.
+#[derive(Debug)]
+pub struct Readiness<'a> {
+    session: &'a Session,
+    clock: &'a Clock,
+    frames: watch::Receiver<Arc<Frame>>,
+    started: Moment,
+    until: Moment,
+    doing: Doing,
+    /// When it began to do so, or to be watched.
+    doing_since: Moment,
+    /// When its shell was last on its way to a prompt, or it began to be watched.
+    restless_since: Moment,
+    /// The frame by which it was ready, and was not any more.
+    outdated: Option<Watermark>,
+    _attending: Attending,
+}
+
+impl<'a> Readiness<'a> {
+    /// Begins to watch a terminal, until this moment at most.
+    pub fn begin(session: &'a Session, clock: &'a Clock, until: Moment) -> Self {
+        let attending = session.attend();
+        let frames = session.frames();
+        let doing = Doing::of(&frames.borrow());
+        let started = clock.now();
+        Self {
+            session,
+            clock,
+            frames,
+            started,
+            until,
+            doing,
+            doing_since: started,
+            restless_since: started,
+            outdated: None,
+            _attending: attending,
         }
-        (State::NeedsInput | State::SecretPrompt | State::FullScreen, _) => Verdict::Busy,
-        // What was interrupted just now takes its time to end.
-        (State::Running | State::Exited, _) => Verdict::Soon,
     }
+
+    /// Whether it is ready at this moment.
+    pub fn now(&mut self) -> Option<Ready> {
+        let frame = self.look();
+        match self.judge(&frame) {
+            Verdict::Ready(way) if frame.exit.value.is_none() => {
+                Some(Ready { way, prompt: prompt(&frame) })
+            }
+            Verdict::Starting => {
+                self.restless_since = self.clock.now();
+                None
+            }
+            Verdict::Ready(_) | Verdict::Busy => None,
+        }
+    }
+
+    /// Notes that it was not ready any more when a command came to it.
+    pub fn was_outdated(&mut self) {
+        self.outdated = Some(self.frames.borrow().watermark);
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// [`SessionError::CommandRunning`] when a command runs or a program does not look like one that
+    /// takes commands, and [`SessionError::Exited`].
+    pub async fn reached(&mut self) -> Result<Ready, SessionError> {
+        loop {
+            if let Some(ready) = self.now() {
+                return Ok(ready);
+            }
+            let frame = Arc::clone(&self.frames.borrow());
+            if let Some(exit) = frame.exit.value {
+                return Err(SessionError::Exited(exit));
+            }
+            let (now, deadline) = (self.clock.now(), self.deadline(&frame));
+            if now >= deadline {
+                return Err(SessionError::CommandRunning);
+            }
+            let recheck = frame.screen_changed_at.max(self.started) + MARKS_PATIENCE;
+            let wake = if recheck > now { recheck.min(deadline) } else { deadline };
+            tokio::select! {
+                changed = self.frames.changed() => changed.map_err(|_| SessionError::Closed)?,
+                () = self.clock.sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn look(&mut self) -> Arc<Frame> {
+        let frame = Arc::clone(&self.frames.borrow_and_update());
+        let doing = Doing::of(&frame);
+        if self.doing != doing {
+            (self.doing, self.doing_since) = (doing, self.clock.now());
+        }
+        frame
+    }
+
+    /// Until when it is waited for.
+    fn deadline(&self, frame: &Frame) -> Moment {
+        let activity = &frame.activity.value;
+        let itself =
+            activity.shell_in_front && matches!(activity.state, State::Running | State::Prompt);
+        let patience = match self.judge(frame) {
+            Verdict::Starting => return self.until,
+            Verdict::Ready(_) | Verdict::Busy if itself => SHELL_PATIENCE,
+            Verdict::Ready(_) | Verdict::Busy => PATIENCE,
+        };
+        let calm = self.doing_since.min(self.restless_since + UNREST_MAX) + patience;
+        let started = match self.doing.last {
+            CommandId(0) => self.session.about().created_at + START_PATIENCE,
+            CommandId(_) => calm,
+        };
+        calm.max(started).min(self.until)
+    }
+
+    fn judge(&self, frame: &Frame) -> Verdict {
+        let commands = &frame.commands.value;
+        let marks = self.session.about().marks;
+        let silent = self.clock.now().since(frame.screen_changed_at) >= MARKS_PATIENCE;
+        let activity = &frame.activity.value;
+        match (activity.state, commands.phase()) {
+            _ if self.outdated == Some(frame.watermark) => Verdict::Busy,
+            // A command that is not all there was interrupted, or is about to be.
+            (State::Prompt, ShellPhase::Reading | ShellPhase::Unmarked)
+                if commands.sent().is_some() =>
+            {
+                Verdict::Busy
+            }
+            // What was typed before is read first.
+            (State::Prompt, ShellPhase::Reading) if commands.typed_ahead() => Verdict::Starting,
+            (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
+            // A file of the user's has a question of its own.
+            (State::Prompt, ShellPhase::Unmarked) if marks && questions(frame) => Verdict::Busy,
+            (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Starting,
+            (State::Prompt, ShellPhase::Unmarked) => Verdict::Ready(Way::Kernel),
+            // Also while a program runs that makes the prompt.
+            (State::Prompt | State::Running, ShellPhase::Prompting) => Verdict::Starting,
+            (State::Running, ShellPhase::Unmarked) if marks || is_blank(frame) => Verdict::Starting,
+            (State::NeedsInput, _) if prompts(&before_cursor(frame)) => {
+                let ready = commands.ready_for(Way::Prompt);
+                if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }
+            }
+            (State::Prompt | State::Running, _) => Verdict::Busy,
+            (State::NeedsInput | State::SecretPrompt | State::FullScreen | State::Exited, _) => {
+                Verdict::Busy
+            }
+        }
+    }
+}
+
+/// Whether a question stands before the cursor that is no prompt.
+fn questions(frame: &Frame) -> bool {
+    let before = before_cursor(frame);
+    asks(&before) && !prompts(&before)
+}
+
+/// Whether a shell is in front that has not shown anything yet.
+fn is_blank(frame: &Frame) -> bool {
+    frame.activity.value.shell_in_front
+        && frame.commands.value.last() == CommandId::default()
+        && frame.base_row.0 == 0
+        && frame.lines.iter().all(|line| line.value.text.is_empty())
 }

@@ -7,16 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::commands::Way;
-use crate::core::keys::paste::PasteRule;
-use crate::session::command::{CommandOrder, Content, Expectation, WriteOrder};
-use crate::session::error::SessionError;
+use crate::session::command::Accepted;
 use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::following::{Followed, Following, Interrupt};
-use crate::surface::terminal::readiness::{Ready, ready};
-use crate::surface::terminal::script::Script;
-use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+use crate::surface::terminal::following::{Followed, Following};
+use crate::surface::terminal::sending::{Sending, Sent};
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many bytes of a command are typed; a longer one the shell reads from a file.
@@ -45,18 +41,18 @@ pub struct Parameters {
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
     /// One command, of any length and any number of lines
-    command: String,
+    pub command: String,
     /// Up to 600000 (default 60000); then the command goes on
     timeout_ms: Option<u64>,
     /// Lines of output told, head and tail (default 200)
     max_lines: Option<u64>,
     /// What a cancel does to the command
     #[serde(default)]
-    on_cancel: OnCancel,
+    pub on_cancel: OnCancel,
     /// Your lease (default: the one you hold)
-    lease_id: Option<String>,
+    pub lease_id: Option<String>,
     /// Repeating a call with it has no second effect
-    idempotency_key: Option<String>,
+    pub idempotency_key: Option<String>,
 }
 
 impl Tool for Run {
@@ -83,41 +79,26 @@ impl Tool for Run {
         call.touched(&target.session);
         let clock = call.daemon.sessions.clock().clone();
         let until = started + timeout;
-        let ready = match ready(&target.session, &clock, until).await {
-            // The same call may have been made before, which the session knows.
-            Err(SessionError::CommandRunning) if parameters.idempotency_key.is_some() => {
-                Ready { way: Way::Marks, prompt: String::new() }
-            }
-            ready => ready?,
-        };
-        let script = Script::needed(&call.daemon.sessions, text, &ready)?;
-        let order = order(&call, &parameters, text, ready, script.as_ref())?;
-        let mut written = target.session.write(&target.permit, order, call.accepted).await?;
-        if let Some(grant) = &written.lease {
-            call.daemon.sessions.remember_lease(grant.lease, target.session.id());
-        }
-        let lost = || SurfaceError::Internal("the command was sent before and is forgotten".into());
-        let command = written.command.ok_or_else(lost)?;
-        let interrupt = (parameters.on_cancel == OnCancel::Interrupt)
-            .then(|| Interrupt::new(target.session.clone(), command));
+        let accepted = std::mem::replace(&mut call.accepted, Accepted::nothing());
+        let sending =
+            Sending { call: &call, parameters: &parameters, target: &target, text, until };
+        let Sent { command, epoch, interrupt, warning, kept } =
+            sending.send(&clock, accepted).await?;
         let following = Following {
             session: target.session.clone(),
-            command,
-            since: written.before,
-            epoch: written.epoch,
+            command: command.id,
+            since: command.before,
+            epoch,
             until,
             started,
         };
-        if let Some(script) = script {
-            script.remove_after(&target.session, command);
-        }
         let mut followed = following.end(&clock, max_lines as usize).await;
         if let Some(interrupt) = interrupt {
             interrupt.disarm();
         }
-        followed.warning = written.warning.take();
+        followed.warning = warning;
         // The lease was kept alive up to here.
-        drop(written.kept.take());
+        drop(kept);
         Ok(Answer { text: followed.summary(), result: followed })
     }
 }
@@ -133,47 +114,6 @@ fn check(text: &str) -> Result<(), SurfaceError> {
         return Err(SurfaceError::argument("command", problem));
     }
     Ok(())
-}
-
-fn order(
-    call: &Call,
-    parameters: &Parameters,
-    text: &str,
-    ready: Ready,
-    script: Option<&Script>,
-) -> Result<WriteOrder, SurfaceError> {
-    let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&("run", text)))?;
-    let typed = match (script, ready.way) {
-        (Some(script), _) => script.line(),
-        // Where a blank line ends a block, it is a part of the command.
-        (None, Way::Prompt) => parameters.command.clone(),
-        (None, Way::Marks | Way::Kernel) => text.to_owned(),
-    };
-    let lines = typed.matches('\n').count() + 1;
-    // A line is typed; several are pasted, so that they are taken as one. The shells that tell marks
-    // know a paste also before they ask for brackets, which comes after the prompt.
-    let single = !typed.contains(['\n', '\t']);
-    let paste = match ready.way {
-        Way::Marks | Way::Kernel | Way::Prompt if single => PasteRule::Never,
-        Way::Marks => PasteRule::Always,
-        Way::Kernel | Way::Prompt => PasteRule::Auto,
-    };
-    Ok(WriteOrder {
-        caller: call.standing.caller.clone(),
-        content: Content::Text { text: typed, paste, enter: true },
-        presented: parameters.lease_id.as_deref().map(lease_id).transpose()?,
-        take: call.take_rule(),
-        expect: Expectation::default(),
-        key,
-        dry_run: false,
-        keep_alive: true,
-        command: Some(CommandOrder {
-            text: text.to_owned(),
-            lines,
-            way: ready.way,
-            prompt: ready.prompt,
-        }),
-    })
 }
 
 /// Whether a shell has to read the command from a file: it is too long to be typed, has a tab, or several

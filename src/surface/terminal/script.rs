@@ -8,18 +8,14 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::core::commands::record::CommandId;
-use crate::core::frame::Frame;
+use crate::core::commands::Way;
 use crate::core::keys::paste::CANONICAL_LINE_MAX;
 use crate::session::error::SessionError;
-use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::readiness::Ready;
 use crate::surface::terminal::run::needs_file;
 
 /// How the names of such files end.
@@ -37,12 +33,8 @@ impl Script {
     /// # Errors
     /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
     /// said.
-    pub fn needed(
-        sessions: &Registry,
-        text: &str,
-        ready: &Ready,
-    ) -> Result<Option<Self>, SurfaceError> {
-        if !needs_file(text, ready.way) {
+    pub fn needed(sessions: &Registry, text: &str, way: Way) -> Result<Option<Self>, SurfaceError> {
+        if !needs_file(text, way) {
             return Ok(None);
         }
         let Some(directory) = sessions.scratch() else {
@@ -66,20 +58,6 @@ impl Script {
     pub fn line(&self) -> String {
         // The path is the daemon's own, and a quote in it is a quote for every shell.
         format!(" . '{}'", self.path.display().to_string().replace('\'', r"'\''"))
-    }
-
-    /// Removes the file once the command has ended.
-    pub fn remove_after(self, session: &Session, command: CommandId) {
-        let mut frames = session.frames();
-        tokio::spawn(async move {
-            let ended = |frame: &Arc<Frame>| {
-                let record = frame.commands.value.get(command);
-                frame.exit.value.is_some() || record.is_none_or(|record| record.finish.is_some())
-            };
-            // A session that is gone reads nothing any more.
-            let _ = frames.wait_for(ended).await;
-            drop(self);
-        });
     }
 }
 

@@ -104,6 +104,7 @@ impl Ending {
         self.doors.tasks.close();
         // What was about to be answered is.
         let _ = timeout(LAST_ANSWERS, self.doors.tasks.wait()).await;
+        self.registry.spare_commands();
         hang_up(&self.doors).await;
         // Before the sessions go, after which nobody here is to clear up.
         self.tasks.shutdown().await;

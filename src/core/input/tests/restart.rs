@@ -112,3 +112,12 @@ fn a_write_that_shows_the_id_takes_the_lease_back() {
     assert_eq!(input.lease().holder(), Some(&caller(5)));
     assert_eq!(take_all(&mut input, at(LATER)), "w");
 }
+
+#[test]
+fn which_command_a_daemon_before_sent_is_forgotten_and_not_that_it_sent_one() {
+    let input = next_daemon(survived(2));
+    let asked = key("a", 1);
+    let call = KeyedCall { presented: Some(id(1)), key: asked.as_ref() };
+    let recalled = input.command_sent_before(at(LATER), &caller(5), call);
+    assert_eq!(recalled, Ok(CommandRecall::Forgotten));
+}

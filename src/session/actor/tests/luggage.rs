@@ -1,0 +1,100 @@
+//! What goes with a command, and with a caller that goes before it has its answer.
+
+use std::sync::Weak;
+
+use super::*;
+use crate::core::commands::Way;
+use crate::session::command::{CommandOrder, Provision, Written};
+use crate::session::pty::signal::Signal;
+
+impl Desk {
+    /// Sends a command whose caller gives it up before the terminal has taken it.
+    async fn give_up(&self, command: CommandOrder) {
+        self.terminal.limit_writes(Some(0));
+        let sending = self.write(sending(command));
+        assert!(tokio::time::timeout(Duration::from_millis(100), sending).await.is_err());
+        self.terminal.limit_writes(None);
+        self.wait_until(|terminal| !terminal.written().is_empty()).await;
+    }
+
+    async fn send(&self, command: CommandOrder) -> Written {
+        self.write(sending(command)).await.expect("the holder writes")
+    }
+}
+
+fn sending(command: CommandOrder) -> WriteOrder {
+    WriteOrder { command: Some(command), ..typing(&agent(1), "x") }
+}
+
+fn command() -> CommandOrder {
+    CommandOrder {
+        text: "x".to_owned(),
+        lines: 1,
+        way: Way::Kernel,
+        prompt: String::new(),
+        provision: None,
+        interrupts: false,
+    }
+}
+
+/// A command that needs something, and a look at whether that is still there.
+fn needing() -> (CommandOrder, Weak<()>) {
+    let needed = Arc::new(());
+    let looked_at = Arc::downgrade(&needed);
+    (CommandOrder { provision: Some(Provision::of(needed)), ..command() }, looked_at)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_command_needs_is_there_until_it_has_ended_also_when_its_caller_has_gone() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let (command, needed) = needing();
+    desk.give_up(command).await;
+    assert!(needed.upgrade().is_some(), "the shell may have yet to read it");
+    desk.terminal.exit(Exit::Code(0));
+    desk.wait_until(|_| needed.upgrade().is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_command_needs_goes_with_a_command_that_is_refused() {
+    let desk = Desk::open();
+    let (command, needed) = needing();
+    let refused = desk.write(sending(command)).await.expect_err("nobody holds the lease");
+    assert!(matches!(lease_error(refused), LeaseError::Required));
+    assert!(needed.upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_interrupted_when_its_caller_goes_before_the_answer() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.give_up(CommandOrder { interrupts: true, ..command() }).await;
+    desk.wait_until(|terminal| terminal.signals() == [Signal::Interrupt]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_goes_on_when_its_interrupt_was_not_asked_for_or_was_disarmed() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.give_up(command()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.signals(), []);
+
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let written = desk.send(CommandOrder { interrupts: true, ..command() }).await;
+    written.interrupt.expect("asked for").disarm();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.signals(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_goes_on_when_its_caller_is_sent_away() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let written = desk.send(CommandOrder { interrupts: true, ..command() }).await;
+    desk.session.spare_commands();
+    drop(written);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.signals(), []);
+}

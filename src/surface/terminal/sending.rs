@@ -1,0 +1,188 @@
+//! Sending a command: in its turn, once the terminal is ready for it, and never twice.
+//!
+//! It follows nothing. A call that has to wait for the terminal gives up its turn among the calls of
+//! its connection, and keeps its place among the commands for the same terminal.
+
+use std::future::ready;
+use std::pin::pin;
+
+use crate::core::commands::Way;
+use crate::core::ids::Epoch;
+use crate::core::input::request::{CommandSent, IdempotencyKey};
+use crate::core::keys::paste::PasteRule;
+use crate::core::moment::Moment;
+use crate::session::clock::Clock;
+use crate::session::command::{
+    Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
+};
+use crate::session::error::SessionError;
+use crate::session::handle::KeepAlive;
+use crate::session::interrupt::Interrupt;
+use crate::surface::call::{Call, Target};
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::readiness::{Readiness, Ready};
+use crate::surface::terminal::run::{OnCancel, Parameters};
+use crate::surface::terminal::script::Script;
+use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+
+/// A command to be sent.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    pub call: &'a Call,
+    pub parameters: &'a Parameters,
+    pub target: &'a Target,
+    /// Without the ends of lines behind it.
+    pub text: &'a str,
+    /// Until when the terminal is waited for.
+    pub until: Moment,
+}
+
+/// A command that was sent, by this call or by one that it repeats.
+#[derive(Debug)]
+pub struct Sent {
+    pub command: CommandSent,
+    /// The holding it was sent under, or that its caller has now.
+    pub epoch: Option<Epoch>,
+    /// Interrupts it when this call is given up, where that was asked for.
+    pub interrupt: Option<Interrupt>,
+    pub warning: Option<String>,
+    /// Keeps the lease alive.
+    pub kept: Option<KeepAlive>,
+}
+
+impl Sending<'_> {
+    /// Sends it, unless the same call did so before.
+    ///
+    /// # Errors
+    /// [`SessionError::CommandRunning`] when the terminal is not ready for it and does not look like
+    /// it will be, [`SurfaceError::Argument`] when the same call was made before and its command is
+    /// forgotten, and why nothing may be written.
+    pub async fn send(&self, clock: &Clock, accepted: Accepted) -> Result<Sent, SurfaceError> {
+        let session = &self.target.session;
+        let key = self.parameters.idempotency_key.as_deref();
+        let key = idempotency_key(key, fingerprint(&("run", self.text)))?;
+        if let Some(sent) = self.repeated(key.as_ref()).await? {
+            return Ok(sent);
+        }
+        let mut accepted = Some(accepted);
+        let mut readiness = Readiness::begin(session, clock, self.until);
+        let mut place = pin!(session.place_in_line());
+        let _place = tokio::select! {
+            biased;
+            place = &mut place => place,
+            () = ready(()) => {
+                drop(accepted.take());
+                tokio::select! {
+                    place = place => place,
+                    () = clock.sleep_until(self.until) => {
+                        return Err(SessionError::CommandRunning.into());
+                    }
+                }
+            }
+        };
+        loop {
+            let ready = match readiness.now() {
+                Some(ready) => Ok(ready),
+                None => {
+                    // Others of the connection may be what it takes.
+                    drop(accepted.take());
+                    readiness.reached().await
+                }
+            };
+            let accepted = accepted.take().unwrap_or_else(Accepted::nothing);
+            let written = match ready {
+                Ok(ready) => {
+                    let order = self.order(ready, key.clone())?;
+                    session.write(&self.target.permit, order, accepted).await
+                }
+                Err(error) => match self.repeated(key.as_ref()).await? {
+                    Some(sent) => return Ok(sent),
+                    None => return Err(error.into()),
+                },
+            };
+            match written {
+                Ok(written) => return self.written(written),
+                // It was ready by what was known of it, which comes a little later.
+                Err(SessionError::CommandRunning) => readiness.was_outdated(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What the same call sent before, if it was made before.
+    async fn repeated(&self, key: Option<&IdempotencyKey>) -> Result<Option<Sent>, SurfaceError> {
+        let Some(key) = key else { return Ok(None) };
+        let Target { session, permit } = self.target;
+        let presented = self.parameters.lease_id.as_deref().map(lease_id).transpose()?;
+        let caller = self.call.standing.caller.clone();
+        let made = session.recall(permit, caller, presented, key.clone()).await?;
+        let Some(Repeated { command, epoch }) = made else { return Ok(None) };
+        let command = command.ok_or_else(forgotten)?;
+        let interrupt = self.interrupts().then(|| session.interrupt(command.id));
+        Ok(Some(Sent { command, epoch, interrupt, warning: None, kept: None }))
+    }
+
+    fn written(&self, written: Written) -> Result<Sent, SurfaceError> {
+        let session = &self.target.session;
+        if let Some(grant) = &written.lease {
+            self.call.daemon.sessions.remember_lease(grant.lease, session.id());
+        }
+        let command = written.command.ok_or_else(forgotten)?;
+        let Written { epoch, warning, kept, .. } = written;
+        let interrupt = written.interrupt;
+        let interrupt =
+            interrupt.or_else(|| self.interrupts().then(|| session.interrupt(command.id)));
+        Ok(Sent { command, epoch, interrupt, warning, kept })
+    }
+
+    fn interrupts(&self) -> bool {
+        self.parameters.on_cancel == OnCancel::Interrupt
+    }
+
+    fn order(&self, ready: Ready, key: Option<IdempotencyKey>) -> Result<WriteOrder, SurfaceError> {
+        let Ready { way, prompt } = ready;
+        let script = Script::needed(&self.call.daemon.sessions, self.text, way)?;
+        let typed = match (&script, way) {
+            (Some(script), _) => script.line(),
+            // Where a blank line ends a block, it is a part of the command.
+            (None, Way::Prompt) => self.parameters.command.clone(),
+            (None, Way::Marks | Way::Kernel) => self.text.to_owned(),
+        };
+        let lines = typed.matches('\n').count() + 1;
+        let paste = paste_rule(&typed, way);
+        Ok(WriteOrder {
+            caller: self.call.standing.caller.clone(),
+            content: Content::Text { text: typed, paste, enter: true },
+            presented: self.parameters.lease_id.as_deref().map(lease_id).transpose()?,
+            take: self.call.take_rule(),
+            expect: Expectation::default(),
+            key,
+            dry_run: false,
+            keep_alive: true,
+            command: Some(CommandOrder {
+                text: self.text.to_owned(),
+                lines,
+                way,
+                prompt,
+                provision: script.map(Provision::of),
+                interrupts: self.interrupts(),
+            }),
+        })
+    }
+}
+
+/// A line is typed; several are pasted, so that they are taken as one. The shells that tell marks
+/// know a paste also before they ask for brackets, which comes after the prompt.
+fn paste_rule(typed: &str, way: Way) -> PasteRule {
+    let single = !typed.contains(['\n', '\t']);
+    match way {
+        Way::Marks | Way::Kernel | Way::Prompt if single => PasteRule::Never,
+        Way::Marks => PasteRule::Always,
+        Way::Kernel | Way::Prompt => PasteRule::Auto,
+    }
+}
+
+fn forgotten() -> SurfaceError {
+    let problem = "was used for a command that is not known any more; nothing was sent again";
+    SurfaceError::argument("idempotency_key", problem)
+}

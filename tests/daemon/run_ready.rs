@@ -1,0 +1,170 @@
+//! `run` and a terminal that is not ready yet: what is waited for, and that nobody else waits with
+//! it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon, structured};
+use crate::daemon::shells::{ALL, Ended, with_each};
+
+/// A bash that reads a line of a fifo on its way to its first prompt, where this file for its start
+/// says.
+struct Slow {
+    client: Wire,
+    session: String,
+    fifo: PathBuf,
+}
+
+impl Slow {
+    async fn start(daemon: &TestDaemon, file: &str) -> Self {
+        let home = daemon.file("slow");
+        fs::create_dir(&home).unwrap();
+        fs::write(home.join(".bashrc"), file).unwrap();
+        let fifo = home.join("fifo");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        let mut client = daemon.client(Era::Legacy).await;
+        let bash = json!({"command": "bash", "args": ["-i"], "cwd": home, "env": {"HOME": home}});
+        let created = client.structured("create_session", bash).await;
+        let session = created["session"]["id"].as_str().unwrap().to_owned();
+        Self { client, session, fifo }
+    }
+
+    async fn send_run(&mut self, command: &str) -> u64 {
+        let run = json!({"session": self.session, "command": command});
+        self.client.send_call("run", run).await
+    }
+
+    /// Lets the shell go on.
+    async fn go_on(&self) {
+        let fifo = self.fifo.clone();
+        // Opening it waits for the shell to open it, too.
+        let told = tokio::task::spawn_blocking(move || fs::write(fifo, "now\n"));
+        soon("the shell to read its fifo", told).await.unwrap().unwrap();
+    }
+}
+
+/// Lets so much time pass in which a terminal does nothing.
+async fn nothing_happens_for(client: &mut Wire, session: &str, millis: u64) {
+    let never = json!({"session": session, "pattern": "never there", "timeout_ms": millis});
+    assert_eq!(client.structured("wait_for", never).await["outcome"], "timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_is_slow_to_show_its_prompt_is_waited_for_whatever_it_is_slow_at() {
+    let files = [
+        "read go <~/fifo; echo started $go\n",
+        // Behind the mark of the prompt's beginning.
+        "PROMPT_COMMAND='[ -p ~/fifo ] && { read go <~/fifo; rm ~/fifo; }'\n",
+        // In a program of its own, which is in front meanwhile.
+        "PROMPT_COMMAND='[ -p ~/fifo ] && { head -n 1 <~/fifo; rm ~/fifo; }'\n",
+    ];
+    for file in files {
+        let daemon = TestDaemon::writable().await;
+        let mut slow = Slow::start(&daemon, file).await;
+        let running = slow.send_run("echo mine").await;
+        let mut other = daemon.client(Era::Legacy).await;
+        nothing_happens_for(&mut other, &slow.session, 2_500).await;
+        slow.go_on().await;
+        let ended = structured(&slow.client.answer(running).await);
+        let told = (&ended["output"], &ended["exit_code"]);
+        assert_eq!(told, (&json!("mine"), &json!(0)), "{file}: {ended}");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_call_waits_for_a_shell_others_of_its_connection_go_on() {
+    let daemon = TestDaemon::writable().await;
+    let mut slow = Slow::start(&daemon, "read go <~/fifo; echo started $go\n").await;
+    let running = slow.send_run("echo mine").await;
+    let screen = slow.client.structured("read_screen", json!({"session": slow.session})).await;
+    assert_eq!(screen["text"].as_str().unwrap().trim_end(), "", "{screen}");
+    let other = slow.client.start("exec cat").await;
+    slow.client.acquire(&other).await;
+    let typing = json!({"session": other, "text": "typed", "enter": true});
+    slow.client.structured("send_text", typing).await;
+    slow.go_on().await;
+    let ended = structured(&slow.client.answer(running).await);
+    assert_eq!(ended["output"], "mine", "{ended}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_wait_for_a_shell_go_out_in_the_order_in_which_they_were_sent() {
+    let daemon = TestDaemon::writable().await;
+    let mut slow = Slow::start(&daemon, "read go <~/fifo; echo started $go\n").await;
+    let mut running = Vec::new();
+    for number in 0..8 {
+        running.push(slow.send_run(&format!("echo {number} >> ran")).await);
+    }
+    slow.go_on().await;
+    let mut ran = String::new();
+    for (number, call) in running.into_iter().enumerate() {
+        let answer = slow.client.answer(call).await;
+        if answer["isError"] == true {
+            // The one before may take its time.
+            assert_eq!(error_code(&answer), "busy", "{answer}");
+        } else {
+            assert_eq!(structured(&answer)["status"], "completed", "{answer}");
+            ran.push_str(&format!("{number}\n"));
+        }
+    }
+    assert!(ran.starts_with("0\n"), "{ran}");
+    assert_eq!(fs::read_to_string(slow.fifo.with_file_name("ran")).unwrap(), ran);
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn right_after_an_interrupt_a_shell_takes_the_next_command() {
+    with_each(&ALL, async |shell| {
+        shell.must("true", 0, "").await;
+        let programs =
+            ["cat", "sh -c 'stty -echo; read x'", "sh -c 'stty raw -echo isig; exec cat'"];
+        // dash leaves the terminal as a program has set it.
+        let count = if shell.name == "dash" { 1 } else { programs.len() };
+        for program in &programs[..count] {
+            let begun = shell.run(program).await;
+            assert_eq!(begun.status(), "needs_input", "{}: {}", shell.name, begun.0);
+            shell.press("C-c").await;
+            // Nobody says when it is over, and no shell need be fast; but nothing old is believed.
+            let next = json!({"session": shell.session, "command": "stty sane; echo fine"});
+            let ended = loop {
+                let answer = shell.client.call("run", next.clone()).await;
+                if answer["isError"] != true {
+                    break Ended(structured(&answer));
+                }
+                let waited = answer["_meta"]["dev.termgate/envelope"]["elapsed_ms"].as_u64();
+                assert!(waited.unwrap() >= 300, "{}: {program}: {answer}", shell.name);
+            };
+            let told = (ended.status(), ended.output());
+            assert_eq!(told, ("completed", "fine"), "{}: {program}: {}", shell.name, ended.0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_really_runs_is_told_without_waiting_for_its_end() {
+    with_each(&["bash", "dash"], async |shell| {
+        shell.must("true", 0, "").await;
+        let programs = ["sleep 300", "cat", "sh -c 'printf \"Name: \"; read x'"];
+        for program in programs {
+            let begun = shell.run_with(program, json!({"timeout_ms": 1_000})).await;
+            assert_ne!(begun.status(), "completed", "{}: {}", shell.name, begun.0);
+            let other = json!({"session": shell.session, "command": "echo other"});
+            assert_eq!(shell.client.error_code("run", other).await, "busy", "{program}");
+            shell.press("C-c").await;
+            let next = json!({"session": shell.session, "command": "true"});
+            while shell.client.call("run", next.clone()).await["isError"] == true {}
+        }
+        let newest = shell.call("read_commands", json!({})).await["commands"].clone();
+        let texts: Vec<&Value> =
+            newest.as_array().unwrap().iter().map(|it| &it["command"]).collect();
+        assert!(!texts.contains(&&json!("echo other")), "{}: {newest}", shell.name);
+    })
+    .await;
+}
