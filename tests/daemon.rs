@@ -44,6 +44,7 @@ mod daemon {
     mod settings;
     mod shell_marks;
     mod shells;
+    mod sizes;
     mod stdio;
     mod supervised;
     mod tokens;

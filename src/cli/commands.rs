@@ -34,6 +34,9 @@ pub struct Commands {
     /// List so many of the newest, up to 100 [default: 20]
     #[arg(long, value_name = "COMMANDS", conflicts_with = "id")]
     limit: Option<u64>,
+    /// List only those older than this one
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    before: Option<u64>,
     /// Print the first so many lines of output, up to 2000
     #[arg(long, value_name = "LINES", requires = "id")]
     head: Option<u64>,
@@ -78,6 +81,7 @@ impl Commands {
             "session": self.session,
             "id": self.id,
             "limit": self.limit,
+            "before": self.before,
             "head": self.head,
             "tail": self.tail,
         })
@@ -138,7 +142,10 @@ fn ending(command: &Value) -> String {
 
 fn about(list: &Value) -> Vec<String> {
     let none = listed(list).is_empty().then(|| "no command is known to have run here".to_owned());
-    let older = list["older"].as_u64().map(|older| format!("{older} older ones: raise --limit"));
+    let first = &list["commands"][0]["command_id"];
+    let older = list["older"]
+        .as_u64()
+        .map(|older| format!("{older} older ones: go on with --before {first}"));
     none.into_iter().chain(older).collect()
 }
 
@@ -173,7 +180,8 @@ mod tests {
         let mut it = command();
         it["command"] = json!("x".repeat(80));
         assert_eq!(row(&it, 0)[6], "x".repeat(COMMAND_CHARACTERS) + "…");
-        assert_eq!(about(&json!({"commands": [it], "older": 4})), ["4 older ones: raise --limit"]);
+        let older = about(&json!({"commands": [it], "older": 4}));
+        assert_eq!(older, ["4 older ones: go on with --before 3"]);
         assert_eq!(table(&json!({"commands": []}), 0), "");
     }
 }

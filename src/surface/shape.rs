@@ -9,6 +9,7 @@ pub mod delta;
 pub mod lease;
 pub mod line;
 pub mod modes;
+pub mod room;
 pub mod session;
 
 use schemars::JsonSchema;
@@ -148,6 +149,12 @@ impl From<Cursor> for CursorWire {
         };
         Self { row: cursor.row.0, col: cursor.col, visible: cursor.visible, shape }
     }
+}
+
+/// Whether there is nothing to tell of it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+pub fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The word for a screen mode.

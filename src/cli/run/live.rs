@@ -95,7 +95,8 @@ impl<'a> Live<'a> {
     async fn find(&mut self) -> Result<(), Failure> {
         let commands = self.daemon.read(&self.list()).await?;
         let mut newest = numbers(&commands).filter(|(number, _)| *number > self.before);
-        let Some((number, _)) = newest.find(|(_, text)| *text == self.text) else { return Ok(()) };
+        let is_it = |(_, text): &(u64, Text<'_>)| text.may_be(&self.text);
+        let Some((number, _)) = newest.find(is_it) else { return Ok(()) };
         let printed = Printed::of(&self.session, number);
         self.daemon.subscribe(printed.uri()).await?;
         self.printed = Some((number, printed));
@@ -108,7 +109,24 @@ impl<'a> Live<'a> {
 }
 
 /// The numbers and texts of a list of commands.
-fn numbers(commands: &Value) -> impl Iterator<Item = (u64, &str)> {
+fn numbers(commands: &Value) -> impl Iterator<Item = (u64, Text<'_>)> {
     let commands = commands["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
-    commands.iter().filter_map(|it| Some((it["command_id"].as_u64()?, it["command"].as_str()?)))
+    commands.iter().filter_map(|it| {
+        let told = it["command"].as_str()?;
+        Some((it["command_id"].as_u64()?, Text { told, cut: it["cut"] == true }))
+    })
+}
+
+/// The text of a command in a list, which may tell only its beginning.
+struct Text<'a> {
+    told: &'a str,
+    cut: bool,
+}
+
+impl Text<'_> {
+    fn may_be(&self, text: &str) -> bool {
+        // Where only the directory was cut, the text is told whole.
+        let beginning = self.told.strip_suffix('…').filter(|_| self.cut);
+        self.told == text || beginning.is_some_and(|beginning| text.starts_with(beginning))
+    }
 }

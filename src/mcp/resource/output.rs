@@ -10,7 +10,8 @@ use crate::core::commands::output::Output;
 use crate::core::commands::record::{CommandRecord, Position, Span};
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
-use crate::surface::shape::command::status_word;
+use crate::surface::shape::command::{LINE_END_BYTES, status_word};
+use crate::surface::shape::room::escaped_bytes;
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 
 /// A piece of the output.
@@ -142,7 +143,7 @@ fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber) -> Option<RowNumber
     let (mut bytes, mut start) = (0, from);
     for number in from.max(frame.history.first().min(end)).0..end.0 {
         let Some((line, _)) = frame.any_line(RowNumber(number)) else { continue };
-        bytes += escaped_bytes(&line.text);
+        bytes += escaped_bytes(&line.text) + LINE_END_BYTES;
         if bytes > LARGE_BYTES_MAX && start > from {
             return Some(start);
         }
@@ -151,11 +152,6 @@ fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber) -> Option<RowNumber
         }
     }
     None
-}
-
-/// How long a line and its end are in an answer, which is JSON.
-fn escaped_bytes(text: &str) -> usize {
-    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count() + 2
 }
 
 fn text_of(lines: &[String]) -> String {

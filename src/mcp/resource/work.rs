@@ -16,7 +16,8 @@ use crate::mcp::resource::{Content, git, log};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::command::{CommandWire, output_uri};
+use crate::surface::shape::command::{CommandWire, newest_that_fit, output_uri};
+use crate::surface::shape::room::escaped_bytes;
 use crate::surface::shape::session::cwd_of;
 use crate::surface::terminal::read_commands::find;
 
@@ -98,10 +99,13 @@ fn printed(id: CommandId, frame: &Frame) -> Watermark {
 }
 
 fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
-    let commands = frame.commands.value.iter();
-    let commands: Vec<_> = commands.map(|record| CommandWire::of(record, clock)).collect();
+    let known = &frame.commands.value;
+    // It is JSON in a text of JSON.
+    let bytes = |it: &CommandWire| escaped_bytes(&json!(it).to_string()) + 1;
+    let commands = newest_that_fit(known.iter(), usize::MAX, clock, bytes);
     json!({
         "session": session.id().to_string(),
+        "older": known.iter().count() - commands.len(),
         "commands": commands,
         "watermark": frame.commands.changed.0,
     })

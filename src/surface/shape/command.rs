@@ -1,5 +1,6 @@
 //! A command that ran, on the wire, and the part of its output that an answer has room for.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use schemars::JsonSchema;
@@ -9,11 +10,27 @@ use crate::core::activity::Evidence;
 use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::ids::SessionId;
 use crate::session::clock::Clock;
+use crate::surface::shape::room::{beginning, cut, escaped_bytes, room_left};
 
-/// How many bytes of output one answer holds.
-pub const OUTPUT_BYTES_MAX: usize = 24_000;
-/// How many bytes of one line an answer holds.
+/// How many bytes of one line an answer holds, and how many what is said of the others takes.
 const LINE_BYTES_MAX: usize = 4_000;
+const CUT_BYTES: usize = 60;
+
+/// How many bytes the end of a line takes.
+pub const LINE_END_BYTES: usize = 2;
+
+/// How many bytes of a command's text and of its directory are told, as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    command: usize,
+    cwd: usize,
+}
+
+/// What each command of a list has: twenty of them fit into one result.
+pub const IN_LIST: Share = Share { command: 240, cwd: 160 };
+
+/// What a command has that is told alone: its text whole, and a directory as long as they get.
+pub const ALONE: Share = Share { command: 6 * CommandRecord::TEXT_MAX, cwd: 4_096 };
 
 /// Where the whole output of a command is.
 pub fn output_uri(session: SessionId, id: CommandId) -> String {
@@ -43,6 +60,9 @@ pub struct CommandWire {
     /// It had the whole screen to itself for a while.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub full_screen: bool,
+    /// Of `command` or `cwd` only the beginning is told here, and ends in `…`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl CommandWire {
@@ -65,7 +85,17 @@ impl CommandWire {
             exit_code: finish.and_then(|finish| finish.code),
             evidence: finish.map(|finish| finish.evidence.as_str()),
             full_screen: record.full_screen,
+            cut: false,
         }
+    }
+
+    /// The same with so much of its text and of its directory.
+    #[must_use]
+    pub fn within(self, share: Share) -> Self {
+        let command = abridged(&self.command, share.command);
+        let cwd = self.cwd.as_deref().map(|cwd| abridged(cwd, share.cwd));
+        let cut = self.cut || command != self.command || cwd != self.cwd;
+        Self { command, cwd, cut, ..self }
     }
 
     /// The command on one line.
@@ -76,10 +106,20 @@ impl CommandWire {
             (status, None) => format!("{status}, code unknown"),
         };
         let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        let cwd = self.cwd.as_ref().map_or_else(String::new, |cwd| format!(" in {cwd}"));
+        let cwd = self
+            .cwd
+            .as_ref()
+            .map_or_else(String::new, |cwd| format!(" in {}", abridged(cwd, IN_LIST.cwd)));
         let first = self.command.lines().next().unwrap_or_default();
+        let first = abridged(first, IN_LIST.command);
         format!("#{} {first} ({code}, {} ms{by}{cwd})", self.command_id, self.duration_ms)
     }
+}
+
+/// The text, or its beginning and a sign that there is more.
+fn abridged(text: &str, bytes_max: usize) -> String {
+    let told = beginning(text, bytes_max);
+    if told.len() == text.len() { text.to_owned() } else { format!("{told}…") }
 }
 
 /// How far a command got.
@@ -94,72 +134,107 @@ pub fn status_word(record: &CommandRecord) -> &'static str {
     }
 }
 
+/// How many lines of an output are wanted from its beginning and from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    pub head: usize,
+    pub tail: usize,
+}
+
 /// The part of an output that an answer has room for: its head and its tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     pub text: String,
     pub lines_total: usize,
     pub lines_left_out: usize,
+    /// Where the whole output is, when this is not.
+    pub rest: Option<String>,
 }
 
 impl Excerpt {
-    /// As many lines of head and tail as wanted, as far as they fit; `left_out` makes the line that
-    /// stands for the others.
-    pub fn of(
-        lines: &[String],
-        head: usize,
-        tail: usize,
-        left_out: impl Fn(usize) -> String,
-    ) -> Self {
+    /// As many lines of head and tail as wanted, as far as they fit into `room` bytes of JSON; one
+    /// line stands for the others.
+    ///
+    /// The whole output is at `uri`.
+    pub fn of(lines: &[String], wanted: Ends, room: usize, uri: &str) -> Self {
+        let line_max = LINE_BYTES_MAX.min(room / 4);
+        let notice = |count: usize| format!("[… {count} lines left out: {uri}]");
+        // It stands in the text, and the URI once more beside it.
+        let room = room.saturating_sub(2 * escaped_bytes(&notice(usize::MAX)));
+        let cost = |line: &String| escaped_bytes(line).min(line_max + CUT_BYTES) + LINE_END_BYTES;
         let total = lines.len();
-        // What is wanted whole and does not fit is told by its two ends.
-        let half = OUTPUT_BYTES_MAX / 2;
-        let whole = head + tail >= total;
-        let (head, tail) = if whole { (total, total) } else { (head, tail) };
-        let first = fitting(lines.iter().take(head), if whole { OUTPUT_BYTES_MAX } else { half });
-        let (first, last) = if whole && first == total {
+        let all = wanted.head.saturating_add(wanted.tail) >= total
+            && fitting(lines.iter().map(cost), room).count == total;
+        let (first, last) = if all {
             (total, 0)
         } else {
-            let first = fitting(lines.iter().take(head), half);
-            (first, fitting(lines[first..].iter().rev().take(tail), half))
+            let tail = |from: usize| lines[from..].iter().rev().take(wanted.tail).map(cost);
+            // What one end does not need of its half is the other's.
+            let least = fitting(tail(0), room / 2).bytes;
+            let head = fitting(lines.iter().take(wanted.head).map(cost), room - least);
+            (head.count, fitting(tail(head.count), room - head.bytes).count)
         };
         let omitted = total - first - last;
-        let mut shown: Vec<String> = lines[..first].iter().map(|line| cut(line)).collect();
+        let mut shown: Vec<String> =
+            lines[..first].iter().map(|line| cut(line, line_max)).collect();
         if omitted > 0 {
-            shown.push(left_out(omitted));
+            shown.push(notice(omitted));
         }
-        shown.extend(lines[total - last..].iter().map(|line| cut(line)));
-        Self { text: shown.join("\n"), lines_total: total, lines_left_out: omitted }
+        let told = lines[..first].iter().chain(&lines[total - last..]);
+        let whole = omitted == 0 && told.clone().all(|line| escaped_bytes(line) <= line_max);
+        shown.extend(lines[total - last..].iter().map(|line| cut(line, line_max)));
+        Self {
+            text: shown.join("\n"),
+            lines_total: total,
+            lines_left_out: omitted,
+            rest: (!whole).then(|| uri.to_owned()),
+        }
     }
 }
 
-/// How many of the lines fit into so many bytes.
-fn fitting<'a>(lines: impl Iterator<Item = &'a String>, bytes_max: usize) -> usize {
-    let mut left = bytes_max;
-    let fits = |line: &&String| {
-        let bytes = line.len().min(LINE_BYTES_MAX) + 1;
-        let fits = bytes <= left;
-        left = left.saturating_sub(bytes);
-        fits
-    };
-    lines.take_while(fits).count()
+/// How many lines fit, and the bytes they take.
+struct Fitting {
+    count: usize,
+    bytes: usize,
 }
 
-/// A line that one answer has room for.
-fn cut(line: &str) -> String {
-    if line.len() <= LINE_BYTES_MAX {
-        return line.to_owned();
+fn fitting(costs: impl Iterator<Item = usize>, room: usize) -> Fitting {
+    let mut fitting = Fitting { count: 0, bytes: 0 };
+    for cost in costs {
+        if fitting.bytes + cost > room {
+            break;
+        }
+        fitting = Fitting { count: fitting.count + 1, bytes: fitting.bytes + cost };
     }
-    let end = line.floor_char_boundary(LINE_BYTES_MAX);
-    format!("{}[… {} more bytes of this line]", &line[..end], line.len() - end)
+    fitting
+}
+
+/// The newest of these commands whose sizes fit into one result, at most so many, oldest first.
+pub fn newest_that_fit<'a>(
+    records: impl DoubleEndedIterator<Item = &'a Arc<CommandRecord>>,
+    limit: usize,
+    clock: &Clock,
+    bytes: impl Fn(&CommandWire) -> usize,
+) -> Vec<CommandWire> {
+    let newest = records.rev().take(limit);
+    let mut commands: Vec<_> =
+        newest.map(|record| CommandWire::of(record, clock).within(IN_LIST)).collect();
+    let room = room_left(&"", "");
+    commands.truncate(fitting(commands.iter().map(bytes), room).count);
+    commands.reverse();
+    commands
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surface::shape::room::json_bytes;
+
+    const URI: &str = "uri";
+    const ROOM: usize = 12_000;
 
     fn excerpt(lines: &[String], head: usize, tail: usize) -> Excerpt {
-        Excerpt::of(lines, head, tail, |count| format!("[{count}]"))
+        Excerpt::of(lines, Ends { head, tail }, ROOM, URI)
     }
 
     fn numbers(count: usize) -> Vec<String> {
@@ -170,23 +245,58 @@ mod tests {
     fn what_fits_is_told_whole() {
         let told = excerpt(&numbers(4), 2, 2);
         assert_eq!((told.text.as_str(), told.lines_left_out), ("0\n1\n2\n3", 0));
+        assert_eq!(told.rest, None);
         assert_eq!(excerpt(&[], 10, 10).text, "");
+        assert_eq!(excerpt(&numbers(4), 0, 2_000).text, "0\n1\n2\n3");
     }
 
     #[test]
     fn of_more_the_head_and_the_tail_are_told_and_the_rest_is_counted() {
         let told = excerpt(&numbers(10), 1, 2);
-        assert_eq!(told.text, "0\n[7]\n8\n9");
+        assert_eq!(told.text, "0\n[… 7 lines left out: uri]\n8\n9");
         assert_eq!((told.lines_total, told.lines_left_out), (10, 7));
+        assert_eq!(told.rest.as_deref(), Some(URI));
     }
 
     #[test]
-    fn an_answer_stays_within_its_bytes_whatever_was_asked_for() {
-        let lines = vec!["x".repeat(10_000); 100];
-        let told = excerpt(&lines, 1_000, 1_000);
-        assert!(told.text.len() < OUTPUT_BYTES_MAX + 2_000, "{}", told.text.len());
-        let shown = told.text.lines().filter(|line| line.starts_with('x')).count();
-        assert_eq!(shown + told.lines_left_out, 100);
-        assert!(told.text.lines().last().unwrap().ends_with("[… 6000 more bytes of this line]"));
+    fn an_answer_stays_within_its_bytes_whatever_was_asked_for_and_whatever_stands_in_it() {
+        for line in ["x", "\"", "\\\"", "漢", "\u{1}"] {
+            let lines = vec![line.repeat(10_000); 100];
+            let told = excerpt(&lines, 1_000, 1_000);
+            assert!(json_bytes(&told.text) < ROOM, "{line}: {}", told.text.len());
+            let shown = told.text.lines().filter(|it| it.starts_with(line)).count();
+            assert!(shown >= 2, "{line}: {shown}");
+            assert_eq!(shown + told.lines_left_out, 100);
+            assert!(told.text.ends_with(" more bytes of this line]"));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_somewhere_whole() {
+        let told = excerpt(&["x".repeat(10_000)], 10, 10);
+        assert_eq!((told.lines_left_out, told.rest.as_deref()), (0, Some(URI)));
+        assert!(told.text.ends_with("x[… 7000 more bytes of this line]"), "{}", told.text);
+    }
+
+    #[test]
+    fn of_an_output_without_room_whoever_wants_one_end_is_told_that_end_alone() {
+        let lines: Vec<String> = (0..200).map(|number| format!("{number:0100}")).collect();
+        let tail = excerpt(&lines, 0, 2_000);
+        assert!(tail.text.starts_with("[… "), "{}", tail.text);
+        assert!(tail.text.ends_with(&lines[199]));
+        assert!(json_bytes(&tail.text) > ROOM * 9 / 10, "all room is for it");
+        let head = excerpt(&lines, 2_000, 0);
+        assert!(head.text.starts_with(&lines[0]) && head.text.ends_with(" lines left out: uri]"));
+        assert!(json_bytes(&head.text) > ROOM * 9 / 10, "all room is for it");
+    }
+
+    #[test]
+    fn what_one_end_does_not_need_is_room_for_the_other() {
+        let lines: Vec<String> = (0..200).map(|number| format!("{number:0100}")).collect();
+        for (head, tail) in [(1, 2_000), (2_000, 1)] {
+            let told = excerpt(&lines, head, tail);
+            assert!(json_bytes(&told.text) > ROOM * 9 / 10, "{head}, {tail}: {}", told.text.len());
+            assert!(told.text.starts_with(&lines[0]) && told.text.ends_with(&lines[199]));
+        }
     }
 }

@@ -19,7 +19,9 @@ use crate::core::moment::Moment;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::command::{Excerpt, output_uri, status_word};
+use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
+use crate::surface::shape::is_zero;
+use crate::surface::shape::room::{cut, room_left};
 use crate::surface::terminal::waiting::lease_ended;
 
 /// What became of a command.
@@ -57,10 +59,8 @@ pub struct Followed {
     pub warning: Option<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
+/// How many bytes are told of what a command asks.
+const ASKS_BYTES_MAX: usize = 1_000;
 
 /// How long a full-screen program has to stand still until it is taken to wait for keys.
 const FULL_SCREEN_QUIET: Duration = Duration::from_millis(200);
@@ -184,30 +184,28 @@ impl Following {
             (End::Timeout, _) => ("timeout", activity.evidence),
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
-        let uri = output_uri(self.session.id(), self.command);
-        let (head, tail) = (max_lines.div_ceil(2), max_lines / 2);
-        let excerpt = Excerpt::of(&output.lines, head, tail, |count| {
-            format!("[… {count} lines left out: {uri}]")
-        });
         let asks = (end == End::NeedsInput).then(|| before_cursor(frame));
-        Followed {
+        let asks = asks.filter(|asks| !asks.trim().is_empty());
+        let followed = Followed {
             session: self.session.id().to_string(),
             command_id: self.command.0,
             status,
             exit_code: finish.and_then(|finish| finish.code),
             evidence,
-            output: excerpt.text,
-            lines_total: excerpt.lines_total,
-            lines_left_out: excerpt.lines_left_out,
+            output: String::new(),
+            lines_total: output.lines.len(),
+            lines_left_out: 0,
             rows_trimmed: output.rows_trimmed,
-            rest: (excerpt.lines_left_out > 0).then_some(uri),
-            prompt: asks.filter(|asks| !asks.trim().is_empty()),
+            rest: None,
+            prompt: asks.map(|asks| cut(&asks, ASKS_BYTES_MAX)),
             full_screen: record.is_some_and(|record: &Arc<CommandRecord>| record.full_screen),
             activity,
             watermark: frame.watermark.0,
             elapsed_ms: elapsed.as_millis() as u64,
             warning: None,
-        }
+        };
+        let uri = output_uri(self.session.id(), self.command);
+        followed.with_output(&output.lines, max_lines, &uri)
     }
 }
 
@@ -229,6 +227,19 @@ fn unfinished(frame: &Frame, quiet: Duration) -> bool {
 }
 
 impl Followed {
+    /// Fills in as much of the output as there is room for, which is told to programs and to models.
+    fn with_output(self, lines: &[String], max_lines: usize, uri: &str) -> Self {
+        let wanted = Ends { head: max_lines.div_ceil(2), tail: max_lines / 2 };
+        let room = room_left(&self, &self.summary()) / 2;
+        let excerpt = Excerpt::of(lines, wanted, room, uri);
+        Self {
+            output: excerpt.text,
+            lines_left_out: excerpt.lines_left_out,
+            rest: excerpt.rest,
+            ..self
+        }
+    }
+
     /// The outcome for a model: how it ended, what it printed, and what to do next.
     pub fn summary(&self) -> String {
         let code = self.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));

@@ -11,13 +11,18 @@ use crate::session::handle::Session;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::command::{CommandWire, Excerpt, output_uri};
+use crate::surface::shape::command::{
+    ALONE, CommandWire, Ends, Excerpt, newest_that_fit, output_uri,
+};
+use crate::surface::shape::room::{escaped_bytes, json_bytes, room_left};
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many commands one answer tells at most.
 const LIMIT_MAX: u64 = 100;
 /// How many lines of output one answer holds at most, of head and of tail.
 const LINES_MAX: u64 = 2_000;
+/// How many bytes a list has between two commands, for programs and for models.
+const BETWEEN_BYTES: usize = 3;
 /// How many lines of head and tail are told when nobody says.
 const LINES_DEFAULT: u64 = 100;
 
@@ -34,9 +39,11 @@ pub struct Parameters {
     pub id: Option<u64>,
     /// How many of the newest (default 20)
     pub limit: Option<u64>,
-    /// With id: first lines of output (default 100)
+    /// Only older ones than this
+    pub before: Option<u64>,
+    /// With id: first lines (default 100)
     pub head: Option<u64>,
-    /// With id: last lines of output (default 100)
+    /// With id: last lines (default 100)
     pub tail: Option<u64>,
 }
 
@@ -46,7 +53,8 @@ pub struct CommandList {
     pub session: String,
     /// Oldest first.
     pub commands: Vec<CommandWire>,
-    /// How many older ones are known besides those told.
+    /// How many older ones are known besides those told; the first id told is the `before` of the
+    /// next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,8 +75,8 @@ pub struct CommandList {
 impl Tool for ReadCommands {
     const NAME: &'static str = "read_commands";
     const TITLE: &'static str = "Read what ran";
-    const DESCRIPTION: &'static str = "The commands that ran in a session: who sent them, when, how \
-        they ended. With `id` the output of one, also after it scrolled away.";
+    const DESCRIPTION: &'static str = "What ran in a session: by whom, when, how it ended. With `id` \
+        its output, also after it scrolled away.";
     const ACCESS: Access = Access::Read;
 
     type Parameters = Parameters;
@@ -95,11 +103,13 @@ fn newest(
     }
     let limit = within("limit", parameters.limit.unwrap_or(20), 1..=LIMIT_MAX)? as usize;
     let frame = session.frame();
-    let known = frame.commands.value.iter().count();
-    let told = frame.commands.value.iter().skip(known.saturating_sub(limit));
+    let before = parameters.before.unwrap_or(u64::MAX);
+    // As one piece that can be read from both ends.
+    let known: Vec<_> = frame.commands.value.iter().filter(|it| it.id.0 < before).collect();
+    let bytes = |it: &CommandWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
     let mut list = CommandList::empty(session, &frame);
-    list.commands = told.map(|record| CommandWire::of(record, clock)).collect();
-    list.older = Some(known - list.commands.len()).filter(|older| *older > 0);
+    list.commands = newest_that_fit(known.iter().copied(), limit, clock, bytes);
+    list.older = Some(known.len() - list.commands.len()).filter(|older| *older > 0);
     Ok(list)
 }
 
@@ -118,17 +128,17 @@ fn one(
     let frame = session.frame();
     let record = find(&frame, id)?;
     let output = Output::of(record, &frame);
-    let uri = output_uri(session.id(), id);
-    let excerpt = Excerpt::of(&output.lines, head, tail, |count| {
-        format!("[… {count} lines left out: {uri}]")
-    });
     let mut list = CommandList::empty(session, &frame);
-    list.commands = vec![CommandWire::of(record, clock)];
+    list.commands = vec![CommandWire::of(record, clock).within(ALONE)];
+    list.rows_trimmed = Some(output.rows_trimmed).filter(|rows| *rows > 0);
+    // The output is told to programs and to models.
+    let room = room_left(&list, &list.summary()) / 2;
+    let uri = output_uri(session.id(), id);
+    let excerpt = Excerpt::of(&output.lines, Ends { head, tail }, room, &uri);
     list.output = Some(excerpt.text);
     list.lines_total = Some(excerpt.lines_total);
     list.lines_left_out = Some(excerpt.lines_left_out);
-    list.rows_trimmed = Some(output.rows_trimmed).filter(|rows| *rows > 0);
-    list.rest = (excerpt.lines_left_out > 0).then_some(uri);
+    list.rest = excerpt.rest;
     Ok(list)
 }
 
@@ -165,8 +175,8 @@ impl CommandList {
         if lines.is_empty() {
             lines.push("no command is known to have run here".to_owned());
         }
-        if let Some(older) = self.older {
-            lines.insert(0, format!("[{older} older ones: raise limit]"));
+        if let (Some(older), Some(first)) = (self.older, self.commands.first()) {
+            lines.insert(0, format!("[{older} older ones: before={}]", first.command_id));
         }
         lines.extend(self.output.clone());
         lines.join("\n")

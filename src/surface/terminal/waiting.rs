@@ -20,11 +20,15 @@ use crate::session::live::Attending;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::command::CommandWire;
+use crate::surface::shape::command::{CommandWire, IN_LIST};
+use crate::surface::shape::is_zero;
 use crate::surface::shape::line::shown;
+use crate::surface::shape::room::cut;
 
 /// How many of the last rows a wait answers with.
 const LAST_ROWS: usize = 10;
+/// How many bytes of each of those, and of the line that matched, it tells.
+const ROW_BYTES_MAX: usize = 1_000;
 
 /// How a wait ended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -51,11 +55,6 @@ pub struct Waited {
     #[serde(skip_serializing_if = "is_zero")]
     pub missed_rows: u64,
     pub elapsed_ms: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// What ends a wait besides its conditions.
@@ -184,7 +183,8 @@ impl Waited {
             End::Met(Outcome::NeedsInput) => waited.outcome = "needs_input",
             End::Met(Outcome::CommandDone(record)) => {
                 waited.outcome = "command_done";
-                waited.command = record.map(|record| CommandWire::of(&record, clock));
+                waited.command =
+                    record.map(|record| CommandWire::of(&record, clock).within(IN_LIST));
             }
             End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
             End::LeaseSuspended => waited.outcome = "lease_suspended",
@@ -198,7 +198,7 @@ impl Waited {
         self.outcome = outcome;
         self.pattern = Some(pattern);
         self.row = Some(hit.row.0);
-        self.text = Some(hit.text);
+        self.text = Some(cut(&hit.text, ROW_BYTES_MAX));
     }
 
     /// The outcome for a model: what ended the wait, then the last rows.
@@ -235,5 +235,5 @@ fn last_rows(frame: &Frame) -> Vec<String> {
     let end = frame.lines.iter().rposition(|line| !line.value.text.is_empty());
     let end = end.map_or(0, |index| index + 1);
     let start = end.saturating_sub(LAST_ROWS);
-    frame.lines[start..end].iter().map(|line| shown(&line.value)).collect()
+    frame.lines[start..end].iter().map(|line| cut(&shown(&line.value), ROW_BYTES_MAX)).collect()
 }

@@ -1,0 +1,83 @@
+//! How much room an answer has on the wire, and texts cut to what there is.
+//!
+//! It knows nothing of what is told. Everything is counted as JSON has it, since what a program
+//! wrote may be nothing but quotes.
+
+use serde::Serialize;
+
+/// How many bytes a result has that was not asked to be large: what models and programs read of it
+/// together, as JSON.
+pub const RESULT_BYTES_MAX: usize = 30_000;
+
+/// How many of those are kept free for what stands around every result, and for a warning.
+const AROUND_BYTES: usize = 1_500;
+
+/// How many bytes a text takes in JSON, without its quotes.
+pub fn escaped_bytes(text: &str) -> usize {
+    text.chars().map(escaped).sum()
+}
+
+/// The beginning of a text that takes so many bytes in JSON at most.
+pub fn beginning(text: &str, bytes_max: usize) -> &str {
+    let mut bytes = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        bytes += escaped(*character);
+        bytes > bytes_max
+    });
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+/// A line that one answer has room for, saying how much of it is missing.
+pub fn cut(line: &str, bytes_max: usize) -> String {
+    let told = beginning(line, bytes_max);
+    match line.len() - told.len() {
+        0 => line.to_owned(),
+        left => format!("{told}[… {left} more bytes of this line]"),
+    }
+}
+
+/// How many bytes a result has left beside this for programs and this for models.
+pub fn room_left(result: &impl Serialize, text: &str) -> usize {
+    let taken = AROUND_BYTES + json_bytes(result) + escaped_bytes(text);
+    RESULT_BYTES_MAX.saturating_sub(taken)
+}
+
+/// How many bytes a value takes as JSON.
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    // What goes onto the wire always serializes.
+    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+}
+
+fn escaped(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => character.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_as_long_as_json_makes_it() {
+        for text in ["", "plain", "a\"b\\c\n", "ä漢\u{7f}\u{1}\u{1b}\u{8}", "\r\t\u{c}\u{2028}"] {
+            assert_eq!(escaped_bytes(text) + 2, json_bytes(&text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_ends_between_characters_and_before_there_is_too_much() {
+        assert_eq!(beginning("abc", 3), "abc");
+        assert_eq!(beginning("äöü", 3), "ä");
+        assert_eq!(beginning("\"\"\"", 5), "\"\"");
+        assert_eq!(beginning("\u{1}a", 5), "");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_says_how_much_is_missing() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("äöü", 4), "äö[… 2 more bytes of this line]");
+    }
+}
