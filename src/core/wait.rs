@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{ShellPhase, State};
+use crate::core::commands::Way;
 use crate::core::commands::record::CommandRecord;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Exit, Frame, Stamped};
@@ -182,6 +183,20 @@ impl Wait {
         }
         let wants = self.conditions.needs_input && frame.activity.value.state.wants_input();
         wants.then_some(Outcome::NeedsInput)
+    }
+
+    /// Whether only the kernel knows what is waited for, so that it has to be asked now and then:
+    /// whatever else ends the wait is written, and a frame tells it.
+    pub fn asks_kernel(&self, frame: &Frame) -> bool {
+        let commands = &frame.commands.value;
+        let unmarked = commands.sent().is_some_and(|sent| sent.way != Way::Marks);
+        let ends_unseen = match commands.phase() {
+            ShellPhase::Unmarked => true,
+            ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Running => unmarked,
+        };
+        // Nothing asks before the line that is read was typed, and something runs.
+        let asks_unseen = unmarked || commands.phase() != ShellPhase::Reading;
+        self.conditions.command_done && ends_unseen || self.conditions.needs_input && asks_unseen
     }
 
     /// Judges the time that passed without a frame.

@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::core::commands::mark::{Kind, Mark};
+use crate::core::commands::record::{Here, Position};
+use crate::core::commands::{Commands, Submission};
 use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::{Cursor, ScreenMode, Size};
 
@@ -678,4 +681,63 @@ proptest! {
             prop_assert_eq!(next(&mut wait, &terminal), expected);
         }
     }
+}
+
+/// A shell that has written these marks.
+fn marked(marks: &[Kind]) -> Commands {
+    let mut commands = Commands::default();
+    for kind in marks {
+        let here = here();
+        commands.on_mark(Mark { kind: *kind, text: None }, &here, None, None, |_| String::new());
+    }
+    commands
+}
+
+fn here() -> Here {
+    Here { position: Position::default(), top: RowNumber(0), now: seconds(0), mark: Watermark(0) }
+}
+
+fn sent(mut commands: Commands, way: Way) -> Commands {
+    let submission = Submission { text: "true", lines: 1, by: None, way, prompt: "> " };
+    commands.submit(submission, &here());
+    commands
+}
+
+/// Whether the kernel is asked for the end of a command, and for a program that asks.
+fn asked(commands: Commands) -> (bool, bool) {
+    let mut terminal = Terminal::new();
+    terminal.frame.commands.value = Arc::new(commands);
+    let asks = |conditions| {
+        let wait = Wait::new(conditions, None, &terminal.frame, seconds(0)).unwrap();
+        wait.asks_kernel(&terminal.frame)
+    };
+    let done = Conditions { command_done: true, ..Conditions::default() };
+    let needs = Conditions { needs_input: true, ..Conditions::default() };
+    (asks(done), asks(needs))
+}
+
+#[test]
+fn the_kernel_is_not_asked_for_ends_that_a_shell_marks_nor_for_questions_while_it_reads() {
+    let prompt = [Kind::PromptStart, Kind::PromptEnd];
+    let running = [Kind::PromptStart, Kind::PromptEnd, Kind::Started];
+    assert_eq!(asked(marked(&prompt)), (false, false));
+    assert_eq!(asked(sent(marked(&prompt), Way::Marks)), (false, false));
+    assert_eq!(asked(marked(&running)), (false, true));
+    assert_eq!(asked(marked(&[Kind::PromptStart])), (false, true));
+}
+
+#[test]
+fn the_kernel_is_asked_where_nothing_is_marked_and_for_what_runs_in_a_program() {
+    assert_eq!(asked(Commands::default()), (true, true));
+    assert_eq!(asked(sent(Commands::default(), Way::Kernel)), (true, true));
+    let running = marked(&[Kind::PromptStart, Kind::PromptEnd, Kind::Started]);
+    assert_eq!(asked(sent(running, Way::Prompt)), (true, true));
+}
+
+#[test]
+fn the_kernel_is_asked_for_nothing_else() {
+    let terminal = Terminal::new();
+    let conditions = Conditions { change: true, exit: true, ..Conditions::default() };
+    let wait = Wait::new(conditions, None, &terminal.frame, seconds(0)).unwrap();
+    assert!(!wait.asks_kernel(&terminal.frame));
 }

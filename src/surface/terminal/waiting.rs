@@ -1,6 +1,7 @@
 //! Waiting on the frames of one session until a condition holds.
 //!
-//! Nothing polls: the wait sleeps until the session publishes a frame or its own deadline comes.
+//! Nothing polls here: the wait sleeps until the session publishes a frame or its own deadline comes.
+//! Only where no frame would come by itself does it have the session ask the kernel meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,8 +84,8 @@ pub struct Watch {
     frame: Arc<Frame>,
     wait: Wait,
     bounds: Bounds,
-    /// Kept where only the kernel knows what is waited for.
-    _attending: Option<Attending>,
+    /// Kept as long as only the kernel knows what is waited for.
+    attending: Option<Attending>,
 }
 
 impl Watch {
@@ -97,13 +98,11 @@ impl Watch {
         conditions: Conditions,
         bounds: Bounds,
     ) -> Result<Self, SurfaceError> {
-        let kernel = conditions.command_done || conditions.needs_input;
-        let attending = kernel.then(|| session.attend());
         let mut frames = session.frames();
         let frame = Arc::clone(&frames.borrow_and_update());
         let wait = Wait::new(conditions, bounds.since, &frame, bounds.started)
             .map_err(|error| SurfaceError::argument("pattern", error.to_string()))?;
-        Ok(Self { session, frames, frame, wait, bounds, _attending: attending })
+        Ok(Self { session, frames, frame, wait, bounds, attending: None })
     }
 
     /// Waits until a condition holds, the time is over or the lease is lost.
@@ -121,6 +120,7 @@ impl Watch {
             if now >= timeout {
                 break End::Timeout;
             }
+            self.attend();
             let deadline = self.wait.deadline().map_or(timeout, |at| at.min(timeout));
             tokio::select! {
                 changed = self.frames.changed() => {
@@ -134,6 +134,15 @@ impl Watch {
         };
         let elapsed = clock.now().since(self.bounds.started);
         Waited::of(&self.session, &self.frame, end, &self.wait, (elapsed, clock))
+    }
+
+    /// Has the kernel asked as long as only it knows what is waited for.
+    fn attend(&mut self) {
+        if !self.wait.asks_kernel(&self.frame) {
+            self.attending = None;
+        } else if self.attending.is_none() {
+            self.attending = Some(self.session.attend());
+        }
     }
 }
 
