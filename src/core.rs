@@ -14,6 +14,7 @@ pub mod keys;
 pub mod lease;
 pub mod moment;
 pub mod nearest;
+pub mod percent;
 pub mod policy;
 pub mod quota;
 pub mod rate;

@@ -116,7 +116,9 @@ __termgate_tell() {
 }
 
 __termgate_locate() {
-  builtin local LC_ALL=C __termgate_rest="$HOSTNAME$PWD" __termgate_fine __termgate_code
+  builtin local LC_ALL=C __termgate_rest='\H' __termgate_fine __termgate_code
+  # As the system says it, whatever HOSTNAME was told.
+  __termgate_rest=${__termgate_rest@P}$PWD
   __termgate_pwd=$PWD
   __termgate_where=$'\e]7;file://'
   while [[ $__termgate_rest ]]; do

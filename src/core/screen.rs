@@ -158,7 +158,8 @@ impl Screen {
                 Item::Query(query) => self.emulator.answer(query),
                 Item::String => {
                     let string = self.guard.string();
-                    if let Some(sequence) = Sequence::parse(string, &self.limits) {
+                    let host = self.emulator.shell().host.as_deref();
+                    if let Some(sequence) = Sequence::parse(string, &self.limits, host) {
                         self.emulator.on_sequence(sequence);
                     }
                 }
@@ -196,6 +197,11 @@ impl Screen {
     /// Says by what the shell that was started is known, so that its marks are believed.
     pub fn set_nonce(&mut self, nonce: Option<Arc<str>>) {
         self.emulator.shell_mut().nonce = nonce;
+    }
+
+    /// Says what this machine is called, so that directories of another are not taken for ours.
+    pub fn set_host(&mut self, name: Option<Arc<str>>) {
+        self.emulator.shell_mut().host = name;
     }
 
     /// Notes who typed last.

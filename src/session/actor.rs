@@ -53,6 +53,7 @@ use crate::session::live::Live;
 use crate::session::opening::Opening;
 use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
+use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::{Parting, Urgent};
@@ -164,6 +165,7 @@ impl<P: Pty> Actor<P> {
         let records = Records::begin(&pty, record, input.lease());
         let Opening { mut screen, offset, answered, kept_rows } = opening;
         screen.set_nonce(records.nonce());
+        screen.set_host(host_name());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
         let looks = Looks::begin(clock.now());
         let view = Arc::new(input.lease().view());

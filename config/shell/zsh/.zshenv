@@ -27,7 +27,7 @@ __termgate_first() {
     __termgate_ran=0
     marks=$'\e]133;D;'$__termgate_status$__termgate_nonce$'\e\\'
   fi
-  __termgate_encode "$HOST$PWD"
+  __termgate_encode "${(%):-%M}$PWD"
   __termgate_write $marks$'\e]7;file://'$REPLY$'\e\\\e]133;A'$__termgate_nonce$'\e\\'
   __termgate_told=1
 }

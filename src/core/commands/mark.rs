@@ -4,6 +4,8 @@
 //! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
 //! terminals agree on; `cmdline_url` is kitty's.
 
+use crate::core::percent::decoded;
+
 /// A mark that is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -36,7 +38,7 @@ impl Mark {
         for word in words {
             match word.split_once('=') {
                 Some(("nonce", value)) => carried = Some(value),
-                Some(("cmdline_url", value)) => text = percent_decoded(value),
+                Some(("cmdline_url", value)) => text = Some(text_of(value)),
                 Some(_) => {}
                 None => code = code.or_else(|| word.parse().ok()),
             }
@@ -56,21 +58,9 @@ impl Mark {
     }
 }
 
-/// The text, if its escapes make one.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let digits = [bytes.next()?, bytes.next()?];
-            let digits = str::from_utf8(&digits).ok()?.to_owned();
-            decoded.push(u8::from_str_radix(&digits, 16).ok()?);
-        } else {
-            decoded.push(byte);
-        }
-    }
-    // A text that was cut may end within a character.
-    Some(String::from_utf8_lossy(&decoded).trim_end_matches('\u{fffd}').to_owned())
+/// The text; one that was cut may end within a character.
+fn text_of(escaped: &str) -> String {
+    String::from_utf8_lossy(&decoded(escaped)).trim_end_matches('\u{fffd}').to_owned()
 }
 
 #[cfg(test)]
@@ -97,8 +87,7 @@ mod tests {
         let text = |params| Mark::parse(params, "abc").and_then(|mark| mark.text);
         assert_eq!(text("C;nonce=abc;cmdline_url=echo%20%22a%3bb%22"), Some("echo \"a;b\"".into()));
         assert_eq!(text("C;nonce=abc;cmdline_url=%c3%a4%c3"), Some("ä".into()));
-        assert_eq!(text("C;nonce=abc;cmdline_url=%"), None);
-        assert_eq!(text("C;nonce=abc;cmdline_url=%zz"), None);
+        assert_eq!(text("C;nonce=abc;cmdline_url=%"), Some("%".into()));
         assert_eq!(text("C;nonce=abc"), None);
     }
 }

@@ -302,7 +302,7 @@ fn of_more_commands_than_are_kept_the_newest_are() {
 #[test]
 fn all_of_it_is_there_after_a_restart() {
     let mut shell = Shell::new(4, 20);
-    shell.write("\x1b]7;file://h/tmp\x1b\\").prompt().command("a", "1\r\n2\r\n3\r\n4\r\n", 1);
+    shell.write("\x1b]7;file:///tmp\x1b\\").prompt().command("a", "1\r\n2\r\n3\r\n4\r\n", 1);
     shell.submit("sleep", Way::Marks);
     shell.write("sleep\r\n").mark("C").write("half");
     let kept = shell.screen.checkpoint(RowNumber(0));

@@ -3,6 +3,7 @@
 //! It turns one string into a value and changes nothing. Clipboard, links, and setting of colours
 //! mean nothing here: no frame shows them, and a clipboard is not a program's to read.
 
+use crate::core::percent::decoded;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 use crate::core::screen::palette;
@@ -20,10 +21,14 @@ pub(crate) enum Sequence {
 }
 
 impl Sequence {
-    /// The meaning of the string, if it has one here.
-    pub(crate) fn parse(string: ControlString<'_>, limits: &ScreenLimits) -> Option<Self> {
+    /// The meaning of the string, if it has one here, on the machine of this name.
+    pub(crate) fn parse(
+        string: ControlString<'_>,
+        limits: &ScreenLimits,
+        host: Option<&str>,
+    ) -> Option<Self> {
         match string {
-            ControlString::Command { text, end } => command(text, end, limits),
+            ControlString::Command { text, end } => command(text, end, limits, host),
             // DECRQSS and XTGETTCAP: what was asked for is not available.
             ControlString::Device(head) if head.starts_with(b"$q") => refusal("\x1bP0$r\x1b\\"),
             ControlString::Device(head) if head.starts_with(b"+q") => refusal("\x1bP0+r\x1b\\"),
@@ -36,7 +41,7 @@ fn refusal(answer: &str) -> Option<Sequence> {
     Some(Sequence::Answers(vec![answer.to_owned()]))
 }
 
-fn command(text: &[u8], end: &str, limits: &ScreenLimits) -> Option<Sequence> {
+fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) -> Option<Sequence> {
     let text = clean(text);
     let (code, rest) = text.split_once(';')?;
     match code {
@@ -47,7 +52,7 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits) -> Option<Sequence> {
             let answers = palette::answers(code, rest, end);
             (!answers.is_empty()).then_some(Sequence::Answers(answers))
         }
-        "7" => directory(rest).map(Sequence::Report),
+        "7" => directory(rest, host).map(Sequence::Report),
         "9" => match rest.strip_prefix("4;") {
             Some(progress) => self::progress(progress).map(Sequence::Report),
             None => {
@@ -66,41 +71,25 @@ fn clean(text: &[u8]) -> String {
     text.chars().filter(|character| !character.is_control()).collect()
 }
 
-/// Reads `file://host/path`, or a bare path.
-fn directory(url: &str) -> Option<Report> {
+/// Reads `file://host/path`, or a bare path. What a machine says that is not this one is no directory
+/// here, though a path of that name may well be.
+fn directory(url: &str, this_host: Option<&str>) -> Option<Report> {
     let path = match url.strip_prefix("file://") {
-        Some(rest) => &rest[rest.find('/')?..],
+        Some(rest) => {
+            let (host, path) = rest.split_at(rest.find('/')?);
+            is_here(host, this_host).then_some(path)?
+        }
         None => url,
     };
-    let path = String::from_utf8(percent_decoded(path)).ok()?;
+    let path = String::from_utf8(decoded(path)).ok()?;
     let usable = path.starts_with('/') && !path.chars().any(char::is_control);
     usable.then_some(Report::Directory(path))
 }
 
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hexadecimal = match rest {
-            [b'%', high, low, ..] => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        match hexadecimal {
-            Some((high, low)) => {
-                decoded.push(high << 4 | low);
-                rest = &rest[3..];
-            }
-            None => {
-                decoded.push(*first);
-                rest = after;
-            }
-        }
-    }
-    decoded
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
+fn is_here(host: &str, this_host: Option<&str>) -> bool {
+    let host = decoded(host);
+    let is = |name: &str| host.eq_ignore_ascii_case(name.as_bytes());
+    is("") || is("localhost") || this_host.is_some_and(is)
 }
 
 /// Reads `state;percent`.
@@ -132,7 +121,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<Sequence>) {
         let string = ControlString::Command { text: text.as_bytes(), end: "\x07" };
-        assert_eq!(Sequence::parse(string, &ScreenLimits::default()), expected, "{text}");
+        assert_eq!(
+            Sequence::parse(string, &ScreenLimits::default(), Some("here")),
+            expected,
+            "{text}"
+        );
     }
 
     fn body(body: &str) -> Report {
@@ -148,13 +141,26 @@ mod tests {
     #[test]
     fn a_directory_is_an_absolute_path_with_its_escapes_resolved() {
         let directory = |path: &str| Some(Sequence::Report(Report::Directory(path.to_owned())));
-        check("7;file://host/a%20b/%C3%A4", directory("/a b/ä"));
+        check("7;file://here/a%20b/%C3%A4", directory("/a b/ä"));
         check("7;file:///tmp/100%", directory("/tmp/100%"));
         check("7;/plain", directory("/plain"));
         check("7;relative", None);
         check("7;file://host", None);
         check("7;file:///a%0ab", None);
         check("7;file:///%ff", None);
+    }
+
+    #[test]
+    fn a_directory_of_another_machine_is_not_believed() {
+        let tmp = Some(Sequence::Report(Report::Directory("/tmp".to_owned())));
+        for ours in ["", "localhost", "here", "HERE", "%68ere"] {
+            check(&format!("7;file://{ours}/tmp"), tmp.clone());
+        }
+        for theirs in ["there", "here.example", "her", "localhost.example"] {
+            check(&format!("7;file://{theirs}/tmp"), None);
+        }
+        let string = ControlString::Command { text: b"7;file://here/tmp", end: "\x07" };
+        assert_eq!(Sequence::parse(string, &ScreenLimits::default(), None), None);
     }
 
     #[test]
@@ -184,7 +190,7 @@ mod tests {
     #[test]
     fn requests_for_settings_and_capabilities_are_refused_without_repeating_them() {
         let limits = ScreenLimits::default();
-        let answers = |head| Sequence::parse(ControlString::Device(head), &limits);
+        let answers = |head| Sequence::parse(ControlString::Device(head), &limits, None);
         let refused = |text: &str| Some(Sequence::Answers(vec![text.to_owned()]));
         assert_eq!(answers(b"$qm"), refused("\x1bP0$r\x1b\\"));
         assert_eq!(answers(b"+q544e"), refused("\x1bP0+r\x1b\\"));

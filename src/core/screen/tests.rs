@@ -285,7 +285,7 @@ fn a_title_put_aside_comes_back() {
 #[test]
 fn reports_come_in_their_order() {
     let mut terminal = Terminal::new(2, 10);
-    terminal.feed("\x1b]7;file://h/tmp\x07\x1b]9;4;1;50\x07");
+    terminal.feed("\x1b]7;file:///tmp\x07\x1b]9;4;1;50\x07");
     let expected = [Report::Directory("/tmp".to_owned()), Report::Progress(Progress::Running(50))];
     assert_eq!(terminal.screen.take_reports(), expected);
     assert_eq!(terminal.screen.take_reports(), []);

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use crate::core::screen::Screen;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
+use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty};
 
 impl<P: Pty> Actor<P> {
@@ -57,6 +58,7 @@ impl<P: Pty> Actor<P> {
             tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
             self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
             self.screen.set_nonce(self.records.nonce());
+            self.screen.set_host(host_name());
         }
         for report in self.screen.take_reports() {
             if let Report::Directory(directory) = report {

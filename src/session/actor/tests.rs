@@ -575,7 +575,7 @@ async fn watermarks_only_ever_grow() {
 #[tokio::test(start_paused = true)]
 async fn the_directory_a_program_reports_is_shown_as_its_own() {
     let desk = Desk::open();
-    desk.terminal.push("\x1b]7;file://host/srv/my%20files\x07there");
+    desk.terminal.push("\x1b]7;file:///srv/my%20files\x07there");
     desk.until_shown("there").await;
     assert_eq!(desk.session.live().directory().as_deref(), Some("/srv/my files"));
 }

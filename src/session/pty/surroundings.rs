@@ -1,7 +1,7 @@
 //! What the kernel tells of a terminal beside its modes: whose program is in front, whether that is
-//! the session's shell, and whether somebody waits in a read.
+//! the session's shell, whether somebody waits in a read, and on which machine all of this is.
 //!
-//! All of it is read from `/proc`, and changes nothing. Where the kernel keeps something to itself
+//! It changes nothing; of processes all is read from `/proc`. Where the kernel keeps something to itself
 //! the answer is that nobody knows.
 
 use std::fs;
@@ -30,6 +30,11 @@ const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 /// What it waits in for one of several things, as these names begin: compilers cut functions in two.
 const POLLS: [&str; 5] =
     ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
+
+/// What this machine is called; none where the system does not say.
+pub fn host_name() -> Option<Arc<str>> {
+    nix::unistd::gethostname().ok()?.into_string().ok().map(Arc::from)
+}
 
 /// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {

@@ -17,6 +17,8 @@ use crate::core::screen::emulator::Emulator;
 pub(crate) struct Shell {
     /// What it is known by; none when it was not asked to mark anything.
     pub(crate) nonce: Option<Arc<str>>,
+    /// The machine it runs on.
+    pub(crate) host: Option<Arc<str>>,
     /// Who typed last.
     pub(crate) typist: Option<Arc<str>>,
     /// The directory it said it is in.
