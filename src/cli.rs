@@ -37,6 +37,7 @@ pub mod rows;
 pub mod run;
 pub mod send;
 pub mod serve;
+pub mod spawn;
 pub mod start;
 pub mod status;
 pub mod stop;

@@ -34,7 +34,7 @@ use crate::cli::daemon::Daemon;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::cli::start::Rights;
+use crate::cli::spawn::Spawn;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
 
@@ -51,12 +51,8 @@ pub struct Attach {
     /// Watch and do not type
     #[arg(long)]
     view_only: bool,
-    /// Do not start a daemon
-    #[arg(long)]
-    no_spawn: bool,
-    /// Let the daemon that is started write; one that runs keeps its own switches
-    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
-    allow_write: bool,
+    #[command(flatten)]
+    spawn: Spawn,
 }
 
 impl Attach {
@@ -65,10 +61,7 @@ impl Attach {
     /// # Errors
     /// Why nobody could sit down, or that the daemon went away meanwhile.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let mut daemon = match self.no_spawn {
-            true => context.running_daemon().await?,
-            false => context.daemon_to_create(Rights::of_flag(self.allow_write)).await?,
-        };
+        let mut daemon = self.spawn.daemon(context).await?;
         // From before the terminal is taken, so that it is given back whatever comes.
         let mut signals = Signals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;

@@ -8,10 +8,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::cli::context::Context;
+use crate::cli::daemon::{Answer, Daemon};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::pair::parse_pair;
-use crate::cli::start::Rights;
+use crate::cli::spawn::Spawn;
 use crate::session::pty::environment::ClientEnvironment;
 
 /// Create a session and print its id
@@ -40,12 +41,8 @@ pub struct New {
     /// Set an environment variable; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     env: Vec<(String, String)>,
-    /// Do not start a daemon
-    #[arg(long)]
-    no_spawn: bool,
-    /// Let the daemon that is started write; one that runs keeps its own switches
-    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
-    allow_write: bool,
+    #[command(flatten)]
+    spawn: Spawn,
     /// A program and its arguments, or one argument with blanks as a shell line [default: your shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -57,14 +54,8 @@ impl New {
     /// # Errors
     /// Why there is no session.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let rights = Rights::of_flag(self.allow_write);
-        let daemon = if self.no_spawn {
-            context.running_daemon().await?
-        } else {
-            context.daemon_to_create(rights).await?
-        };
-        let created = daemon.call("create_session", self.arguments()?).await;
-        let created = created.map_err(with_the_way_out)?;
+        let daemon = self.spawn.daemon(context).await?;
+        let created = create(&daemon, self.arguments()?).await?;
         let id = created.text_at("/session/id");
         let name = created.text_at("/session/name");
         let lease = created.text_at("/lease/lease_id");
@@ -75,25 +66,44 @@ impl New {
     }
 
     fn arguments(self) -> Result<Value, Failure> {
-        let cwd = std::path::absolute(self.cwd.unwrap_or_else(|| PathBuf::from(".")));
-        let cwd = cwd.context("the current directory is gone")?;
-        let cwd = cwd.to_str().context("the directory's name is not UTF-8")?.to_owned();
+        let mut arguments = surroundings(self.cwd)?;
         let env: Map<String, Value> =
             self.env.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
         let (command, args) = command(self.command);
-        Ok(json!({
-            "name": self.name,
-            "command": command,
-            "args": args,
-            "cwd": cwd,
-            "env": env,
-            "env_client": handed_on(),
-            "rows": self.rows,
-            "cols": self.cols,
-            "tags": self.tags,
-            "lease": self.lease,
-        }))
+        for (name, value) in [
+            ("name", json!(self.name)),
+            ("command", json!(command)),
+            ("args", json!(args)),
+            ("env", json!(env)),
+            ("rows", json!(self.rows)),
+            ("cols", json!(self.cols)),
+            ("tags", json!(self.tags)),
+            ("lease", json!(self.lease)),
+        ] {
+            arguments[name] = value;
+        }
+        Ok(arguments)
     }
+}
+
+/// Creates a session.
+///
+/// # Errors
+/// Why there is none.
+pub async fn create(daemon: &Daemon, arguments: Value) -> Result<Answer, Failure> {
+    daemon.call("create_session", arguments).await.map_err(with_the_way_out)
+}
+
+/// What a session gets from here: the directory, or another one that was asked for, and some of the
+/// environment.
+///
+/// # Errors
+/// That the directory cannot be told.
+pub fn surroundings(cwd: Option<PathBuf>) -> Result<Value, Failure> {
+    let cwd = std::path::absolute(cwd.unwrap_or_else(|| PathBuf::from(".")));
+    let cwd = cwd.context("the current directory is gone")?;
+    let cwd = cwd.to_str().context("the directory's name is not UTF-8")?;
+    Ok(json!({"cwd": cwd, "env_client": handed_on()}))
 }
 
 /// The program with its arguments, or the shell line, that the words after `--` mean.

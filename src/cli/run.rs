@@ -1,8 +1,9 @@
-//! `run`: runs one command in a session, and shows what it prints while it runs.
+//! `run`: runs one command in a session, or in one of its own, and shows what it prints while it runs.
 //!
 //! The tool says how the command ended; what it prints is read from its output, which has no bound
 //! but that of history.
 
+mod fresh;
 mod live;
 mod words;
 
@@ -24,8 +25,10 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::reader;
+use crate::cli::run::fresh::Fresh;
 use crate::cli::run::live::Live;
 use crate::cli::run::words::line_of;
+use crate::cli::spawn::Spawn;
 
 /// How long a command that was interrupted may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
@@ -35,6 +38,11 @@ const INTERRUPTED: Exit = Exit::Command(130);
 
 /// Run a command in a session, show what it prints, and end with its code
 ///
+/// Without a session, as in `termgate run -- make test`, it runs in one of its own: your shell, in the
+/// directory you are in. That one is removed when the command has ended, with all that still runs in
+/// it, and left when the command goes on. Starts the daemon when none is running, unless
+/// TERMGATE_AUTOSTART=0.
+///
 /// The words are one command: a single one is a line for the shell of the session, several are a
 /// program and its arguments. Each line is printed once it is whole. C-c interrupts the command, and
 /// so does ending this program before it ends.
@@ -43,19 +51,26 @@ const INTERRUPTED: Exit = Exit::Command(130);
 /// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
 /// 2 when the shell could not read it, 130 when C-c ended it; else as every command here.
 #[derive(Debug, Args)]
+#[command(
+    allow_missing_positional = true,
+    override_usage = "termgate run [OPTIONS] <SESSION> <COMMAND>...\n       \
+                      termgate run [OPTIONS] -- <COMMAND>..."
+)]
 pub struct Run {
-    /// Id, unique prefix of one, or name
-    #[arg(add = ArgValueCompleter::new(offer_sessions))]
-    session: String,
+    /// Id, unique prefix of one, or name; without it, and with -- before the command, a new session
+    #[arg(add = ArgValueCompleter::new(offer_sessions), value_terminator = "--")]
+    session: Option<String>,
     /// Wait so long at most, up to 10m; the command goes on then
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
     /// Run it under this lease; without it the lease is taken, when it is free, for this command
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", requires = "session")]
     lease: Option<String>,
     /// With --json: how many lines of output are told, its head and its tail [default: 200]
     #[arg(long, value_name = "LINES")]
     max_lines: Option<u64>,
+    #[command(flatten)]
+    spawn: Spawn,
     /// The command; options of this program go before it
     #[arg(
         required = true,
@@ -81,17 +96,34 @@ impl Run {
     /// Why it did not run.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for C-c")?;
-        let daemon = context.daemon().await?;
-        let session = id_of(&daemon, &self.session).await?;
+        let daemon = self.spawn.daemon(context).await?;
+        let Some(name) = &self.session else {
+            let fresh = Fresh::create(&daemon).await?;
+            let place = (&*fresh.id, &*fresh.name);
+            let ended = self.run_in(place, &daemon, context, &mut interrupts).await;
+            return fresh.leave(&daemon, ended).await;
+        };
+        let id = id_of(&daemon, name).await?;
+        self.run_in((&id, name), &daemon, context, &mut interrupts).await
+    }
+
+    /// Runs it in the session of this id, which people know by this name.
+    async fn run_in(
+        &self,
+        (id, name): (&str, &str),
+        daemon: &Daemon,
+        context: &Context,
+        interrupts: &mut Signal,
+    ) -> Result<Report, Failure> {
         let line = line_of(&self.command);
-        let mut live = Live::begin(&daemon, &context.output, session, &line).await?;
-        let arguments = self.arguments(&live.session, &line);
-        match follow(&daemon, &mut live, &mut interrupts, arguments).await? {
+        let mut live = Live::begin(daemon, &context.output, id.to_owned(), &line).await?;
+        let arguments = self.arguments(id, &line);
+        match follow(daemon, &mut live, interrupts, arguments).await? {
             End::Answered(answer) => {
                 live.finish(answer.data["command_id"].as_u64().unwrap_or_default()).await?;
-                Ok(report(answer, &self.session))
+                Ok(report(answer, name))
             }
-            End::Interrupted => Ok(interrupted(&mut live, &mut interrupts).await),
+            End::Interrupted => Ok(interrupted(&mut live, interrupts).await),
             End::Unread => Ok(bare(Value::Null, Exit::Done)),
         }
     }

@@ -206,5 +206,84 @@ fn a_daemon_that_is_read_only_runs_nothing() {
     let output = ran(&home, "s", "true");
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     drop(daemon);
-    assert_eq!(ran(&home, "s", "true").status.code(), Some(7));
+    let output = run(&home, "--no-spawn", "s", "true").output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+}
+
+/// `run` with these words, in a session of its own; the user's shell is bash.
+fn run_fresh(home: &Home, options: &str, words: &[&str]) -> Command {
+    let mut command = home.termgate(&format!("run {options} --"));
+    command.args(words).env("SHELL", "/bin/bash");
+    command
+}
+
+#[test]
+fn a_command_without_a_session_runs_in_one_of_its_own_which_is_gone_with_it() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let mut output = run_fresh(&home, "", &["sh", "-c", "echo \"$1\"; pwd; exit 7", "-", "a  b"]);
+    let output = output.output().unwrap();
+    let here = home.path("home").canonicalize().unwrap();
+    assert_eq!(text(&output.stdout), format!("a  b\n{}\n", here.display()));
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(7), ""));
+    let output = run_fresh(&home, "", &["seq 3 | tail -n 1; (exit 3)"]).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), "3\n"), "{output:?}");
+    assert_eq!(text(&output.stderr), "");
+    let listed = home.envelope("ls");
+    assert_eq!(listed["data"]["sessions"], serde_json::json!([]), "{listed}");
+}
+
+#[test]
+fn a_session_of_its_own_is_left_to_a_command_that_goes_on() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let asking = ["printf 'Sure? '; read -r answer; echo \"<$answer>\""];
+    let output = run_fresh(&home, "", &asking).output().unwrap();
+    assert_eq!(output.status.code(), Some(122), "{output:?}");
+    let listed = home.envelope("ls");
+    let name = listed["data"]["sessions"][0]["name"].as_str().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("termgate send {name} TEXT --enter")), "{said}");
+    assert!(said.contains(&format!("session {name} is left")), "{said}");
+    home.printed(&format!("send {name} yes --enter --until-pattern <yes>"));
+    let late = run_fresh(&home, "--timeout 300ms", &["sleep", "1000"]).output().unwrap();
+    assert_eq!(late.status.code(), Some(124), "{late:?}");
+    assert_eq!(home.envelope("ls")["data"]["sessions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_interrupt_ends_a_session_of_its_own_too() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let mut child = run_fresh(&home, "", &["echo begun; sleep 1000"]);
+    let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    shown.read_line(&mut first).unwrap();
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(home.envelope("ls")["data"]["sessions"], serde_json::json!([]));
+}
+
+#[test]
+fn running_starts_a_daemon_which_writes_only_when_that_is_said() {
+    let home = Home::new();
+    let refused = run_fresh(&home, "--no-spawn", &["true"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(7), "{refused:?}");
+    let refused = run_fresh(&home, "", &["touch", "ran"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    assert!(text(&refused.stderr).contains("termgate allow-write on"), "{refused:?}");
+    assert!(!home.path("home/ran").exists());
+    home.printed("stop");
+    let output = run_fresh(&home, "--allow-write", &["echo", "written"]).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "written\n"), "{output:?}");
+    home.printed("stop");
+}
+
+#[test]
+fn a_command_needs_a_session_or_two_dashes_before_it() {
+    let home = Home::new();
+    for words in ["run", "run --", "run true", "run --lease x -- true"] {
+        assert_eq!(home.run(words).status.code(), Some(2), "{words}");
+    }
 }

@@ -1,0 +1,35 @@
+//! The flags of commands that start a daemon when there is none.
+//!
+//! It knows neither what the daemon is needed for nor how one is started.
+
+use clap::Args;
+
+use crate::cli::context::Context;
+use crate::cli::daemon::Daemon;
+use crate::cli::failure::Failure;
+use crate::cli::start::Rights;
+
+/// Whether a daemon is started, and what that one may do.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Spawn {
+    /// Do not start a daemon
+    #[arg(long)]
+    no_spawn: bool,
+    /// Let the daemon that is started write; one that runs keeps its own switches
+    #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
+    allow_write: bool,
+}
+
+impl Spawn {
+    /// Connects to the daemon, and starts it before where that is allowed.
+    ///
+    /// # Errors
+    /// That there is none, or that it could not be started.
+    pub async fn daemon(self, context: &Context) -> Result<Daemon, Failure> {
+        if self.no_spawn {
+            context.running_daemon().await
+        } else {
+            context.daemon_to_create(Rights::of_flag(self.allow_write)).await
+        }
+    }
+}
