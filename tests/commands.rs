@@ -17,5 +17,6 @@ mod commands {
     mod serve;
     mod status;
     mod top;
+    mod user;
     mod writing;
 }

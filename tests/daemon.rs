@@ -28,6 +28,7 @@ mod daemon {
     mod prompts;
     mod rates;
     mod reading;
+    mod resource_reader;
     mod resources;
     mod resources_work;
     mod rmcp_client;

@@ -5,39 +5,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::commands::harness::{Home, PROGRAM};
-
-/// A home directory with a project in it, and a directory of programs that is all there is on
-/// `PATH`.
-#[derive(Debug)]
-struct User(Home);
+use crate::commands::harness::PROGRAM;
+use crate::commands::user::User;
 
 impl User {
-    fn new() -> Self {
-        let user = Self(Home::new());
-        fs::create_dir(user.path("bin")).unwrap();
-        fs::create_dir(user.path("work")).unwrap();
-        user
-    }
-
-    /// A path below the home directory.
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path("home").join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
     /// Puts a program on `PATH` that writes down its arguments, one a line, and then does this.
     fn program(&self, name: &str, then: &str) {
         let told = self.path(&format!("{name}.told"));
@@ -54,18 +28,6 @@ impl User {
     fn told(&self, name: &str) -> Vec<String> {
         let told = fs::read_to_string(self.path(&format!("{name}.told"))).unwrap_or_default();
         told.lines().map(str::to_owned).collect()
-    }
-
-    fn run(&self, words: &str) -> Output {
-        let mut command = self.0.termgate(&format!("install {words}"));
-        command.env_remove("XDG_CONFIG_HOME").env("PATH", self.path("bin"));
-        command.current_dir(self.path("work")).output().unwrap()
-    }
-
-    /// Runs it with `--json` and gives back the answer.
-    fn json(&self, words: &str) -> Value {
-        let output = self.run(&format!("{words} --json"));
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words}: {output:?}"))
     }
 
     /// Runs it for one client with `--json`, and gives back what came of that client.

@@ -4,49 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::commands::harness::Home;
-
-/// A home directory with a project in it.
-#[derive(Debug)]
-struct User(Home);
+use crate::commands::user::User;
 
 impl User {
-    fn new() -> Self {
-        let user = Self(Home::new());
-        fs::create_dir(user.path("work")).unwrap();
-        user
-    }
-
-    /// A path below the home directory.
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path("home").join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn run(&self, words: &str) -> Output {
-        let mut command = self.0.termgate(&format!("install {words}"));
-        command.env_remove("XDG_CONFIG_HOME").env("PATH", self.path("bin"));
-        command.current_dir(self.path("work")).output().unwrap()
-    }
-
-    fn json(&self, words: &str) -> Value {
-        let output = self.run(&format!("{words} --json"));
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{words}: {output:?}"))
-    }
-
     /// What came of each skill, by its name.
     fn results(&self, words: &str) -> BTreeMap<String, String> {
         let answer = self.json(words);

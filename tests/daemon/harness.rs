@@ -292,6 +292,11 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// How it says which protocol it speaks.
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
     /// Sends bytes as they are.
     pub(crate) async fn raw(&mut self, bytes: &[u8]) {
         soon("the daemon to read", self.writer.write_all(bytes)).await.unwrap();

@@ -4,18 +4,9 @@ use serde_json::{Value, json};
 
 use crate::daemon::driven::{screen, start, tell, tell_until};
 use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::daemon::resource_reader::UPDATED;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-const UPDATED: &str = "notifications/resources/updated";
-
-async fn read(wire: &mut Wire, uri: &str) -> Value {
-    let result = wire.request("resources/read", json!({"uri": uri})).await.unwrap();
-    let contents = result["contents"].as_array().unwrap();
-    assert_eq!(contents.len(), 1, "{uri}");
-    assert_eq!(contents[0]["uri"], uri);
-    assert_eq!(contents[0]["mimeType"], "application/json");
-    serde_json::from_str(contents[0]["text"].as_str().unwrap()).unwrap()
-}
 
 fn uris(listed: &Value, list: &str, name: &str) -> Vec<String> {
     let uri = |it: &Value| it[name].as_str().unwrap().to_owned();
@@ -54,7 +45,7 @@ async fn every_list_and_every_part_of_every_session_is_listed() {
         listed.retain(|uri| !uri.starts_with("termgate://skills/"));
         assert_eq!(listed, expected);
         for uri in expected.iter().filter(|uri| !uri.ends_with("/log")) {
-            assert!(read(&mut wire, uri).await.is_object(), "{uri}");
+            assert!(wire.facts(uri).await.is_object(), "{uri}");
         }
         let listed = wire.request("resources/templates/list", json!({})).await.unwrap();
         let expected = [
@@ -78,16 +69,16 @@ async fn the_lists_tell_sessions_and_leases() {
     let daemon = TestDaemon::writable().await;
     let mut wire = daemon.client(Era::Modern).await;
     let session = wire.start("cat").await;
-    let sessions = read(&mut wire, "termgate://sessions").await;
+    let sessions = wire.facts("termgate://sessions").await;
     let listed = wire.structured("list_sessions", json!({})).await;
     for name in ["id", "name", "command", "rows", "cols", "state", "watermark", "write_allowed"] {
         assert_eq!(sessions["sessions"][0][name], listed["sessions"][0][name], "{name}");
     }
-    let leases = read(&mut wire, "termgate://leases").await;
+    let leases = wire.facts("termgate://leases").await;
     let free = json!({"leases": [{"session": session, "lease": {"held": false, "waiters": 0}}]});
     assert_eq!(leases, free);
     let grant = wire.acquire(&session).await;
-    let leases = read(&mut wire, "termgate://leases").await;
+    let leases = wire.facts("termgate://leases").await;
     assert_eq!(leases["leases"][0]["lease"]["held"], true);
     assert!(!leases.to_string().contains(grant["lease_id"].as_str().unwrap()));
     daemon.stop().await;
@@ -100,7 +91,7 @@ async fn a_grid_tells_the_screen_or_what_changed() {
     let session = start(&mut wire).await;
     tell_until(&mut wire, &session, "seq 1 100; echo over", "over").await;
     let base = format!("termgate://session/{session}/grid");
-    let grid = read(&mut wire, &base).await;
+    let grid = wire.facts(&base).await;
     // `ready`, a hundred numbers and the sign stand in rows 0 to 101, the cursor in row 102.
     assert_eq!(
         (&grid["cols"], &grid["rows"], &grid["base_row"]),
@@ -116,21 +107,21 @@ async fn a_grid_tells_the_screen_or_what_changed() {
     );
     assert!(cursor["seq"].as_u64() <= grid["watermark"].as_u64());
 
-    let part = read(&mut wire, &format!("{base}?top=2&rows=3")).await;
+    let part = wire.facts(&format!("{base}?top=2&rows=3")).await;
     assert_eq!(part["viewport"], json!({"top": 65, "height": 3}));
     assert_eq!(uris(&part, "lines", "text"), ["65", "66", "67"]);
 
-    let cells = read(&mut wire, &format!("{base}?rows=1&format=cells")).await;
+    let cells = wire.facts(&format!("{base}?rows=1&format=cells")).await;
     assert_eq!(cells["lines"][0]["cells"], json!([{"ch": "6"}, {"ch": "3"}]));
 
     let watermark = &grid["watermark"];
-    let nothing = read(&mut wire, &format!("{base}?since={watermark}")).await;
+    let nothing = wire.facts(&format!("{base}?since={watermark}")).await;
     assert_eq!((&nothing["reset"], &nothing["lines"]), (&json!(false), &json!([])));
     tell_until(&mut wire, &session, "echo more", "more").await;
-    let changed = read(&mut wire, &format!("{base}?since={watermark}")).await;
+    let changed = wire.facts(&format!("{base}?since={watermark}")).await;
     assert_eq!(changed["base_row"], 64);
     assert_eq!(uris(&changed, "lines", "text"), ["more", ""]);
-    let unknown = read(&mut wire, &format!("{base}?since=999999999")).await;
+    let unknown = wire.facts(&format!("{base}?since=999999999")).await;
     assert_eq!(unknown["reset"], true);
     assert_eq!(unknown["lines"].as_array().unwrap().len(), 40);
     daemon.stop().await;
@@ -144,7 +135,7 @@ async fn a_session_is_named_in_a_uri_as_in_a_call() {
     let created = wire.structured("create_session", named).await;
     let id = created["session"]["id"].as_str().unwrap();
     for name in [id, &id[..11], "build"] {
-        let cursor = read(&mut wire, &format!("termgate://session/{name}/cursor")).await;
+        let cursor = wire.facts(&format!("termgate://session/{name}/cursor")).await;
         assert_eq!(cursor["cursor"]["row"], 0, "{name}");
     }
     daemon.stop().await;
@@ -157,19 +148,19 @@ async fn cursor_history_and_lease_tell_what_the_tools_tell() {
     let session = start(&mut wire).await;
     tell_until(&mut wire, &session, "seq 1 100; printf over", "over").await;
     let part = |part: &str| format!("termgate://session/{session}/{part}");
-    let cursor = read(&mut wire, &part("cursor")).await["cursor"].clone();
+    let cursor = wire.facts(&part("cursor")).await["cursor"].clone();
     assert_eq!((&cursor["row"], &cursor["col"]), (&json!(101), &json!(4)));
 
-    let history = read(&mut wire, &part("history?start_row=10&count=3")).await;
+    let history = wire.facts(&part("history?start_row=10&count=3")).await;
     assert_eq!((&history["text"], &history["first_row"]), (&json!("10\n11\n12"), &json!(10)));
     assert_eq!((&history["next_row"], &history["end_row"]), (&json!(13), &json!(102)));
     for mode in ["json", "cells"] {
         let uri = part(&format!("history?start_row=10&count=1&mode={mode}"));
         let cells = json!([{"row": 10, "text": "10", "cells": [{"ch": "1"}, {"ch": "0"}]}]);
-        assert_eq!(read(&mut wire, &uri).await["lines"], cells, "{mode}");
+        assert_eq!(wire.facts(&uri).await["lines"], cells, "{mode}");
     }
 
-    let lease = read(&mut wire, &part("lease")).await;
+    let lease = wire.facts(&part("lease")).await;
     assert_eq!((&lease["lease"]["held"], &lease["lease"]["kind"]), (&json!(true), &json!("agent")));
     assert!(lease["lease"]["expires_in_ms"].as_u64().unwrap() <= 30_000);
     assert_eq!(lease["lease"].get("lease_id"), None);
@@ -269,16 +260,7 @@ async fn every_kind_of_resource_fires_when_it_changes() {
     ] {
         for era in Era::BOTH {
             let mut wire = daemon.client(era).await;
-            match era {
-                Era::Legacy => {
-                    wire.request("resources/subscribe", json!({"uri": uri})).await.unwrap();
-                }
-                Era::Modern => {
-                    let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
-                    wire.send("subscriptions/listen", filter).await;
-                    wire.receiver.notification("notifications/subscriptions/acknowledged").await;
-                }
-            }
+            wire.subscribe(&uri).await;
             let grant = writer.acquire(&session).await;
             match change {
                 "release" => {

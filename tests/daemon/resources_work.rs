@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
-
-const UPDATED: &str = "notifications/resources/updated";
+use crate::daemon::resource_reader::UPDATED;
 
 /// A session of bash that marks its commands, under the lease of this client.
 async fn bash(wire: &mut Wire) -> String {
@@ -17,19 +16,6 @@ async fn run(wire: &mut Wire, session: &str, command: &str) -> Value {
     wire.structured("run", json!({"session": session, "command": command})).await
 }
 
-/// Reads a resource of this type, and gives back its text and what is told besides.
-async fn read(wire: &mut Wire, uri: &str, mime_type: &str) -> (String, Value) {
-    let mut result = wire.request("resources/read", json!({"uri": uri})).await.unwrap();
-    let content = result["contents"][0].take();
-    assert_eq!((&content["uri"], &content["mimeType"]), (&json!(uri), &json!(mime_type)));
-    let text = content["text"].as_str().unwrap().to_owned();
-    (text, content["_meta"]["dev.termgate/output"].clone())
-}
-
-async fn facts(wire: &mut Wire, uri: &str) -> Value {
-    serde_json::from_str(&read(wire, uri, "application/json").await.0).unwrap()
-}
-
 #[tokio::test]
 async fn the_commands_and_the_directory_are_told_in_both_eras() {
     for era in Era::BOTH {
@@ -37,15 +23,15 @@ async fn the_commands_and_the_directory_are_told_in_both_eras() {
         let mut wire = daemon.client(era).await;
         let session = bash(&mut wire).await;
         let of = |part: &str| format!("termgate://session/{session}/{part}");
-        assert_eq!(facts(&mut wire, &of("commands")).await["commands"], json!([]));
+        assert_eq!(wire.facts(&of("commands")).await["commands"], json!([]));
         run(&mut wire, &session, "cd /usr; false").await;
         run(&mut wire, &session, "true").await;
-        let commands = facts(&mut wire, &of("commands")).await;
+        let commands = wire.facts(&of("commands")).await;
         let told = |name: &str| [&commands["commands"][0][name], &commands["commands"][1][name]];
         assert_eq!(told("command_id"), [&json!(1), &json!(2)]);
         assert_eq!(told("command"), [&json!("cd /usr; false"), &json!("true")]);
         assert_eq!(told("exit_code"), [&json!(1), &json!(0)]);
-        assert_eq!(facts(&mut wire, &of("cwd")).await, json!({"cwd": "/usr"}));
+        assert_eq!(wire.facts(&of("cwd")).await, json!({"cwd": "/usr"}));
         daemon.stop().await;
     }
 }
@@ -58,7 +44,7 @@ async fn the_rest_of_an_output_is_read_where_a_result_says_it_is() {
     let order = json!({"session": session, "command": "seq 1 5000", "max_lines": 4});
     let ran = wire.structured("run", order).await;
     assert_eq!(ran["lines_left_out"], 4_996);
-    let (text, told) = read(&mut wire, ran["rest"].as_str().unwrap(), "text/plain").await;
+    let (text, told) = wire.read_resource(ran["rest"].as_str().unwrap(), "text/plain").await;
     let expected: String = (1..=5_000).map(|number| format!("{number}\n")).collect();
     assert!(text == expected, "{}", text.len());
     assert_eq!((&told["status"], &told["exit_code"]), (&json!("completed"), &json!(0)));
@@ -75,12 +61,12 @@ async fn an_output_beyond_one_message_says_how_to_go_on() {
     let command = "for i in $(seq 1 4000); do printf '%0200d\\n' $i; done";
     let ran = run(&mut wire, &session, command).await;
     let uri = format!("termgate://session/{session}/command/{}/output", ran["command_id"]);
-    let (text, told) = read(&mut wire, &uri, "text/plain").await;
+    let (text, told) = wire.read_resource(&uri, "text/plain").await;
     let left = told["lines_left_out"].as_u64().unwrap();
     let (told_lines, notice) = text.trim_end().rsplit_once('\n').unwrap();
     let go_on = format!("{uri}?from_row={}", told["next_row"]);
     assert_eq!(notice, format!("[… {left} more lines: {go_on}]"));
-    let (rest, told) = read(&mut wire, &go_on, "text/plain").await;
+    let (rest, told) = wire.read_resource(&go_on, "text/plain").await;
     assert_eq!(told["lines_left_out"], 0);
     let all: Vec<&str> = told_lines.lines().chain(rest.lines()).collect();
     let expected: Vec<String> = (1..=4_000).map(|number| format!("{number:0200}")).collect();
@@ -97,7 +83,7 @@ async fn a_subscriber_to_an_output_is_told_until_the_command_has_ended() {
         let of = |part: &str| format!("termgate://session/{session}/{part}");
         let mut wire = daemon.client(era).await;
         for uri in [of("commands"), of("log"), of("cwd"), of("git")] {
-            subscribe(&mut wire, era, &uri).await;
+            wire.subscribe(&uri).await;
             run(&mut writer, &session, "cd /usr").await;
             run(&mut writer, &session, "cd /").await;
             assert_eq!(wire.receiver.notification(UPDATED).await["uri"], uri, "{era:?}");
@@ -107,24 +93,11 @@ async fn a_subscriber_to_an_output_is_told_until_the_command_has_ended() {
         let asked = run(&mut writer, &session, line).await;
         assert_eq!(asked["status"], "needs_input");
         let uri = of(&format!("command/{}/output", asked["command_id"]));
-        subscribe(&mut wire, era, &uri).await;
+        wire.subscribe(&uri).await;
         let answer = json!({"session": session, "text": "x", "enter": true});
         writer.structured("send_text", answer).await;
         assert_eq!(wire.receiver.notification(UPDATED).await["uri"], uri, "{era:?}");
         daemon.stop().await;
-    }
-}
-
-async fn subscribe(wire: &mut Wire, era: Era, uri: &str) {
-    match era {
-        Era::Legacy => {
-            wire.request("resources/subscribe", json!({"uri": uri})).await.unwrap();
-        }
-        Era::Modern => {
-            let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
-            wire.send("subscriptions/listen", filter).await;
-            wire.receiver.notification("notifications/subscriptions/acknowledged").await;
-        }
     }
 }
 
@@ -138,9 +111,9 @@ async fn the_repository_of_the_directory_is_told_and_null_outside_of_one() {
     std::fs::create_dir(&place).unwrap();
     let place = place.to_str().unwrap();
     run(&mut wire, &session, &format!("cd {place}")).await;
-    assert_eq!(facts(&mut wire, &uri).await, json!({"cwd": place, "git": null}));
+    assert_eq!(wire.facts(&uri).await, json!({"cwd": place, "git": null}));
     run(&mut wire, &session, "git init -q -b trunk; touch new").await;
-    let git = facts(&mut wire, &uri).await["git"].clone();
+    let git = wire.facts(&uri).await["git"].clone();
     assert_eq!(git, json!({"branch": "trunk", "commit": null, "dirty": true}));
     daemon.stop().await;
 }
@@ -151,11 +124,11 @@ async fn the_log_tells_what_ran_by_whom_where_and_how_it_ended() {
     let mut wire = daemon.client(Era::Modern).await;
     let session = bash(&mut wire).await;
     let uri = format!("termgate://session/{session}/log");
-    let (log, _) = read(&mut wire, &uri, "text/markdown").await;
+    let (log, _) = wire.read_resource(&uri, "text/markdown").await;
     assert!(log.contains("No command is known to have run here."), "{log}");
     run(&mut wire, &session, "cd /usr").await;
     run(&mut wire, &session, "seq 1 20; printf '```\\n# not a heading\\n'; (exit 4)").await;
-    let (log, _) = read(&mut wire, &uri, "text/markdown").await;
+    let (log, _) = wire.read_resource(&uri, "text/markdown").await;
     let entry = log.split("\n## Command ").nth(2).unwrap();
     for part in [
         "2\n\n````sh\nseq 1 20;",
