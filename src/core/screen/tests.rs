@@ -1,6 +1,7 @@
 //! What a screen promises, a sentence each; the models that try random output stand beside.
 
 mod differential;
+mod formats;
 mod limits;
 mod numbering;
 mod replicas;

@@ -119,7 +119,7 @@ const REVEALING: [&str; 14] = [
 ];
 
 #[track_caller]
-fn assert_same_for_ever(whole: &mut Terminal, broken: &mut Terminal) {
+pub(super) fn assert_same_for_ever(whole: &mut Terminal, broken: &mut Terminal) {
     assert_same(whole, broken);
     for output in REVEALING {
         whole.feed(output);
@@ -405,7 +405,7 @@ fn a_snapshot_of_another_format_says_so() {
 }
 
 /// Screens as the first version of the format has them: the output before, and the bytes then.
-const FIRST_FORMAT: [(&str, &[u8], &[u8]); 2] = [
+pub(super) const FIRST_FORMAT: [(&str, &[u8], &[u8]); 2] = [
     (
         "a\r\n\x1b[1;31mb\x1b[m\r\n\x1b[48;2;1;2;3;38;5;200m\u{6f22}e\u{301}\x1b[0;4:3;7m wrapped here\x1b[m\r\n\
          \x1b[3g\x1b[4G\x1bH\x1b[2;3r\x1b(0\x0e\x1b7\x1b[3;5H\x1b[?1;7;2004;1002;1006h\x1b=\x1b[6 q\
