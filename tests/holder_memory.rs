@@ -21,7 +21,8 @@ use termgate::holder::wire::to_holder::Unread;
 use termgate::holder::{WORD, start};
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::Environment;
-use termgate::session::pty::held::{HeldPty, HoldOptions, socket_of};
+use termgate::session::pty::held::HeldPty;
+use termgate::session::pty::held::options::{HoldOptions, socket_of};
 use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
 
 static ASKED: AtomicU64 = AtomicU64::new(0);

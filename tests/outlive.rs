@@ -19,6 +19,7 @@ mod outlive {
     mod observer;
     mod programs;
     mod replaced;
+    mod sent;
     mod standstill;
     mod storm;
     mod turns;

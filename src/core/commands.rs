@@ -5,6 +5,7 @@
 //! was sent and when they were ready again. It knows no emulator: positions are told to it.
 
 pub mod mark;
+mod marked;
 pub mod output;
 pub mod record;
 
@@ -12,7 +13,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::core::activity::{Evidence, ShellPhase};
-use crate::core::commands::mark::{Kind, Mark};
 use crate::core::commands::record::{CommandId, CommandRecord, Finish, Here, Position, Span};
 use crate::core::ids::{RowNumber, Watermark};
 
@@ -95,6 +95,11 @@ impl Commands {
     /// The number of the newest; 0 when there was none.
     pub fn last(&self) -> CommandId {
         self.last
+    }
+
+    /// Gives no command that is still to come this number or a lower one.
+    pub(crate) fn number_after(&mut self, id: CommandId) {
+        self.last = self.last.max(id);
     }
 
     /// Where the shell is, as it marked it.
@@ -180,140 +185,6 @@ impl Commands {
     /// Notes whether something was typed that the shell may not have read yet.
     pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
         self.typed_ahead = typed_ahead;
-    }
-
-    /// Ends what the shell showed its prompt after, at [`Self::prompted_at`], and waits again.
-    pub fn on_prompted(&mut self, here: &Here) {
-        let Some(at) = self.prompted_at.take() else { return };
-        // Where the prompt begins on its row nobody has told.
-        let here = Here { position: Position { col: 0, ..at }, ..*here };
-        match self.phase {
-            ShellPhase::Running => {
-                self.finish_marked(&here, None);
-                (self.phase, self.reading_at) = (ShellPhase::Reading, Some(at));
-            }
-            ShellPhase::Reading => self.finish_sent(&here, None, Evidence::Osc133, false),
-            ShellPhase::Prompting | ShellPhase::Unmarked => {}
-        }
-    }
-
-    /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the
-    /// cursor, for a shell that does not tell the command it read.
-    pub fn on_mark(
-        &mut self,
-        mark: Mark,
-        here: &Here,
-        by: Option<&Arc<str>>,
-        directory: Option<&Arc<str>>,
-        typed: impl FnOnce(Position) -> String,
-    ) {
-        match mark.kind {
-            Kind::PromptStart => {
-                self.on_prompt(here);
-                self.phase = ShellPhase::Prompting;
-            }
-            // A program may show the prompt as well.
-            Kind::PromptEnd if self.phase == ShellPhase::Running => {
-                self.prompted_at = Some(here.position);
-            }
-            Kind::PromptEnd => {
-                if self.phase == ShellPhase::Reading && self.sent_by_marks() {
-                    self.prompted_at = Some(here.position);
-                }
-                self.phase = ShellPhase::Reading;
-                self.reading_at = Some(here.position);
-            }
-            // A pasted text of several lines runs as one command after the other.
-            Kind::Started if self.phase == ShellPhase::Running => {}
-            Kind::Started => self.on_start(mark.text, here, by, directory, typed),
-            Kind::OutputEnd => self.end_output(here),
-            Kind::Ended(code) => self.on_end(code, here),
-        }
-    }
-
-    fn on_start(
-        &mut self,
-        told: Option<String>,
-        here: &Here,
-        by: Option<&Arc<str>>,
-        directory: Option<&Arc<str>>,
-        typed: impl FnOnce(Position) -> String,
-    ) {
-        self.phase = ShellPhase::Running;
-        self.prompted_at = None;
-        let reading_at = self.reading_at.take();
-        let sent = self.sent.as_ref().filter(|sent| sent.way == Way::Marks).map(|sent| sent.id);
-        let id = sent.unwrap_or_else(|| {
-            let text = told.or_else(|| reading_at.map(typed)).unwrap_or_default();
-            let mut record =
-                CommandRecord::open(self.next_id(), text.trim(), here.now, here.position);
-            record.by = by.cloned();
-            let id = record.id;
-            self.push(record);
-            id
-        });
-        self.change(id, |record| {
-            record.started = here.now;
-            record.directory = directory.cloned();
-            record.spans = vec![Span { from: here.position, to: None }];
-            record.echo_lines = 0;
-        });
-    }
-
-    /// A prompt without an end of the command before it: the shell could not read the line, or does
-    /// not tell.
-    fn on_prompt(&mut self, here: &Here) {
-        self.prompted_at = None;
-        let moved = self.reading_at.is_none_or(|at| at.row < here.position.row);
-        match self.phase {
-            ShellPhase::Running => self.finish_marked(here, None),
-            ShellPhase::Prompting | ShellPhase::Reading if moved => {
-                // An end came before the prompt otherwise, and forgot where a line was read.
-                if self.reading_at.is_some() {
-                    self.idled = here.mark;
-                }
-                if self.sent_by_marks() {
-                    self.finish_sent(here, None, Evidence::Osc133, false);
-                }
-            }
-            ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {}
-        }
-    }
-
-    fn sent_by_marks(&self) -> bool {
-        self.sent.as_ref().is_some_and(|sent| sent.way == Way::Marks)
-    }
-
-    fn on_end(&mut self, code: Option<i32>, here: &Here) {
-        if self.phase == ShellPhase::Running {
-            self.prompted_at = None;
-            self.finish_marked(here, code);
-            self.phase = ShellPhase::Prompting;
-            self.reading_at = None;
-        }
-    }
-
-    /// The output has ended, and what the shell writes from here on is its own.
-    fn end_output(&mut self, here: &Here) {
-        if self.phase == ShellPhase::Running
-            && let Some(id) = self.running().map(|record| record.id)
-        {
-            self.change(id, |record| {
-                if let Some(span) = record.spans.last_mut() {
-                    span.to = Some(here.position.max(span.from));
-                }
-            });
-        }
-    }
-
-    /// Ends what runs under the shell's marks, and whatever was sent to it.
-    fn finish_marked(&mut self, here: &Here, code: Option<i32>) {
-        let ids = self.unfinished();
-        let outer = ids.first().copied();
-        for id in ids {
-            let code = code.filter(|_| Some(id) == outer);
-            self.finish(id, here, code, Evidence::Osc133, true);
-        }
     }
 
     /// Ends the command that was sent, whose end nothing marks.

@@ -13,6 +13,7 @@ mod guard;
 mod ledger;
 mod palette;
 mod sequence;
+mod shell;
 mod snapshot;
 
 use std::fmt;
@@ -21,9 +22,8 @@ use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
-use crate::core::activity::{Activity, Evidence, prompts};
-use crate::core::commands::record::{CommandId, Here, Position};
-use crate::core::commands::{Commands, Submission};
+use crate::core::activity::Activity;
+use crate::core::commands::record::Position;
 use crate::core::frame::history::{History, HistoryLimits};
 use crate::core::frame::{Exit, Frame, Size, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
@@ -192,70 +192,6 @@ impl Screen {
     /// What the program asked of the keyboard and the mouse.
     pub fn modes(&self) -> InputModes {
         self.emulator.input_modes()
-    }
-
-    /// Says by what the shell that was started is known, so that its marks are believed.
-    pub fn set_nonce(&mut self, nonce: Option<Arc<str>>) {
-        self.emulator.shell_mut().nonce = nonce;
-    }
-
-    /// Says what this machine is called, so that directories of another are not taken for ours.
-    pub fn set_host(&mut self, name: Option<Arc<str>>) {
-        self.emulator.shell_mut().host = name;
-    }
-
-    /// Notes who typed last.
-    pub fn set_typist(&mut self, name: Arc<str>) {
-        self.emulator.shell_mut().typist = Some(name);
-    }
-
-    /// The commands that ran.
-    pub fn commands(&self) -> &Arc<Commands> {
-        &self.emulator.shell().commands
-    }
-
-    /// Notes that a command is sent now.
-    pub fn submit(&mut self, now: Moment, submission: Submission<'_>) -> CommandId {
-        let here = Here { now, ..self.emulator.here() };
-        self.change_commands().submit(submission, &here)
-    }
-
-    /// Ends the command that was sent, whose end the shell does not mark.
-    pub fn finish_sent(&mut self, now: Moment, evidence: Evidence) {
-        let here = Here { now, ..self.emulator.here() };
-        let prompt = self.commands().sent().map(|sent| Arc::clone(&sent.prompt));
-        let before = self.before_cursor();
-        // What stands before the prompt on its row is the last of the output.
-        let known = prompt.filter(|prompt| !prompt.is_empty() || !prompts(&before));
-        let col = known.and_then(|prompt| Some(before.strip_suffix(&*prompt)?.len()));
-        let col = col.and_then(|col| u16::try_from(col).ok()).unwrap_or_default();
-        let here = Here { position: Position { col, ..here.position }, ..here };
-        self.change_commands().finish_sent(&here, None, evidence, true);
-    }
-
-    /// Notes whether something was typed that was not sent as a command, and may not have been read.
-    pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
-        if self.commands().typed_ahead() != typed_ahead {
-            self.change_commands().set_typed_ahead(typed_ahead);
-        }
-    }
-
-    /// Ends what the shell showed its prompt after without ending it by a mark.
-    pub fn on_prompted(&mut self, now: Moment) {
-        let here = Here { now, ..self.emulator.here() };
-        self.change_commands().on_prompted(&here);
-    }
-
-    /// Ends all commands, because the program of the session ended.
-    pub fn end_commands(&mut self, now: Moment, code: Option<i32>) {
-        if self.commands().running().is_some() {
-            let here = Here { now, ..self.emulator.here() };
-            self.change_commands().on_exit(&here, code);
-        }
-    }
-
-    fn change_commands(&mut self) -> &mut Commands {
-        Arc::make_mut(&mut self.emulator.shell_mut().commands)
     }
 
     /// Where the cursor is.

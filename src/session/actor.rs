@@ -162,8 +162,8 @@ impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, record, rules, clock, pty, opening, input, outlets, urgent } = setup;
-        let records = Records::begin(&pty, record, input.lease());
         let Opening { mut screen, offset, answered, kept_rows } = opening;
+        let records = Records::begin(&pty, record, input.lease(), screen.commands().last());
         screen.set_nonce(records.nonce());
         screen.set_host(host_name());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());

@@ -124,11 +124,13 @@ pub enum Note {
     Lease,
     /// What a screen does not tell of the terminal.
     Terminal,
+    /// How far its commands are numbered.
+    Commands,
 }
 
 impl Note {
     /// Every note there is.
-    pub const ALL: [Self; 3] = [Self::Identity, Self::Lease, Self::Terminal];
+    pub const ALL: [Self; 4] = [Self::Identity, Self::Lease, Self::Terminal, Self::Commands];
 
     /// How many bytes a note may have.
     pub const BYTES_MAX: usize = wire::NOTE_MAX;

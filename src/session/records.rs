@@ -3,6 +3,7 @@
 //! Notes are read by other versions of termgate than wrote them: members that a reader does not know
 //! are skipped, those that it misses have defaults. Nothing here knows who keeps the bytes.
 
+pub mod commands;
 pub mod identity;
 pub mod lease;
 

@@ -5,6 +5,7 @@
 
 mod finding;
 
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::former::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
@@ -14,9 +15,9 @@ use crate::core::moment::Moment;
 use crate::session::create::{Making, run};
 use crate::session::handle::Session;
 use crate::session::opening::Opening;
-use crate::session::pty::Pty;
+use crate::session::pty::{Note, Pty};
 use crate::session::records::identity::SessionRecord;
-use crate::session::records::lease::from_note;
+use crate::session::records::{commands, lease};
 use crate::session::registry::Registry;
 
 /// What the daemon before kept beside a terminal.
@@ -24,6 +25,8 @@ use crate::session::registry::Registry;
 pub struct Notes {
     pub session: SessionRecord,
     pub lease: LeaseRecord,
+    /// The newest command of which anybody was told.
+    pub command: CommandId,
 }
 
 impl Notes {
@@ -31,21 +34,24 @@ impl Notes {
     ///
     /// A note of the session that cannot be read makes one of the tenant `own` that is called by
     /// its id; a note of the lease that cannot be read makes a free one.
-    pub fn read(
+    pub fn read<'a>(
         (id, own): (SessionId, &TenantId),
-        identity: &[u8],
-        lease: &[u8],
+        kept: impl Fn(Note) -> &'a [u8],
         now: Moment,
     ) -> Self {
-        let session = SessionRecord::from_note(identity, id).unwrap_or_else(|error| {
+        let session = SessionRecord::from_note(kept(Note::Identity), id).unwrap_or_else(|error| {
             tracing::warn!(session = %id, %error, "nobody knows what the session was called");
             SessionRecord::unknown(id, own.clone(), now)
         });
-        let lease = from_note(lease).unwrap_or_else(|error| {
+        let lease = lease::from_note(kept(Note::Lease)).unwrap_or_else(|error| {
             tracing::warn!(session = %id, %error, "nobody knows who had the lease");
             LeaseRecord::default()
         });
-        Self { session, lease }
+        let command = commands::from_note(kept(Note::Commands)).unwrap_or_else(|error| {
+            tracing::warn!(session = %id, %error, "commands are numbered on from the screen");
+            CommandId::default()
+        });
+        Self { session, lease, command }
     }
 }
 
@@ -70,8 +76,9 @@ impl Registry {
     /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
     /// with a number where another session of its tenant came first.
     pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
-        let Survivor { notes, pty, pid, opening, newest, writes, window } = survivor;
-        let Notes { session: mut record, lease } = notes;
+        let Survivor { notes, pty, pid, mut opening, newest, writes, window } = survivor;
+        let Notes { session: mut record, lease, command } = notes;
+        opening.screen.number_commands_after(command);
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
         if let Some(holding) = &lease.holding {

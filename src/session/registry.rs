@@ -32,7 +32,7 @@ use crate::session::error::SessionError;
 use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
-use crate::session::pty::held::HoldOptions;
+use crate::session::pty::held::options::HoldOptions;
 use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -83,7 +83,7 @@ pub struct HoldingLimits {
 pub struct Holding {
     /// Where holders listen; it must exist and be nobody else's.
     pub directory: PathBuf,
-    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`](crate::session::pty::held::OWN_PROGRAM) is this one.
+    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`](crate::session::pty::held::options::OWN_PROGRAM) is this one.
     pub program: PathBuf,
 }
 

@@ -29,6 +29,8 @@ async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
     let session = start(client, &recorder(&home.file("read"))).await;
     let said = json!({"session": session.id, "pattern": "recording", "since": 0});
     client.must("wait_for", said).await;
+    // From then on nobody asks its holder for anything.
+    client.must("wait_for", json!({"session": session.id, "needs_input": true})).await;
     let granted = json!({"session": session.id, "ttl_ms": 120_000});
     let lease = client.must("acquire_lease", granted).await["lease_id"].clone();
     (session, lease)

@@ -48,6 +48,7 @@ pub struct CommandRecord {
     pub directory: Option<Arc<str>>,
     /// Who sent it, or typed last before it began.
     pub by: Option<Arc<str>>,
+    /// When it was sent; of one that was typed, when it began.
     pub started: Moment,
     /// None while it runs.
     pub finish: Option<Finish>,

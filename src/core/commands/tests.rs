@@ -1,6 +1,7 @@
 //! Commands as a shell marks them on a screen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::output::Output;
 use super::*;
@@ -142,6 +143,29 @@ fn a_prompt_that_is_painted_again_ends_nothing() {
     shell.ended(id.0, Some(0), Evidence::Osc133);
     assert_eq!(shell.record(id.0).by.as_deref(), Some("ci#t1"));
     assert_eq!(shell.screen.commands().last(), id);
+}
+
+#[test]
+fn a_command_that_was_sent_began_when_it_was_sent_however_late_its_mark_is_read() {
+    let at = |seconds| Moment::from_boot(Duration::from_secs(seconds));
+    let mut shell = Shell::new(6, 40);
+    shell.prompt();
+    let submission = Submission { text: "make", lines: 1, by: None, way: Way::Marks, prompt: "$ " };
+    let sent = shell.screen.submit(at(5), submission);
+    let marks = format!("make\r\n\x1b]133;C;nonce={NONCE}\x1b\\");
+    shell.screen.feed(at(60), marks.as_bytes());
+    assert_eq!(shell.record(sent.0).started, at(5));
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Running);
+}
+
+#[test]
+fn no_number_up_to_one_that_was_given_is_given_again() {
+    let mut shell = Shell::new(6, 40);
+    shell.prompt();
+    shell.screen.number_commands_after(CommandId(7));
+    assert_eq!(shell.submit("true", Way::Marks), CommandId(8));
+    shell.screen.number_commands_after(CommandId(3));
+    assert_eq!(shell.screen.commands().last(), CommandId(8));
 }
 
 #[test]

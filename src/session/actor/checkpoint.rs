@@ -1,11 +1,16 @@
 //! Handing over what a daemon to come needs of a session.
 //!
-//! It knows no holder: the terminal says when it needs the room. What is kept covers all that
-//! anybody was told, so no frame is published whose watermark could come again.
+//! It knows no holder: the terminal says when it needs the room. Before anybody is told of it, what
+//! cannot be made anew from the output is kept: watermarks that are given out, which command is sent, and
+//! that one began; and right after, when one ended. All else is made anew from the output behind the
+//! checkpoint.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::commands::Commands;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
@@ -16,6 +21,9 @@ use crate::session::pty::{Checkpoint, Pty};
 /// is tried again that was not taken.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// How long after the frame with the end of a command that is kept: whoever waits for it goes first.
+const AFTER_END: Duration = Duration::from_millis(1);
+
 /// What is kept of the screen.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -23,12 +31,28 @@ pub(super) struct Kept {
     rows: Option<RowNumber>,
     /// The highest watermark that may be published.
     reserved: Watermark,
+    commands: Milestones,
     /// When output last came.
     output_at: Moment,
     /// When is looked whether the output is silent.
     due: Option<Moment>,
     /// Before when none is tried, after one that was not taken.
     retry_at: Moment,
+}
+
+/// What of the commands only whoever saw it can tell: that another one was sent or began, or that one
+/// ended, each at its moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Milestones {
+    last: CommandId,
+    unfinished: usize,
+}
+
+impl Milestones {
+    fn of(commands: &Commands) -> Self {
+        let unfinished = commands.iter().filter(|record| record.finish.is_none()).count();
+        Self { last: commands.last(), unfinished }
+    }
 }
 
 impl Kept {
@@ -39,8 +63,14 @@ impl Kept {
         rows: Option<RowNumber>,
         now: Moment,
     ) -> Self {
-        let mut kept =
-            Self { rows, reserved: Watermark(0), output_at: now, due: None, retry_at: now };
+        let mut kept = Self {
+            rows,
+            reserved: Watermark(0),
+            commands: Milestones::default(),
+            output_at: now,
+            due: None,
+            retry_at: now,
+        };
         kept.keep(pty, (screen, offset), now, false);
         kept
     }
@@ -78,11 +108,14 @@ impl Kept {
         match pty.commit(&checkpoint) {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
-                self.due = None;
+                self.commands = Milestones::of(screen.commands());
+                // The terminal still has to hear that nothing more is expected.
+                self.due = self.due.filter(|_| !quiet);
             }
             // The terminal is gone, and there is nothing left to keep.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 (self.reserved, self.due) = (Watermark(u64::MAX), None);
+                self.commands = Milestones::of(screen.commands());
             }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of a session was not kept");
@@ -102,7 +135,8 @@ impl<P: Pty> Actor<P> {
 
     /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent.
     pub(super) fn checkpoint_if_due(&mut self) {
-        if self.pty.owes(self.offset) {
+        let owed_at = self.end_owed_at();
+        if self.pty.owes(self.offset) || owed_at.is_some_and(|at| at <= self.clock.now()) {
             self.checkpoint_now(false);
         }
         let Some(due) = self.kept.due else { return };
@@ -120,6 +154,26 @@ impl<P: Pty> Actor<P> {
         if self.frames.borrow().watermark >= self.kept.reserved {
             self.checkpoint_now(false);
         }
+        self.keep_commands();
+    }
+
+    /// Keeps a command that was not kept; to be called before anybody is told of it, and before a
+    /// byte of it goes out.
+    pub(super) fn keep_commands(&mut self) {
+        if self.kept.commands.last != self.screen.commands().last() {
+            self.checkpoint_now(false);
+        }
+        self.remember_commands();
+    }
+
+    /// When the end of a command is to be kept that was told.
+    fn end_owed_at(&self) -> Option<Moment> {
+        let commands = self.screen.commands();
+        let told = Arc::ptr_eq(&self.frames.borrow().commands.value, commands);
+        let owed = told && self.pty.outlives_daemon();
+        let owed = owed && self.kept.commands != Milestones::of(commands);
+        let told_at = self.published_at.unwrap_or_default() + AFTER_END;
+        owed.then(|| told_at.max(self.kept.retry_at))
     }
 
     /// Notes that output came that nothing kept covers.
@@ -131,8 +185,8 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// When is to be looked whether the output has fallen silent.
+    /// When a checkpoint may be due.
     pub(super) fn checkpoint_due(&self) -> Option<Moment> {
-        self.kept.due
+        self.kept.due.into_iter().chain(self.end_owed_at()).min()
     }
 }

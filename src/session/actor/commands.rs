@@ -53,7 +53,7 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Notes that a command goes out now.
+    /// Notes that a command goes out now, and has it kept before it does.
     pub(super) fn begin_command(&mut self, order: &CommandOrder, by: &Caller) -> CommandId {
         let CommandOrder { text, lines, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
@@ -62,6 +62,7 @@ impl<P: Pty> Actor<P> {
         if let Some(provision) = provision {
             self.luggage.keep(id, provision.clone());
         }
+        self.keep_commands();
         id
     }
 

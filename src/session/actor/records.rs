@@ -1,28 +1,36 @@
 //! What the next daemon is to know: kept beside the terminal before anybody is told of it.
 //!
 //! It decides nothing. What is told and not kept would be another daemon's to break: a lease that two
-//! have, an epoch that is given twice, a name that comes back.
+//! have, an epoch that is given twice, a name that comes back, a number of two commands.
 
 use std::sync::Arc;
 
+use crate::core::commands::record::CommandId;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::identity::SessionRecord;
-use crate::session::records::lease::to_note;
+use crate::session::records::{commands, lease};
 
 /// What is kept beside the terminal.
 #[derive(Debug)]
 pub(super) struct Records {
     session: SessionRecord,
     lease: LeaseRecord,
+    /// The newest.
+    command: CommandId,
 }
 
 impl Records {
     /// Keeps what is known at the beginning.
-    pub(super) fn begin(pty: &impl Pty, session: SessionRecord, lease: &LeaseManager) -> Self {
-        let records = Self { session, lease: lease.record() };
+    pub(super) fn begin(
+        pty: &impl Pty,
+        session: SessionRecord,
+        lease: &LeaseManager,
+        command: CommandId,
+    ) -> Self {
+        let records = Self { session, lease: lease.record(), command };
         records.keep_again(pty);
         records
     }
@@ -30,7 +38,8 @@ impl Records {
     /// Keeps all of it, also what should be kept already.
     pub(super) fn keep_again(&self, pty: &impl Pty) {
         pty.remember(Note::Identity, &self.session.to_note());
-        pty.remember(Note::Lease, &to_note(&self.lease));
+        pty.remember(Note::Lease, &lease::to_note(&self.lease));
+        pty.remember(Note::Commands, &commands::to_note(self.command));
     }
 
     /// What the marks of its shell carry.
@@ -45,8 +54,18 @@ impl<P: Pty> Actor<P> {
     pub(super) fn remember_lease(&mut self) {
         let record = self.input.lease().record();
         if self.records.lease != record {
-            self.pty.remember(Note::Lease, &to_note(&record));
+            self.pty.remember(Note::Lease, &lease::to_note(&record));
             self.records.lease = record;
+        }
+    }
+
+    /// Keeps the number of the newest command, if it is not kept already; to be called before anybody
+    /// is told of it.
+    pub(super) fn remember_commands(&mut self) {
+        let last = self.screen.commands().last();
+        if self.records.command != last {
+            self.pty.remember(Note::Commands, &commands::to_note(last));
+            self.records.command = last;
         }
     }
 

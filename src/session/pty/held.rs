@@ -6,6 +6,7 @@
 
 pub mod contact;
 mod link;
+pub mod options;
 pub mod recovered;
 mod silence;
 mod store;
@@ -31,11 +32,12 @@ use crate::holder::readiness::{self, READABLE};
 use crate::holder::ring::Reader;
 use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
-use crate::holder::wire::to_holder::{Input, Start, ToHolder, Unread};
+use crate::holder::wire::to_holder::{Input, Start, ToHolder};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::contact::{AttachError, Contact};
 use crate::session::pty::held::link::{Link, Presence, Room, exit_of};
+use crate::session::pty::held::options::{HoldOptions, socket_of};
 use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
@@ -50,29 +52,6 @@ const OWED_PART: u64 = 4;
 
 /// How long a holder whose connection was closed may take to end, if it ends.
 const HOLDER_END_MAX: Duration = Duration::from_millis(500);
-
-/// How a terminal is held.
-#[derive(Clone, Debug)]
-pub struct HoldOptions {
-    /// Where holders listen; it must exist and be nobody else's.
-    pub directory: PathBuf,
-    /// The program that becomes the holder.
-    pub program: PathBuf,
-    /// A multiple of 4096, from 64 KiB to 1 GiB.
-    pub ring_bytes: u32,
-    /// What becomes of output for which there is no room while no daemon is there.
-    pub unread: Unread,
-    /// How long no daemon may be there before the program is ended; for ever when it is none.
-    pub orphan_ttl: Option<Duration>,
-}
-
-/// The program that runs now, also when it was replaced on disk.
-pub const OWN_PROGRAM: &str = "/proc/self/exe";
-
-/// Where the holder of a session listens.
-pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
-    directory.join(format!("{session}.sock"))
-}
 
 /// The daemon's end of a terminal that another process holds.
 ///
@@ -195,14 +174,6 @@ impl HeldPty {
         let leader = Process::find(self.leader)?;
         leader.foreground.filter(|_| leader.started == self.started)
     }
-
-    fn hand_over(&self, checkpoint: &Checkpoint) -> io::Result<()> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let handover = store.hand_over(checkpoint)?;
-        let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
-        let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
-        self.link().say(&ToHolder::Commit(handover.commit), &descriptors)
-    }
 }
 
 impl Pty for HeldPty {
@@ -239,7 +210,11 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
-        self.hand_over(checkpoint)?;
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let handover = store.hand_over(checkpoint)?;
+        let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
+        let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
+        self.link().say(&ToHolder::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
         Ok(())
     }

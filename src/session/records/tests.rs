@@ -10,6 +10,7 @@ use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
 use super::*;
 use crate::core::caller::{Caller, Kind};
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, LeaseId, SessionId, TenantId};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
@@ -69,6 +70,18 @@ fn a_lease_is_read_back_as_it_was_noted() {
     assert_eq!(from_note(&to_note(&of_token)).unwrap(), of_token);
     let free = LeaseRecord { epoch: Epoch(3), holding: None };
     assert_eq!(from_note(&to_note(&free)).unwrap(), free);
+}
+
+#[test]
+fn the_number_of_a_command_is_read_back_and_without_a_note_there_was_none() {
+    for number in [0, 1, 1 << 40] {
+        let last = CommandId(number);
+        assert_eq!(commands::from_note(&commands::to_note(last)).unwrap(), last);
+    }
+    assert_eq!(commands::from_note(b"").unwrap(), CommandId(0));
+    assert_eq!(commands::from_note(br#"{"v":1,"last":41,"mood":"good"}"#).unwrap(), CommandId(41));
+    let error = commands::from_note(&commands::to_note(CommandId(u64::MAX))).unwrap_err();
+    assert!(matches!(error, RecordError::Value { member: "last", .. }), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
@@ -131,7 +132,7 @@ impl Registry {
         let now = self.clock().now();
         let session = SessionRecord::unknown(id, self.own_tenant().clone(), now);
         Found::Remains(Box::new(Survivor {
-            notes: Notes { session, lease: LeaseRecord::default() },
+            notes: Notes { session, lease: LeaseRecord::default(), command: CommandId::default() },
             pty: GonePty::left_at(socket, id),
             pid: 0,
             opening: Opening::empty(SIZE, self.limits().screen),
@@ -142,15 +143,13 @@ impl Registry {
     }
 
     fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Found {
-        let notes = &recovered.notes;
-        let (identity, lease) = (notes.get(Note::Identity), notes.get(Note::Lease));
-        if identity.is_empty() {
+        if recovered.notes.get(Note::Identity).is_empty() {
             // Its daemon ended before it told anybody that it had started it.
             pty.forget();
             return Found::Nothing;
         }
         let now = self.clock().now();
-        let notes = Notes::read((id, self.own_tenant()), identity, lease, now);
+        let notes = Notes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
         let opening = Opening::restored(&id, recovered, self.limits().screen, now);
         if opening.screen.size() != recovered.size
             && let Err(error) = pty.resize(opening.screen.size())

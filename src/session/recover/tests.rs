@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
+use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::error::WriteError;
@@ -86,7 +87,8 @@ fn notes(number: u128) -> Notes {
         reason: None,
         must_look: false,
     };
-    Notes { session, lease: LeaseRecord { epoch: Epoch(3), holding: Some(holding) } }
+    let lease = LeaseRecord { epoch: Epoch(3), holding: Some(holding) };
+    Notes { session, lease, command: CommandId(7) }
 }
 
 fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
@@ -121,15 +123,10 @@ fn permit() -> Permit {
     decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
 }
 
-/// The newest note of this kind, as the next daemon finds it.
-fn kept(terminal: &FakeTerminal, of: Note) -> Vec<u8> {
-    let notes = terminal.notes().into_iter().rev();
-    notes.into_iter().find(|(note, _)| *note == of).expect("it was kept").1
-}
-
+/// The newest notes, as the next daemon finds them.
 fn read_back(terminal: &FakeTerminal, number: u128) -> Notes {
-    let (identity, lease) = (kept(terminal, Note::Identity), kept(terminal, Note::Lease));
-    Notes::read((id(number), &tenant()), &identity, &lease, Moment::default())
+    let kept = Note::ALL.map(|note| terminal.note(note).unwrap_or_default());
+    Notes::read((id(number), &tenant()), |note| &kept[note as usize], Moment::default())
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,6 +153,15 @@ async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
     assert_eq!(again.session, notes(1).session);
     assert_eq!(again.lease.holding, notes(1).lease.holding);
     assert!(again.lease.epoch > Epoch(3));
+    assert_eq!(again.command, CommandId(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_number_of_a_command_is_given_again_although_the_screen_knows_none() {
+    let registry = registry();
+    let session = registry.recover(survivor(notes(1)).0).await;
+    assert_eq!(session.frame().commands.value.last(), CommandId(7));
+    assert_eq!(session.frame().commands.value.iter().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +202,7 @@ async fn of_two_sessions_with_one_name_the_later_gets_a_number() {
 async fn a_terminal_of_which_nothing_else_is_known_is_a_free_session_called_by_its_id() {
     let registry = registry();
     let now = registry.clock().now();
-    let garbage = Notes::read((id(1), &tenant()), b"\xff", b"", now);
+    let garbage = Notes::read((id(1), &tenant()), |_| b"\xff", now);
     let (survivor, terminal) = survivor(garbage);
     let session = registry.recover(survivor).await;
     assert_eq!(session.name().to_string(), id(1).to_string());

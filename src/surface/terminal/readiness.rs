@@ -86,6 +86,8 @@ pub struct Readiness<'a> {
     doing_since: Moment,
     /// When its shell was last on its way to a prompt, or it began to be watched.
     restless_since: Moment,
+    /// The frame that was judged last.
+    judged: Watermark,
     /// The frame by which it was ready, and was not any more.
     outdated: Option<Watermark>,
     _attending: Attending,
@@ -107,6 +109,7 @@ impl<'a> Readiness<'a> {
             doing,
             doing_since: started,
             restless_since: started,
+            judged: Watermark(0),
             outdated: None,
             _attending: attending,
         }
@@ -129,7 +132,7 @@ impl<'a> Readiness<'a> {
 
     /// Notes that it was not ready any more when a command came to it.
     pub fn was_outdated(&mut self) {
-        self.outdated = Some(self.frames.borrow().watermark);
+        self.outdated = Some(self.judged);
     }
 
     /// Waits until it is ready.
@@ -161,6 +164,7 @@ impl<'a> Readiness<'a> {
 
     fn look(&mut self) -> Arc<Frame> {
         let frame = Arc::clone(&self.frames.borrow_and_update());
+        self.judged = frame.watermark;
         let doing = Doing::of(&frame);
         if self.doing != doing {
             (self.doing, self.doing_since) = (doing, self.clock.now());

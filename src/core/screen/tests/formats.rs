@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::snapshots::{FIRST_FORMAT, assert_same_for_ever};
 use super::*;
-use crate::core::activity::ShellPhase;
-use crate::core::commands::record::{CommandRecord, Finish, Span};
-use crate::core::commands::{Sent, Way};
+use crate::core::activity::{Evidence, ShellPhase};
+use crate::core::commands::record::{CommandId, CommandRecord, Finish, Span};
+use crate::core::commands::{Commands, Sent, Way};
 
 const SECOND_FORMAT: [&[u8]; 2] =
     [include_bytes!("formats/2-normal.snapshot"), include_bytes!("formats/2-alternate.snapshot")];

@@ -1,8 +1,14 @@
 //! What a session keeps for the next daemon, over a terminal in memory.
 
+use std::sync::Mutex;
+
 use super::*;
+use crate::core::commands::Way;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::RowNumber;
-use crate::session::pty::Checkpoint;
+use crate::session::command::CommandOrder;
+use crate::session::pty::{Checkpoint, Note};
+use crate::session::records::commands::from_note;
 
 /// The screen that the next daemon makes of the newest checkpoint.
 fn restored(terminal: &FakeTerminal) -> Screen {
@@ -122,4 +128,73 @@ async fn a_query_that_was_answered_before_is_not_answered_again() {
     desk.wait_until(|terminal| !terminal.written().is_empty()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(desk.terminal.written(), b"\x1b[0n");
+}
+
+impl Desk {
+    /// Sends a command to a shell that tells no marks and shows this prompt.
+    async fn send_command(&self, text: &str) -> CommandId {
+        let command = CommandOrder {
+            text: text.to_owned(),
+            lines: 1,
+            way: Way::Kernel,
+            prompt: "# ".into(),
+            provision: None,
+            interrupts: false,
+        };
+        let take = TakeRule::ForThisCall(fresh());
+        let order = WriteOrder { command: Some(command), take, ..typing(&agent(1), text) };
+        let written = self.write(order).await.expect("the shell reads");
+        written.command.expect("it is a command").id
+    }
+
+    async fn at_a_prompt() -> Self {
+        let desk = Self::open();
+        desk.terminal.push("# ");
+        desk.until_shown("#").await;
+        desk
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_kept_before_its_first_byte_goes_out() {
+    let desk = Desk::at_a_prompt().await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (terminal, list) = (desk.terminal.clone(), Arc::clone(&seen));
+    desk.terminal.on_note(move |note, bytes| {
+        if note == Note::Commands {
+            let (screen, last) = (restored(&terminal), from_note(bytes).expect("just written"));
+            let text = screen.commands().get(last).map(|record| record.text.to_string());
+            list.lock().unwrap().push((last, text, terminal.written().len()));
+        }
+    });
+    let id = desk.send_command("make").await;
+    assert_eq!(*seen.lock().unwrap(), [(id, Some("make".to_owned()), 0)]);
+    let kept = restored(&desk.terminal);
+    assert_eq!(kept.commands().sent().map(|sent| (sent.id, sent.way)), Some((id, Way::Kernel)));
+    assert_eq!(kept.commands().get(id), desk.session.frame().commands.value.get(id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_command_is_kept_right_after_it_was_told() {
+    let desk = Desk::at_a_prompt().await;
+    let id = desk.send_command("make").await;
+    desk.terminal.push("make\r\nout\r\n# ");
+    let mut frames = desk.session.frames();
+    let ended = |frame: &Arc<Frame>| {
+        let record = frame.commands.value.get(id);
+        record.is_some_and(|record| record.finish.is_some())
+    };
+    let told = Arc::clone(&frames.wait_for(ended).await.expect("the session lives"));
+    let (told, told_at) = (told.commands.value.get(id), desk.clock.now());
+    desk.wait_until(|terminal| restored(terminal).commands().get(id) == told).await;
+    assert!(desk.clock.now().since(told_at) < Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_a_command_is_kept_also_when_no_checkpoint_is_taken() {
+    let desk = Desk::at_a_prompt().await;
+    desk.terminal.refuse_checkpoints(true);
+    let id = desk.send_command("make").await;
+    let note = desk.terminal.note(Note::Commands).expect("there is one from the beginning");
+    assert_eq!(from_note(&note).expect("just written"), id);
 }

@@ -39,7 +39,7 @@ fn watch_notes(desk: &Desk) -> Arc<Mutex<Vec<Seen>>> {
 async fn the_session_and_its_lease_are_kept_from_the_beginning() {
     let desk = Desk::open();
     let kinds: Vec<_> = desk.terminal.notes().into_iter().map(|(note, _)| note).collect();
-    assert_eq!(kinds, [Note::Identity, Note::Lease]);
+    assert_eq!(kinds, [Note::Identity, Note::Lease, Note::Commands]);
     assert_eq!(newest(&desk), LeaseRecord::default());
 }
 

@@ -16,10 +16,12 @@ async fn what_a_silent_terminal_may_have_taken_is_not_written_again() {
     let notes = desk.terminal.notes().len();
     desk.terminal.set_silent(false);
     // All that might not have been kept is kept again before anything is written.
-    desk.wait_until(|terminal| terminal.notes().len() == notes + 2).await;
+    desk.wait_until(|terminal| terminal.notes().len() == notes + 3).await;
+    let kept: Vec<_> =
+        desk.terminal.notes().into_iter().skip(notes).map(|(note, _)| note).collect();
+    assert_eq!(kept, [Note::Identity, Note::Lease, Note::Commands]);
     let whole = desk.terminal.checkpoints().pop().expect("the screen is kept again");
     assert!(whole.whole);
-    assert!(!desk.terminal.note(Note::Lease).expect("and the lease").is_empty());
     let order = WriteOrder { presented: Some(lease), ..typing(&agent(1), "third") };
     desk.write(order).await.expect("it is the holder's still");
     assert_eq!(desk.terminal.written(), b"third");

@@ -125,5 +125,6 @@ pub(super) fn slot_of(note: Note) -> u16 {
         Note::Identity => 0,
         Note::Lease => 1,
         Note::Terminal => 2,
+        Note::Commands => 3,
     }
 }
