@@ -183,8 +183,8 @@ fn session(error: &SessionError) -> WireError {
             .hint("Split it into lines, or let the program read from a file."),
         SessionError::CommandRunning => WireError::new(Code::Busy, error)
             .hint(
-                "Wait for it with wait_for command_done, look at it with read_screen, or interrupt \
-                 it with send_keys C-c.",
+                "Look at it with read_screen. If it asks, answer with send_text; if it works, \
+                 wait_for command_done, or interrupt it with send_keys C-c.",
             )
             .details(json!({"cause": "command_running"})),
         SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon, structured};
 
 /// A person at a session, on a connection of its own.
 struct Person {
@@ -141,6 +141,33 @@ async fn typing_suspends_the_agents_lease_and_handing_back_resumes_it() {
     person.is_told("row", |row| row["text"] == "mine and yours").await;
     // Only the first write has to.
     agent.structured("send_text", text("!")).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_person_typed_a_command_runs_once_its_caller_has_looked() {
+    let daemon = TestDaemon::writable().await;
+    let mut agent = daemon.client(Era::Legacy).await;
+    let session = agent.start("PS1='# ' exec dash -i").await;
+    agent.acquire(&session).await;
+    let mut person = Person::at(&daemon, &session).await;
+    person.types("echo by hand\r").await.unwrap();
+    person.is_told("row", |row| row["text"] == "by hand").await;
+    person.asks("hand_back").await.unwrap();
+
+    let mut command = json!({"session": session, "command": "echo fine"});
+    assert_eq!(agent.error_code("run", command.clone()).await, "screen_changed");
+    let ended = loop {
+        // The prompt may come after the look.
+        let seen = agent.structured("read_screen", json!({"session": session})).await;
+        command["expect_watermark"] = seen["watermark"].clone();
+        let answer = agent.call("run", command.clone()).await;
+        if answer["structuredContent"]["error_code"] != "screen_changed" {
+            break structured(&answer);
+        }
+    };
+    assert_eq!(ended["output"], "fine", "{ended}");
+    agent.structured("run", json!({"session": session, "command": "true"})).await;
     daemon.stop().await;
 }
 

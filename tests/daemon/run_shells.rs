@@ -145,6 +145,12 @@ async fn of_an_output_beyond_history_what_is_gone_is_counted() {
         assert_eq!(ended.output().lines().last(), Some("100000"));
         let shown = ended.output().lines().count() as u64 - 1;
         assert_eq!(shown + ended.number("lines_left_out"), ended.number("lines_total"));
+        let id = ended.number("command_id");
+        let asked = json!({"session": shell.session, "id": id});
+        let read = shell.client.call("read_commands", asked).await;
+        let text = read["content"][0]["text"].as_str().unwrap();
+        let said = format!("the first {trimmed} rows of its output are no longer kept");
+        assert!(text.contains(&said), "{}: {text}", shell.name);
     })
     .await;
 }

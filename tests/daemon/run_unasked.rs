@@ -178,6 +178,17 @@ async fn a_screen_that_a_killed_program_left_behind_keeps_nobody_from_running() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_lines_are_one_command_also_for_a_shell_without_a_line_editor() {
+    with_each(&["bash", "zsh"], async |shell| {
+        shell.must("true", 0, "").await;
+        let off = if shell.name == "bash" { "set +o emacs" } else { "unsetopt zle" };
+        shell.must(off, 0, "").await;
+        shell.must("for i in 1 2\ndo echo $i\ndone\n(exit 3)", 3, "1\n2").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_was_typed_is_not_asked_for_again() {
     with_each(&["bash"], async |shell| {
         let line = "bash -c 'read -s -p \"P1: \" a; sleep 0.5; echo; read -s -p \"P2: \" b; echo'";

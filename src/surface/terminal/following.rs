@@ -209,6 +209,11 @@ impl Following {
     }
 }
 
+/// What is said of rows that went by.
+pub fn trimmed(rows: u64) -> String {
+    format!("[the first {rows} rows of its output are no longer kept]")
+}
+
 /// Whether a shell that marks its commands reads on below the line that it was given, which is not
 /// all of a command.
 fn unfinished(frame: &Frame, quiet: Duration) -> bool {
@@ -258,8 +263,9 @@ impl Followed {
             self.watermark
         );
         let mut text = head;
+        let trimmed = (self.rows_trimmed > 0).then(|| trimmed(self.rows_trimmed));
         let warning = self.warning.as_ref().map(|warning| format!("warning: {warning}"));
-        for part in [self.advice(), warning].into_iter().flatten() {
+        for part in [self.advice(), warning, trimmed].into_iter().flatten() {
             text.push('\n');
             text.push_str(&part);
         }

@@ -15,6 +15,7 @@ use crate::surface::shape::command::{
     ALONE, CommandWire, Ends, Excerpt, newest_that_fit, output_uri,
 };
 use crate::surface::shape::room::{escaped_bytes, json_bytes, room_left};
+use crate::surface::terminal::following::trimmed;
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many commands one answer tells at most.
@@ -178,6 +179,7 @@ impl CommandList {
         if let (Some(older), Some(first)) = (self.older, self.commands.first()) {
             lines.insert(0, format!("[{older} older ones: before={}]", first.command_id));
         }
+        lines.extend(self.rows_trimmed.map(trimmed));
         lines.extend(self.output.clone());
         lines.join("\n")
     }

@@ -41,6 +41,8 @@ pub struct Ready {
     pub way: Way,
     /// What stands before the cursor and is no output.
     pub prompt: String,
+    /// It has a line editor; else the kernel collects its lines.
+    pub edits: bool,
 }
 
 /// What a frame says about it.
@@ -120,7 +122,8 @@ impl<'a> Readiness<'a> {
         let frame = self.look();
         match self.judge(&frame) {
             Verdict::Ready(way) if frame.exit.value.is_none() => {
-                Some(Ready { way, prompt: prompt(&frame) })
+                let edits = !frame.activity.value.canonical;
+                Some(Ready { way, prompt: prompt(&frame), edits })
             }
             Verdict::Starting => {
                 self.restless_since = self.clock.now();

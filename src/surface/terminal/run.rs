@@ -51,6 +51,8 @@ pub struct Parameters {
     pub on_cancel: OnCancel,
     /// Your lease (default: the one you hold)
     pub lease_id: Option<String>,
+    /// Refuse if the screen changed since
+    pub expect_watermark: Option<u64>,
     /// Repeating a call with it has no second effect
     pub idempotency_key: Option<String>,
 }
@@ -59,8 +61,8 @@ impl Tool for Run {
     const NAME: &'static str = "run";
     const TITLE: &'static str = "Run a command";
     const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \
-        own output and exit code (null when unknown). status: completed, timeout (it goes on), \
-        needs_input (it asks) or exited. busy: another one runs.";
+        own output and exit code (null when unknown). status: completed, not_run, timeout (it \
+        goes on), needs_input (it asks) or exited. busy: another one runs.";
     const ACCESS: Access = Access::WriteSession;
 
     type Parameters = Parameters;

@@ -7,7 +7,7 @@ use std::future::ready;
 use std::pin::pin;
 
 use crate::core::commands::Way;
-use crate::core::ids::Epoch;
+use crate::core::ids::{Epoch, Watermark};
 use crate::core::input::request::{CommandSent, IdempotencyKey};
 use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
@@ -140,8 +140,10 @@ impl Sending<'_> {
     }
 
     fn order(&self, ready: Ready, key: Option<IdempotencyKey>) -> Result<WriteOrder, SurfaceError> {
-        let Ready { way, prompt } = ready;
-        let script = Script::needed(&self.call.daemon.sessions, self.text, way)?;
+        let Ready { way, prompt, edits } = ready;
+        // Without a line editor a shell that marks takes lines as one that does not.
+        let takes = if way == Way::Marks && !edits { Way::Kernel } else { way };
+        let script = Script::needed(&self.call.daemon.sessions, self.text, takes)?;
         let typed = match (&script, way) {
             (Some(script), _) => script.line(),
             // Where a blank line ends a block, it is a part of the command.
@@ -149,13 +151,16 @@ impl Sending<'_> {
             (None, Way::Marks | Way::Kernel) => self.text.to_owned(),
         };
         let lines = typed.matches('\n').count() + 1;
-        let paste = paste_rule(&typed, way);
+        let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
             caller: self.call.standing.caller.clone(),
             content: Content::Text { text: typed, paste, enter: true },
             presented: self.parameters.lease_id.as_deref().map(lease_id).transpose()?,
             take: self.call.take_rule(),
-            expect: Expectation::default(),
+            expect: Expectation {
+                watermark: self.parameters.expect_watermark.map(Watermark),
+                text: None,
+            },
             key,
             dry_run: false,
             keep_alive: true,
@@ -176,7 +181,7 @@ impl Sending<'_> {
 fn paste_rule(typed: &str, way: Way) -> PasteRule {
     let single = !typed.contains(['\n', '\t']);
     match way {
-        Way::Marks | Way::Kernel | Way::Prompt if single => PasteRule::Never,
+        _ if single => PasteRule::Never,
         Way::Marks => PasteRule::Always,
         Way::Kernel | Way::Prompt => PasteRule::Auto,
     }

@@ -28,9 +28,9 @@ const WAIT_MS_DEFAULT: u64 = 5_000;
 pub struct WriteOptions {
     /// Your lease (default: the one you hold)
     pub lease_id: Option<String>,
-    /// Refuse unless the screen is as it was at this watermark
+    /// Refuse if the screen changed since
     pub expect_watermark: Option<u64>,
-    /// Refuse unless the screen shows this text
+    /// Refuse unless this is shown
     pub expect_text: Option<String>,
     /// Repeating a call with it has no second effect
     pub idempotency_key: Option<String>,
