@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::structured;
+use crate::daemon::harness::{soon, structured};
 use crate::daemon::shells::{ALL, Ended, MARKING, Shell, with_each};
 
 impl Shell {
@@ -173,6 +173,39 @@ async fn a_screen_that_a_killed_program_left_behind_keeps_nobody_from_running() 
         shell.check("leave", &left, 0);
         let ended = shell.run("echo fine").await;
         shell.check("echo fine", &ended, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_is_interrupted_in_the_middle_of_its_prompt_takes_the_next_command() {
+    let directory = tempfile::tempdir().unwrap();
+    with_each(&MARKING, async |shell| {
+        shell.must("true", 0, "").await;
+        let sign = directory.path().join(shell.name);
+        let wait = format!("once=1; touch {}; sleep 300", sign.display());
+        let slow = match shell.name {
+            "bash" => format!("PROMPT_COMMAND='[[ $once ]] || {{ {wait}; }}'"),
+            "zsh" => format!("precmd() {{ [[ -n $once ]] || {{ {wait} }} }}"),
+            _ => format!(
+                "function fish_prompt; if not set -q once; set -g {}; end; echo -n 'p> '; end",
+                wait.replace('=', " ")
+            ),
+        };
+        // What comes before a prompt can belong to the command.
+        shell.run_with(&slow, json!({"timeout_ms": 1_000})).await;
+        let sleeping = async {
+            while !sign.exists() {
+                shell.call("wait_for", json!({"pattern": "never", "timeout_ms": 20})).await;
+            }
+        };
+        soon("the prompt to be made", sleeping).await;
+        shell.press("C-c").await;
+        // Marks were interrupted as well, so that nobody may have told a code.
+        let ended = shell.run("echo fine").await;
+        assert_eq!((ended.status(), ended.output()), ("completed", "fine"), "{}", shell.name);
+        assert!([Value::Null, json!(0)].contains(&ended.0["exit_code"]), "{}", ended.0);
+        shell.must("echo again", 0, "again").await;
     })
     .await;
 }

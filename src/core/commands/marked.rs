@@ -34,8 +34,7 @@ impl Commands {
                 if self.phase == ShellPhase::Reading && self.sent_by_marks() {
                     self.prompted_at = Some(here.position);
                 }
-                self.phase = ShellPhase::Reading;
-                self.reading_at = Some(here.position);
+                self.on_reading(here);
             }
             // A pasted text of several lines runs as one command after the other.
             Kind::Started if self.phase == ShellPhase::Running => {}
@@ -43,6 +42,12 @@ impl Commands {
             Kind::OutputEnd => self.end_output(here),
             Kind::Ended(code) => self.on_end(code, here),
         }
+    }
+
+    /// The shell reads a line from here on.
+    pub fn on_reading(&mut self, here: &Here) {
+        self.phase = ShellPhase::Reading;
+        self.reading_at = Some(here.position);
     }
 
     fn on_start(

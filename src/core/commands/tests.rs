@@ -232,6 +232,17 @@ fn a_prompt_that_no_end_came_before_ends_what_ran_once_the_shell_waits_there() {
 }
 
 #[test]
+fn a_shell_that_reads_after_half_a_prompt_takes_the_next_command() {
+    let mut shell = Shell::new(8, 20);
+    shell.prompt().write("x\r\n").mark("C").mark("D;130").mark("A").write("^C");
+    assert!(!shell.screen.commands().ready_for(Way::Marks));
+    shell.screen.on_reading();
+    assert!(shell.screen.commands().ready_for(Way::Marks));
+    shell.command("y", "out\r\n", 0);
+    shell.printed(2, &["out"]);
+}
+
+#[test]
 fn a_prompt_that_a_command_prints_is_its_output() {
     let mut shell = Shell::new(8, 20);
     shell.prompt().write("x\r\n").mark("C").write("$ ").mark("B").write("\r\nmore\r\n");

@@ -62,6 +62,12 @@ impl Screen {
         }
     }
 
+    /// Notes that the shell reads a line from the cursor on.
+    pub fn on_reading(&mut self) {
+        let here = self.emulator.here();
+        self.change_commands().on_reading(&here);
+    }
+
     /// Ends what the shell showed its prompt after without ending it by a mark.
     pub fn on_prompted(&mut self, now: Moment) {
         let here = Here { now, ..self.emulator.here() };

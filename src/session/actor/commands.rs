@@ -7,7 +7,9 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{Evidence, KernelView, State, asks_for_more, prompts};
+use crate::core::activity::{
+    Evidence, KernelView, ShellPhase, State, asks, asks_for_more, prompts,
+};
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Submission, Way};
@@ -72,8 +74,21 @@ impl<P: Pty> Actor<P> {
         if self.is_prompted() {
             self.screen.on_prompted(self.clock.now());
         }
+        if self.reads_without_prompt() {
+            self.screen.on_reading();
+        }
         while let Some(evidence) = self.ready_again() {
             self.screen.finish_sent(self.clock.now(), evidence);
+        }
+    }
+
+    /// Whether the shell that marks its commands waits for one though its prompt has no end: it was
+    /// interrupted while it made it.
+    fn reads_without_prompt(&mut self) -> bool {
+        let rests = self.looks.quiet() && self.looks.seen().is_some_and(|seen| seen.shell_rests);
+        rests && self.screen.commands().phase() == ShellPhase::Prompting && {
+            let before = self.screen.before_cursor();
+            prompts(&before) || !asks(&before)
         }
     }
 

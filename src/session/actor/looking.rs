@@ -215,7 +215,7 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
-    fn output_is_on_its_way(&self) -> bool {
+    pub(super) fn output_is_on_its_way(&self) -> bool {
         self.pty.all_read(self.offset).is_ok_and(|all| !all)
     }
 

@@ -88,7 +88,9 @@ impl<P: Pty> Actor<P> {
         // A shell that has come to the front again is at its prompt, and reads the next command.
         let program = view.as_ref().is_some_and(|view| !view.shell_in_front);
         let front = view.and_then(|view| view.foreground);
-        if so_far.times == 0 || (program && so_far.front != front) {
+        // One that has just ended may not have been heard of: its shell needs what it does next.
+        let again = || program && so_far.front != front && !self.output_is_on_its_way();
+        if so_far.times == 0 || again() {
             so_far = Interrupted { times: so_far.times + 1, front };
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
                 tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");
