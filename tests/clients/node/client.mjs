@@ -116,6 +116,8 @@ async function throughTheBridge(place) {
   process.kill(pid, "SIGKILL");
   const error = await lost;
   that("bridge: a call in flight is answered", error?.data?.error_code === "upstream_restarted", error);
+  // The next daemon may still be reading what the program wrote last.
+  await call(client, "wait_for", { session, pattern: "pushed", since: 0 });
   const again = await call(client, "list_sessions");
   const kept = again.data.sessions?.map((kept) => [kept.id, kept.state, kept.last_line.endsWith("pushed")]);
   const expected = [[session, "running", true]];

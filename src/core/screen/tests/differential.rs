@@ -98,17 +98,19 @@ impl Model {
     /// The rows on the screen down to the last one with anything in it.
     fn used(&self) -> Vec<Vec<String>> {
         let seen = Flags::INVERSE | Flags::ALL_UNDERLINES | Flags::STRIKEOUT;
-        let blank = |cell: &Cell| {
-            matches!(cell.c, ' ' | '\t')
+        let blank = |(at, cell): (usize, &Cell), row: &[Cell]| {
+            let nothing = matches!(cell.c, ' ' | '\t')
                 && cell.zerowidth().is_none_or(<[char]>::is_empty)
+                && !cell.flags.contains(Flags::WIDE_CHAR);
+            (nothing || torn(row, at))
                 && cell.bg == CellColor::Named(NamedColor::Background)
-                && !cell.flags.intersects(seen | Flags::WIDE_CHAR)
+                && !cell.flags.intersects(seen)
         };
         // Elsewhere than in the last column the mark of wrapping is left over from other columns.
         let wraps = |row: &[Cell]| row.last().is_some_and(|c| c.flags.contains(Flags::WRAPLINE));
         let used = |line: &usize| {
             let row = &self.term.grid()[GridLine(*line as i32)][..];
-            wraps(row) || !row.iter().all(blank)
+            wraps(row) || !row.iter().enumerate().all(|cell| blank(cell, row))
         };
         let used = (0..self.term.screen_lines()).rev().find(used).map_or(0, |last| last + 1);
         self.screen().into_iter().take(used).collect()
@@ -198,6 +200,14 @@ pub(super) fn bytes_of(step: &Step) -> &str {
     }
 }
 
+/// Whether a cell is half of a wide character that lost its other half.
+fn torn(cells: &[Cell], at: usize) -> bool {
+    let is = |at: usize, flag| cells.get(at).is_some_and(|cell| cell.flags.contains(flag));
+    let first = is(at, Flags::WIDE_CHAR) && !is(at + 1, Flags::WIDE_CHAR_SPACER);
+    let second = is(at, Flags::WIDE_CHAR_SPACER) && !(at > 0 && is(at - 1, Flags::WIDE_CHAR));
+    first || second
+}
+
 /// What stands in each column; the second half of a wide character is empty, one that lost its
 /// other half is blank.
 fn columns_of_cells(cells: &[Cell]) -> Vec<String> {
@@ -206,8 +216,7 @@ fn columns_of_cells(cells: &[Cell]) -> Vec<String> {
         if at > 0 && is(at, Flags::WIDE_CHAR_SPACER) && is(at - 1, Flags::WIDE_CHAR) {
             return String::new();
         }
-        let whole = is(at, Flags::WIDE_CHAR) == is(at + 1, Flags::WIDE_CHAR_SPACER);
-        let torn = is(at, Flags::WIDE_CHAR_SPACER) || (is(at, Flags::WIDE_CHAR) && !whole);
+        let torn = torn(cells, at);
         let character = if torn || cell.c == '\t' { ' ' } else { cell.c };
         let marks = if torn { &[] } else { cell.zerowidth().unwrap_or_default() };
         std::iter::once(character).chain(marks.iter().copied().take(8)).collect()
@@ -262,6 +271,15 @@ fn agree(steps: &[Step], piece: usize, size: Size) {
             }
         }
     }
+}
+
+#[test]
+fn a_row_with_nothing_but_half_of_a_wide_character_was_never_used() {
+    let steps = [
+        Step::Output("\x1b[?7l\x1b[0;10H漢\x1b[2P".to_owned()),
+        Step::Resize(Size { rows: 2, cols: 2 }),
+    ];
+    agree(&steps, 1, Size { rows: 2, cols: 12 });
 }
 
 #[test]
