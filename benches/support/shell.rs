@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 
@@ -46,6 +47,8 @@ impl BareShell {
         };
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let ends = openpty(&size, None)?;
+        // A shell that has the other end as well never learns that it is gone.
+        fcntl(ends.master.as_fd(), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         let process = placement
             .command("setsid")
             .args(["--ctty", shell])
