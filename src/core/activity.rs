@@ -207,10 +207,10 @@ impl Signs<'_> {
             return (State::SecretPrompt, Evidence::Kernel);
         }
         // It reads for itself at its prompt, and for its command `read`.
-        let asks = self.before_cursor.trim().is_empty() || asks(self.before_cursor);
+        let asks = self.before_cursor.trim().is_empty() || is_question(self.before_cursor);
         match kernel.reading {
             // The kernel knows that it reads before its prompt has come here.
-            Some(true) if asks && !prompts(self.before_cursor) => {
+            Some(true) if asks => {
                 let state = if self.quiet { State::NeedsInput } else { State::Running };
                 (state, Evidence::Kernel)
             }
@@ -248,6 +248,11 @@ impl Signs<'_> {
 pub fn asks(before_cursor: &str) -> bool {
     let asked = before_cursor.trim_end();
     asked.ends_with(['?', ':', ']', ')', '>'])
+}
+
+/// Whether a line looks like a question, and not like a prompt.
+pub fn is_question(before_cursor: &str) -> bool {
+    asks(before_cursor) && !prompts(before_cursor)
 }
 
 /// Whether a line ends as a shell's or an interpreter's prompt does.

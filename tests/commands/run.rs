@@ -106,6 +106,20 @@ fn a_command_that_takes_longer_goes_on_and_its_end_can_be_waited_for() {
 }
 
 #[test]
+fn older_commands_are_listed_before_one_of_them() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    for command in ["echo one", "echo two", "echo three"] {
+        assert!(ran(&home, "s", command).status.success());
+    }
+    let listed = home.envelope("commands s --before 3");
+    let commands = listed["data"]["commands"].as_array().unwrap();
+    let told: Vec<_> = commands.iter().map(|it| it["command"].as_str().unwrap()).collect();
+    assert_eq!(told, ["echo one", "echo two"]);
+}
+
+#[test]
 fn a_command_that_asks_is_told_with_what_it_asks_and_how_to_answer() {
     let home = Home::new();
     let _daemon = home.daemon();

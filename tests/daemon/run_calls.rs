@@ -5,6 +5,25 @@ use serde_json::{Value, json};
 use crate::daemon::harness::{Era, TestDaemon, structured};
 use crate::daemon::shells::{ALL, POSIX, Shell, with_each};
 
+impl Shell {
+    /// Runs a command, cancels the call after as many others, and waits for the end of the command.
+    async fn run_and_cancel(&mut self, run: Value, calls_between: usize) {
+        let running = self.client.send_call("run", run).await;
+        // Any call gives the session a little time.
+        for _ in 0..calls_between {
+            self.call("read_screen", json!({})).await;
+        }
+        self.client.sender.cancel(running).await;
+        let known = self.call("read_commands", json!({"limit": 1})).await;
+        let id = known["commands"][0]["command_id"].as_u64().unwrap();
+        // Whoever asks for it has the kernel asked.
+        let done = json!({"command_done": true, "timeout_ms": 1});
+        while self.record(id).await["commands"][0]["status"] == "running" {
+            self.call("wait_for", done.clone()).await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_commands_one_after_the_other_each_has_its_own_output_and_code() {
     with_each(&["bash", "zsh"], async |shell| {
@@ -133,19 +152,7 @@ async fn a_call_that_is_cancelled_at_once_leaves_its_command_whole_or_does_not_s
         let here = format!("cat > /dev/null <<'EOF'\n{}EOF", "y\n".repeat(10_000));
         for round in 0..40 {
             let run = json!({"session": shell.session, "command": here});
-            let running = shell.client.send_call("run", run).await;
-            // Any call gives the session a little time.
-            for _ in 0..round % 4 {
-                shell.call("read_screen", json!({})).await;
-            }
-            shell.client.sender.cancel(running).await;
-            let known = shell.call("read_commands", json!({"limit": 1})).await;
-            let id = known["commands"][0]["command_id"].as_u64().unwrap();
-            // Whoever asks for it has the kernel asked.
-            let done = json!({"command_done": true, "timeout_ms": 1});
-            while shell.record(id).await["commands"][0]["status"] == "running" {
-                shell.call("wait_for", done.clone()).await;
-            }
+            shell.run_and_cancel(run, round % 4).await;
         }
         let history = shell.call("read_history", json!({"count": 500})).await;
         let text = history["text"].as_str().unwrap();
@@ -163,17 +170,7 @@ async fn a_call_that_is_cancelled_at_once_interrupts_what_it_sent_when_that_was_
             let run = json!({
                 "session": shell.session, "command": "sleep 300", "on_cancel": "interrupt",
             });
-            let running = shell.client.send_call("run", run).await;
-            for _ in 0..round % 4 {
-                shell.call("read_screen", json!({})).await;
-            }
-            shell.client.sender.cancel(running).await;
-            let known = shell.call("read_commands", json!({"limit": 1})).await;
-            let id = known["commands"][0]["command_id"].as_u64().unwrap();
-            let done = json!({"command_done": true, "timeout_ms": 1});
-            while shell.record(id).await["commands"][0]["status"] == "running" {
-                shell.call("wait_for", done.clone()).await;
-            }
+            shell.run_and_cancel(run, round % 4).await;
         }
         // Nothing of what was interrupted is left on the line.
         shell.must("echo fine", 0, "fine").await;

@@ -18,9 +18,12 @@ impl Shell {
         }
     }
 
-    #[track_caller]
-    fn is_mine(&self, ended: &Ended, output: &str) {
-        assert_eq!(ended.output(), output, "{}: {}", self.name, ended.0);
+    /// Types a line that fails, and runs a command right behind it, which must be told alone.
+    async fn type_and_run(&mut self, number: usize) {
+        let line = json!({"text": format!("echo typed{number}; false"), "enter": true});
+        self.call("send_text", line).await;
+        let ended = self.run_when_free(&format!("echo mine{number}")).await;
+        assert_eq!(ended.output(), format!("mine{number}"), "{}: {}", self.name, ended.0);
         assert_ne!(ended.0["exit_code"], 1, "{}: {}", self.name, ended.0);
     }
 }
@@ -30,10 +33,7 @@ async fn a_line_that_was_typed_just_before_is_not_taken_for_the_command() {
     with_each(&ALL, async |shell| {
         shell.must("true", 0, "").await;
         for number in 0..10 {
-            let line = json!({"text": format!("echo typed{number}; false"), "enter": true});
-            shell.call("send_text", line).await;
-            let ended = shell.run_when_free(&format!("echo mine{number}")).await;
-            shell.is_mine(&ended, &format!("mine{number}"));
+            shell.type_and_run(number).await;
         }
     })
     .await;
@@ -45,10 +45,7 @@ async fn a_line_that_was_typed_while_another_ran_is_not_taken_for_the_command() 
         shell.must("true", 0, "").await;
         for number in 0..5 {
             shell.run_with("sleep 0.15", json!({"timeout_ms": 50})).await;
-            let line = json!({"text": format!("echo typed{number}; false"), "enter": true});
-            shell.call("send_text", line).await;
-            let ended = shell.run_when_free(&format!("echo mine{number}")).await;
-            shell.is_mine(&ended, &format!("mine{number}"));
+            shell.type_and_run(number).await;
         }
     })
     .await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{
-    Evidence, KernelView, ShellPhase, State, asks, asks_for_more, prompts,
+    Evidence, KernelView, ShellPhase, State, asks_for_more, is_question, prompts,
 };
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
@@ -85,11 +85,10 @@ impl<P: Pty> Actor<P> {
     /// Whether the shell that marks its commands waits for one though its prompt has no end: it was
     /// interrupted while it made it.
     fn reads_without_prompt(&mut self) -> bool {
-        let rests = self.looks.quiet() && self.looks.seen().is_some_and(|seen| seen.shell_rests);
-        rests && self.screen.commands().phase() == ShellPhase::Prompting && {
-            let before = self.screen.before_cursor();
-            prompts(&before) || !asks(&before)
-        }
+        self.looks.quiet()
+            && self.looks.seen().is_some_and(|seen| seen.shell_rests)
+            && self.screen.commands().phase() == ShellPhase::Prompting
+            && !is_question(&self.screen.before_cursor())
     }
 
     /// Whether the shell that marks its commands waits behind a prompt that no end came before.
@@ -122,7 +121,7 @@ impl<P: Pty> Actor<P> {
             Way::Prompt => {
                 let before = self.screen.before_cursor();
                 let same = !sent.prompt.is_empty() && before.ends_with(&*sent.prompt);
-                let other = prompts(&before) && self.looks.quiet_for(now, OTHER_PROMPT_QUIET);
+                let other = prompts(&before) && self.looks.silent_for(OTHER_PROMPT_QUIET, now);
                 // Whoever reads nothing prompts nobody.
                 let waits = matches!(self.activity().state, State::NeedsInput | State::Prompt);
                 (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)

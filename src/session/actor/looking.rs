@@ -90,11 +90,6 @@ impl Looks {
         self.typed_ahead
     }
 
-    /// Whether nothing came for at least this long, as of this moment.
-    pub(super) fn quiet_for(&self, now: Moment, time: Duration) -> bool {
-        self.quiet() && now.since(self.stirred_at) >= time
-    }
-
     /// What the kernel said when it was last looked at.
     pub(super) fn seen(&self) -> Option<&KernelView> {
         self.seen.as_ref()

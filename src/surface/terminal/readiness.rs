@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::core::activity::{ShellPhase, State, asks, prompts};
+use crate::core::activity::{ShellPhase, State, is_question, prompts};
 use crate::core::commands::Way;
 use crate::core::commands::output::{before_cursor, prompt};
 use crate::core::commands::record::CommandId;
@@ -210,7 +210,11 @@ impl<'a> Readiness<'a> {
             (State::Prompt, ShellPhase::Reading) if commands.typed_ahead() => Verdict::Starting,
             (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
             // A file of the user's has a question of its own.
-            (State::Prompt, ShellPhase::Unmarked) if marks && questions(frame) => Verdict::Busy,
+            (State::Prompt, ShellPhase::Unmarked)
+                if marks && is_question(&before_cursor(frame)) =>
+            {
+                Verdict::Busy
+            }
             (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Starting,
             (State::Prompt, ShellPhase::Unmarked) => Verdict::Ready(Way::Kernel),
             // Also while a program runs that makes the prompt.
@@ -226,12 +230,6 @@ impl<'a> Readiness<'a> {
             }
         }
     }
-}
-
-/// Whether a question stands before the cursor that is no prompt.
-fn questions(frame: &Frame) -> bool {
-    let before = before_cursor(frame);
-    asks(&before) && !prompts(&before)
 }
 
 /// Whether a shell is in front that has not shown anything yet.
