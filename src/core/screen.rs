@@ -35,6 +35,7 @@ use crate::core::screen::guard::{Guard, Item};
 use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
 use crate::core::screen::sequence::Sequence;
+use crate::core::screen::snapshot::shell::WrittenCommands;
 
 /// What a program may have its screen keep and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct Screen {
     limits: ScreenLimits,
     /// The frame published last.
     last: Option<Arc<Frame>>,
+    /// The commands as the last checkpoint has them.
+    written: WrittenCommands,
 }
 
 impl fmt::Debug for Screen {
@@ -130,6 +133,7 @@ impl Screen {
             emulator: Emulator::new(size, limits, ledger),
             limits,
             last: None,
+            written: WrittenCommands::default(),
         }
     }
 

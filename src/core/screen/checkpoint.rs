@@ -16,7 +16,7 @@ use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
 use crate::core::screen::ledger::Ledger;
 use crate::core::screen::snapshot::Snapshot;
-use crate::core::screen::snapshot::shell::KeptShell;
+use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::screen::{Screen, ScreenLimits};
 
 /// All that a screen is made anew from, as of one moment between two pieces of output.
@@ -82,7 +82,7 @@ impl Screen {
             place: self.guard.kept(),
             emulator: self.emulator.kept(),
         };
-        let snapshot = snapshot.encode(&KeptShell::of(&shell));
+        let snapshot = snapshot.encode(&shell, &mut self.written);
         Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
@@ -126,7 +126,8 @@ impl Screen {
         let repeatable: String = kept.emulator.settings.repeatable.into_iter().collect();
         parser.advance(&mut Nobody, repeatable.as_bytes());
         parser.advance(&mut Nobody, &passed);
-        Ok(Self { guard, parser, emulator, limits, last: None })
+        let written = WrittenCommands::default();
+        Ok(Self { guard, parser, emulator, limits, last: None, written })
     }
 
     /// An empty screen in the place of one whose emulator failed, after the frame published last.

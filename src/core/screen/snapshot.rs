@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::KeptLine;
 use crate::core::screen::checkpoint::SnapshotError;
+use crate::core::screen::emulator::shell::Shell;
 use crate::core::screen::snapshot::cells::KeptGrid;
-use crate::core::screen::snapshot::shell::KeptShell;
+use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
 /// What a snapshot begins with: a mark, and the version of the format. A change of any type below
 /// takes another version.
@@ -118,9 +119,9 @@ pub(crate) struct KeptSync {
 
 impl<'a> Snapshot<'a> {
     /// The bytes of the screen, and of the shell on it.
-    pub(crate) fn encode(&self, shell: &KeptShell<'_>) -> Vec<u8> {
+    pub(crate) fn encode(&self, shell: &Shell, commands: &mut WrittenCommands) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
-        let bytes = bytes.and_then(|bytes| postcard::to_extend(shell, bytes));
+        let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
         bytes.expect("memory takes all that these types are made of")
     }
 

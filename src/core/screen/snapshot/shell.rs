@@ -23,10 +23,17 @@ use crate::core::screen::snapshot::cells::Damage;
 type KeptPosition = (u64, u16);
 
 /// The shell on a screen, kept.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct KeptShell<'a> {
     #[serde(borrow)]
     commands: Vec<KeptCommand<'a>>,
+    #[serde(borrow)]
+    state: KeptState<'a>,
+}
+
+/// All of it but its commands.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct KeptState<'a> {
     last: u64,
     /// 0 unmarked, 1 prompting, 2 reading, 3 running.
     phase: u8,
@@ -92,11 +99,46 @@ fn entry_of<T: Copy>(table: &[T], index: u8) -> Result<T, Damage> {
     table.get(usize::from(index)).copied().ok_or(UNKNOWN)
 }
 
-impl<'a> KeptShell<'a> {
-    pub(crate) fn of(shell: &'a Shell) -> Self {
+/// The commands as they were last written. All but one or two are the same each time, and writing all
+/// of them takes longer than the rest of a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenCommands(VecDeque<(Arc<CommandRecord>, Box<[u8]>)>);
+
+impl WrittenCommands {
+    /// Writes the shell behind a snapshot, as [`KeptShell`] reads it.
+    pub(crate) fn write(&mut self, shell: &Shell, bytes: Vec<u8>) -> postcard::Result<Vec<u8>> {
+        self.update(&shell.commands)?;
+        let mut bytes = postcard::to_extend(&self.0.len(), bytes)?;
+        for (_, written) in &self.0 {
+            bytes.extend_from_slice(written);
+        }
+        postcard::to_extend(&KeptState::of(shell), bytes)
+    }
+
+    fn update(&mut self, commands: &Commands) -> postcard::Result<()> {
+        let oldest = commands.iter().next().map(|record| record.id);
+        while self.0.front().is_some_and(|(record, _)| Some(record.id) < oldest) {
+            self.0.pop_front();
+        }
+        let mut count = 0;
+        for (index, record) in commands.iter().enumerate() {
+            count = index + 1;
+            if self.0.get(index).is_some_and(|(written, _)| Arc::ptr_eq(written, record)) {
+                continue;
+            }
+            self.0.truncate(index);
+            let bytes = postcard::to_allocvec(&KeptCommand::of(record))?;
+            self.0.push_back((Arc::clone(record), bytes.into()));
+        }
+        self.0.truncate(count);
+        Ok(())
+    }
+}
+
+impl<'a> KeptState<'a> {
+    fn of(shell: &'a Shell) -> Self {
         let commands = &shell.commands;
         Self {
-            commands: commands.iter().map(|record| KeptCommand::of(record)).collect(),
             last: commands.last().0,
             phase: index_of(&PHASES, &commands.phase()),
             reading_at: commands.reading_at().map(kept_position),
@@ -106,24 +148,27 @@ impl<'a> KeptShell<'a> {
             shelved_at: kept_position(shell.shelved_at),
         }
     }
+}
 
+impl KeptShell<'_> {
     pub(crate) fn put(&self, shell: &mut Shell) -> Result<(), Damage> {
         let surplus = self.commands.len().saturating_sub(Commands::KEPT_MAX);
         let records = self.commands.iter().skip(surplus).map(|kept| kept.record().map(Arc::new));
         let list: VecDeque<_> = records.collect::<Result<_, _>>()?;
         let ids = list.iter().map(|record| record.id);
         let ordered = ids.clone().zip(ids.skip(1)).all(|(one, next)| one < next);
-        let last = CommandId(self.last);
-        if !ordered || self.last > NUMBER_MAX || list.back().is_some_and(|it| it.id > last) {
+        let state = &self.state;
+        let last = CommandId(state.last);
+        if !ordered || state.last > NUMBER_MAX || list.back().is_some_and(|it| it.id > last) {
             return Err("the commands are in no order");
         }
-        let sent = self.sent.as_ref().map(KeptSent::sent).transpose()?;
-        let outer = self.outer.as_ref().map(KeptSent::sent).transpose()?;
-        let phase = entry_of(&PHASES, self.phase)?;
-        let reading_at = self.reading_at.map(position).transpose()?;
+        let sent = state.sent.as_ref().map(KeptSent::sent).transpose()?;
+        let outer = state.outer.as_ref().map(KeptSent::sent).transpose()?;
+        let phase = entry_of(&PHASES, state.phase)?;
+        let reading_at = state.reading_at.map(position).transpose()?;
         shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, (sent, outer)));
-        shell.directory = self.directory.as_deref().map(Arc::from);
-        shell.shelved_at = position(self.shelved_at)?;
+        shell.directory = state.directory.as_deref().map(Arc::from);
+        shell.shelved_at = position(state.shelved_at)?;
         Ok(())
     }
 }
@@ -211,4 +256,63 @@ fn nanos(moment: Moment) -> u64 {
 
 fn moment(nanos: u64) -> Moment {
     Moment::from_boot(Duration::from_nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::commands::Submission;
+    use crate::core::commands::record::Here;
+
+    const HERE: Here = Here {
+        position: Position { row: RowNumber(7), col: 2 },
+        top: RowNumber(0),
+        now: Moment::from_boot(Duration::from_secs(1)),
+        mark: Watermark(9),
+    };
+
+    /// A shell that was given commands.
+    struct Given {
+        shell: Shell,
+        written: WrittenCommands,
+    }
+
+    impl Given {
+        fn submit(&mut self, text: &str) {
+            let submission =
+                Submission { text, lines: 1, by: None, way: Way::Kernel, prompt: "$ " };
+            let commands = Arc::make_mut(&mut self.shell.commands);
+            commands.submit(submission, &HERE);
+        }
+
+        fn finish(&mut self) {
+            let commands = Arc::make_mut(&mut self.shell.commands);
+            commands.finish_sent(&HERE, Some(1), Evidence::Kernel, true);
+        }
+
+        /// Writes what changed, which is to be the same as all that there is.
+        fn check(&mut self) {
+            let changed = self.written.write(&self.shell, Vec::new()).unwrap();
+            let all = WrittenCommands::default().write(&self.shell, Vec::new()).unwrap();
+            assert_eq!(changed, all);
+        }
+    }
+
+    #[test]
+    fn what_changed_is_written_as_if_all_were_written_anew() {
+        let mut given = Given { shell: Shell::default(), written: WrittenCommands::default() };
+        given.check();
+        for number in 0..2 * Commands::KEPT_MAX {
+            given.submit(&format!("echo {number}"));
+            if number % 3 != 0 {
+                given.check();
+            }
+            given.finish();
+            if number % 5 != 0 {
+                given.check();
+            }
+        }
+        given.shell.commands = Arc::default();
+        given.check();
+    }
 }
