@@ -17,8 +17,10 @@ builtin unset TERMGATE_SHELL_NONCE
 __termgate_ps1='\[${__termgate_b-}\]'
 __termgate_ps0='${__termgate_c+${__termgate_c:$((__termgate_ran=1,0))}}'
 
-# The first of ours in PROMPT_COMMAND; where one text has all, it leaves $_ as it was.
-__termgate_one='__termgate_first "$_"'
+# The first of ours in PROMPT_COMMAND; where one text has all, it leaves $_ as it was. Where commands
+# are traced, it calls a function that turns that off unseen, which takes a while.
+__termgate_one='__termgate_first${-//[!x]} "$_"'
+__termgate_two='__termgate_again${-//[!x]} "$_"'
 
 __termgate_ran=0        # Whether a command ran since the last prompt.
 __termgate_told=0       # Whether __termgate_first did its work.
@@ -26,17 +28,30 @@ __termgate_shown=0      # Whether PROMPT_COMMAND is as the user knows it.
 __termgate_own=()       # What the user has in PROMPT_COMMAND.
 __termgate_tail=        # The text of it that __termgate_last runs.
 __termgate_published=   # Our PROMPT_COMMAND, where bash knows no array of them.
+__termgate_alone=       # Our PROMPT_COMMAND, where the user has none.
 __termgate_pwd=         # The directory that __termgate_where names.
 __termgate_where=
 
 # The first thing at each prompt. Where bash knows no array, the user's commands follow in the same
 # text, and its status is theirs to see.
 __termgate_first() {
+  builtin local __termgate_status="$?" __termgate_options="$-"
+  builtin local -
+  builtin set +aeuvx
+  __termgate_arrive
+}
+
+# The same where commands are traced.
+__termgate_firstx() {
   {
     builtin local __termgate_status="$?" __termgate_options="$-"
     builtin local -
     builtin set +aeuvx
   } 2>/dev/null
+  __termgate_arrive
+}
+
+__termgate_arrive() {
   if [[ ${__termgate_published:-$__termgate_one} == "${PROMPT_COMMAND-}" ]]; then
     __termgate_told=1
     __termgate_tell
@@ -50,11 +65,22 @@ __termgate_first() {
 # The same where the user set PROMPT_COMMAND as a text, so that the first of ours is gone or inside of
 # it, and where the prompt commands were interrupted and ours are gone but for this one.
 __termgate_again() {
+  builtin local __termgate_status="$?" __termgate_options="$-"
+  builtin local -
+  builtin set +aeuvx
+  __termgate_catch_up
+}
+
+__termgate_againx() {
   {
     builtin local __termgate_status="$?" __termgate_options="$-"
     builtin local -
     builtin set +aeuvx
   } 2>/dev/null
+  __termgate_catch_up
+}
+
+__termgate_catch_up() {
   if (( ! __termgate_told )); then
     if (( __termgate_shown )); then
       __termgate_tell
@@ -100,6 +126,10 @@ __termgate_tell() {
     __termgate_locate
   fi
   builtin printf %s "$__termgate_marks$__termgate_where$__termgate_a" >&2
+  if [[ $__termgate_alone && "${PROMPT_COMMAND[*]}" == "$__termgate_alone" ]]; then
+    __termgate_settle
+    builtin return 0
+  fi
   __termgate_collect
   if (( ${#__termgate_own[@]} == 0 )); then
     __termgate_publish
@@ -110,7 +140,7 @@ __termgate_tell() {
       PROMPT_COMMAND=$__termgate_own
     else
       # Neither first nor last: there bash-preexec looks for what is its own.
-      PROMPT_COMMAND=("$__termgate_own" '__termgate_again "$_"' "${__termgate_own[@]:1}")
+      PROMPT_COMMAND=("$__termgate_own" "$__termgate_two" "${__termgate_own[@]:1}")
     fi
   fi
 }
@@ -147,7 +177,7 @@ __termgate_collect() {
   for __termgate_item in "${PROMPT_COMMAND[@]}"; do
     case $__termgate_item in
       *__termgate_first*) __termgate_found=1 ;;&
-      "$__termgate_one" | __termgate_again*) ;;
+      "$__termgate_one" | "$__termgate_two") ;;
       __termgate_last) [[ ! $__termgate_tail ]] || __termgate_items+=("$__termgate_tail") ;;
       *) __termgate_items+=("$__termgate_item") ;;
     esac
@@ -164,7 +194,8 @@ __termgate_collect() {
 __termgate_publish() {
   __termgate_shown=0
   builtin local -a __termgate_texts
-  __termgate_texts=("$__termgate_one" '__termgate_again "$_"' "${__termgate_own[@]}")
+  __termgate_texts=("$__termgate_one" "$__termgate_two" "${__termgate_own[@]}")
+  __termgate_alone=
   __termgate_tail=
   if (( ${#__termgate_own[@]} )); then
     __termgate_tail=${__termgate_texts[-1]}
@@ -185,12 +216,15 @@ __termgate_publish() {
     PROMPT_COMMAND=$__termgate_published
   else
     PROMPT_COMMAND=("${__termgate_texts[@]}")
+    if (( ! ${#__termgate_own[@]} )); then
+      __termgate_alone="${PROMPT_COMMAND[*]}"
+    fi
   fi
 }
 
 # Has both prompts end with what is ours.
 __termgate_settle() {
-  if ! builtin shopt -q promptvars; then
+  if [[ $BASHOPTS != *promptvars* ]]; then
     PS0=${PS0//"$__termgate_ps0"/}
     PS1=${PS1//"$__termgate_ps1"/}
     builtin printf %s "$__termgate_b" >&2

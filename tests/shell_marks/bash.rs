@@ -103,6 +103,16 @@ async fn files_that_are_read_again_change_nothing_for_the_marks() {
 }
 
 #[tokio::test]
+async fn where_commands_are_traced_nothing_of_what_ours_do_is_shown() {
+    let mut shell = bash("PS1='> '\n").await;
+    check(&mut shell, &[("set -x", 0), ("false", 1), ("! cd /", 1), ("set +x", 0)]).await;
+    assert!(shell.text().contains("+ false"), "{}", shell.text());
+    for ours in ["builtin", "__termgate_status", "[[", "(("] {
+        assert!(!shell.text().contains(ours), "{ours}: {}", shell.text());
+    }
+}
+
+#[tokio::test]
 async fn prompt_commands_that_end_early_end_no_marks() {
     let mut shell = bash(
         "PS1='> '; long() { sh -c 'echo waiting; exec sleep 60'; }\n\

@@ -10,6 +10,8 @@ typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
 typeset -g __termgate_e=$'%{\e]133;E'$__termgate_nonce$'\e\\%}'
 typeset -gi __termgate_ran=0     # Whether a command ran since the last prompt.
 typeset -gi __termgate_told=0    # Whether this prompt's first marks are written.
+typeset -g __termgate_place=     # The host and directory that __termgate_where names.
+typeset -g __termgate_where=
 builtin unset TERMGATE_SHELL_NONCE
 if (( ${+TERMGATE_SHELL_ZDOTDIR} )); then
   builtin export ZDOTDIR=$TERMGATE_SHELL_ZDOTDIR
@@ -22,19 +24,26 @@ fi
 __termgate_first() {
   builtin local __termgate_status="$?"
   builtin emulate -L zsh -o no_xtrace -o no_err_exit -o no_err_return
-  builtin local REPLY marks
+  builtin local REPLY marks place="${(%):-%M}$PWD"
   if (( __termgate_ran )); then
     __termgate_ran=0
     marks=$'\e]133;D;'$__termgate_status$__termgate_nonce$'\e\\'
   fi
-  __termgate_encode "${(%):-%M}$PWD"
-  __termgate_write $marks$'\e]7;file://'$REPLY$'\e\\\e]133;A'$__termgate_nonce$'\e\\'
+  if [[ $place != "$__termgate_place" ]]; then
+    __termgate_encode $place
+    __termgate_place=$place
+    __termgate_where=$'\e]7;file://'$REPLY$'\e\\'
+  fi
+  __termgate_write $marks$__termgate_where$'\e]133;A'$__termgate_nonce$'\e\\'
   __termgate_told=1
 }
 
 # The last thing before the prompt is written: has it end with what is ours.
 __termgate_last() {
-  builtin local __termgate_status="$?" percent="${options[prompt_percent]}"
+  builtin local __termgate_status="$?" percent=off
+  if [[ -o prompt_percent ]]; then
+    percent=on
+  fi
   builtin emulate -L zsh -o no_xtrace -o no_err_exit -o no_err_return
   if (( ! __termgate_told )); then
     (){ builtin return $__termgate_status }
@@ -59,7 +68,7 @@ __termgate_begin() {
     PS1=${PS1//"%{$__termgate_b%}"/}
   fi
   # zsh's sign for a missing line end is no output.
-  if [[ ${(t)PROMPT_EOL_MARK} != *(readonly|export)* ]]; then
+  if [[ ${PROMPT_EOL_MARK-} != "$__termgate_e"* && ${(t)PROMPT_EOL_MARK} != *(readonly|export)* ]]; then
     builtin typeset -g PROMPT_EOL_MARK=$__termgate_e${${PROMPT_EOL_MARK-%B%S%#%s%b}//"$__termgate_e"/}
   fi
   __termgate_order
@@ -73,6 +82,10 @@ __termgate_begin() {
 }
 
 __termgate_order() {
+  if [[ ${precmd_functions[1]} == __termgate_first && ${precmd_functions[-1]} == __termgate_last &&
+    ${preexec_functions[-1]} == __termgate_begin ]]; then
+    builtin return 0
+  fi
   precmd_functions=(__termgate_first ${precmd_functions:#__termgate_*} __termgate_last)
   preexec_functions=(${preexec_functions:#__termgate_*} __termgate_begin)
 }
