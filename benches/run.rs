@@ -1,7 +1,7 @@
 //! How long a command takes from the call to its answer with the exit code, beside the same line typed
 //! into a bare terminal until the prompt is back; and what waiting costs.
 //!
-//! The shell is the same and reads no files of a user. What `run` adds is the difference.
+//! Both shells read the same files and show the same prompt. What `run` adds is the difference.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -20,11 +20,7 @@ mod support {
     pub(crate) mod shell;
 }
 
-use std::fs;
 use std::time::Duration;
-
-use anyhow::ensure;
-use tempfile::TempDir;
 
 use crate::support::agent::Agent;
 use crate::support::daemon::Daemon;
@@ -33,7 +29,8 @@ use crate::support::placement::Placement;
 use crate::support::processes::{daemon, processor_time};
 use crate::support::rounds::{Contender, Effect, Measured, measure};
 use crate::support::samples::now;
-use crate::support::shell::BareShell;
+use crate::support::shell::{BareShell, settle_in};
+use anyhow::ensure;
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 /// Repetitions of a turn.
@@ -65,11 +62,12 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
-    let home = home()?;
+    let home = tempfile::tempdir()?;
+    settle_in(home.path())?;
     let daemon = Daemon::start(placement, "")?;
     let mut agent = Agent::connect(&daemon.gateway())?;
     let arguments = format_args!(
-        r#"{{"name":"run","command":"{shell}","args":[],"env":{{"HOME":"{}"}}}}"#,
+        r#"{{"name":"run","command":"{shell}","args":[],"env":{{"HOME":"{0}","XDG_CONFIG_HOME":"{0}/.config"}}}}"#,
         home.path().display()
     );
     agent.call("create_session", arguments)?;
@@ -86,15 +84,6 @@ fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
     let [ours, bare] = &measured[..] else { unreachable!("two were measured") };
     print(shell, ours, bare);
     Ok(())
-}
-
-/// A home in which no shell has anything to ask or to make: zsh asks who has no file of its own, and
-/// fish reads all manuals once.
-fn home() -> anyhow::Result<TempDir> {
-    let home = tempfile::tempdir()?;
-    fs::write(home.path().join(".zshrc"), "")?;
-    fs::create_dir_all(home.path().join(".local/share/fish/generated_completions"))?;
-    Ok(home)
 }
 
 fn print(shell: &str, ours: &Measured, bare: &Measured) {

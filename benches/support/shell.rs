@@ -2,13 +2,13 @@
 //!
 //! It looks at nothing else.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
@@ -19,10 +19,31 @@ use crate::support::samples::now;
 
 /// How long a prompt may take.
 const PROMPT_MAX: Duration = Duration::from_secs(20);
-/// A prompt that tells how many there have been, as POSIX shells are told, and fish.
-const PROMPT: &str = "READY $((++PROMPTS))> ";
-const FISH_PROMPT: &str = "set -g PROMPTS 0; function fish_prompt; \
-     set -g PROMPTS (math $PROMPTS + 1); echo \"READY $PROMPTS> \"; end";
+/// The files of a user whose shells have a prompt that tells how many there have been. zsh asks who has
+/// no file of its own, and fish reads all manuals once where it finds no completions.
+const FILES: [(&str, &str); 4] = [
+    (".bashrc", "PROMPTS=0; PS1='READY $((++PROMPTS))> '\n"),
+    (".zshrc", "setopt prompt_subst; PROMPTS=0; PS1='READY $((++PROMPTS))> '\n"),
+    (
+        ".config/fish/config.fish",
+        "set -g PROMPTS 0; function fish_prompt; set -g PROMPTS (math $PROMPTS + 1); \
+         echo \"READY $PROMPTS> \"; end\n",
+    ),
+    (".local/share/fish/generated_completions/true.fish", ""),
+];
+
+/// Puts the files of a user into an empty home, which any shell here reads.
+///
+/// # Errors
+/// When they cannot be written.
+pub(crate) fn settle_in(home: &Path) -> anyhow::Result<()> {
+    for (name, text) in FILES {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(home))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
 
 /// A shell at its prompt.
 #[derive(Debug)]
@@ -34,17 +55,11 @@ pub(crate) struct BareShell {
 }
 
 impl BareShell {
-    /// Starts it without files of a user, and waits for its prompt.
+    /// Starts it in a home of [`settle_in`], and waits for its prompt.
     ///
     /// # Errors
     /// When there is no such shell, or none that prompts.
     pub(crate) fn start(placement: Placement, shell: &str, home: &Path) -> anyhow::Result<Self> {
-        let arguments: &[&str] = match shell {
-            "bash" => &["--norc", "--noprofile", "-i"],
-            "zsh" => &["-f", "-i", "-o", "PROMPT_SUBST"],
-            "fish" => &["--no-config", "-i", "-C", FISH_PROMPT],
-            other => bail!("no way is known to start {other} without files"),
-        };
         let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
         let ends = openpty(&size, None)?;
         // A shell that has the other end as well never learns that it is gone.
@@ -52,9 +67,10 @@ impl BareShell {
         let process = placement
             .command("setsid")
             .args(["--ctty", shell])
-            .args(arguments)
-            .env("PS1", PROMPT)
             .env("HOME", home)
+            .env("XDG_CONFIG_HOME", home.join(".config"))
+            .env_remove("XDG_DATA_HOME")
+            .env_remove("ZDOTDIR")
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8")
             .stdin(ends.slave.try_clone()?)
