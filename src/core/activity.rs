@@ -89,8 +89,6 @@ pub struct KernelView {
     pub foreground: Option<Foreground>,
     /// The session was started with an interactive shell, and that one is in front.
     pub shell_in_front: bool,
-    /// That shell has read all that was typed, and waits for more.
-    pub shell_rests: bool,
     /// The kernel collects input into lines.
     pub canonical: bool,
     /// The kernel shows what is typed.

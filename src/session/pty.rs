@@ -65,8 +65,6 @@ pub struct Evidence {
     pub canonical: bool,
     /// Whether the kernel shows what is typed.
     pub echo: bool,
-    /// Whether something was typed that nobody has read yet.
-    pub unread: bool,
 }
 
 impl Evidence {
@@ -215,6 +213,26 @@ pub trait Pty: Send + Sync + 'static {
     /// What the kernel said, once the terminal is gone.
     fn look(&self, settled: bool) -> io::Result<KernelView> {
         Ok(surroundings::look(self.evidence()?, settled))
+    }
+
+    /// Whether something was typed that nobody has read yet. May wait for the kernel to pass on what
+    /// was typed just before.
+    ///
+    /// # Errors
+    /// What the kernel said, once the terminal is gone.
+    fn unread(&self) -> io::Result<bool>;
+
+    /// Whether the program the session was started with is in front, has read all that was typed, and
+    /// waits for more.
+    ///
+    /// # Errors
+    /// What the kernel said, once the terminal is gone.
+    fn leader_rests(&self) -> io::Result<bool> {
+        let evidence = self.evidence()?;
+        // What was typed is looked for first: whoever has read all and waits now is done with it.
+        Ok(evidence.leader_in_front()
+            && !self.unread()?
+            && surroundings::waits_for_input(evidence.leader))
     }
 
     /// Whether `offset` is the end of all that was written to the terminal before this call, so that

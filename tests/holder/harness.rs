@@ -219,6 +219,14 @@ impl Pty for Terminal {
         }
     }
 
+    fn unread(&self) -> io::Result<bool> {
+        match &self.pty {
+            Either::Own(pty) => pty.unread(),
+            Either::Held(pty) => pty.unread(),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
     fn all_read(&self, offset: u64) -> io::Result<bool> {
         match &self.pty {
             Either::Own(pty) => pty.all_read(offset),

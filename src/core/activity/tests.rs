@@ -6,7 +6,6 @@ fn kernel() -> KernelView {
     KernelView {
         foreground: Some(Foreground { group: 7, program: Some("prog".into()) }),
         shell_in_front: false,
-        shell_rests: false,
         canonical: true,
         echo: true,
         reading: None,

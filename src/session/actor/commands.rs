@@ -86,9 +86,9 @@ impl<P: Pty> Actor<P> {
     /// interrupted while it made it.
     fn reads_without_prompt(&mut self) -> bool {
         self.looks.quiet()
-            && self.looks.seen().is_some_and(|seen| seen.shell_rests)
             && self.screen.commands().phase() == ShellPhase::Prompting
             && !is_question(&self.screen.before_cursor())
+            && self.shell_rests()
     }
 
     /// Whether the shell that marks its commands waits behind a prompt that no end came before.

@@ -20,6 +20,9 @@ const OFFSETS: [Duration; 4] = [
     Duration::from_millis(200),
 ];
 
+/// With which of them it begins after input; whoever reads it and writes is looked at then.
+const AFTER_INPUT: usize = 1;
+
 /// From which look on a terminal has settled.
 const SETTLED: usize = 2;
 
@@ -30,8 +33,11 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// was typed ahead.
 const READ_AHEAD: Duration = Duration::from_millis(200);
 
-/// How often it is asked while somebody waits for what only the kernel knows.
-const ATTENDED: Duration = Duration::from_millis(250);
+/// How soon it is asked again while somebody waits for what only the kernel knows: at first and at last;
+/// between them, after a part of the time that nothing came, so that nobody is told much later than
+/// they waited anyhow.
+const ATTENDED: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+const ATTENDED_PART: u32 = 20;
 
 /// What was seen, and when is to be looked again.
 #[derive(Debug)]
@@ -78,6 +84,8 @@ impl Looks {
         self.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
         self.typed_at = now;
         self.stir(now);
+        // Nobody can have read it yet.
+        self.next = self.next.max(AFTER_INPUT);
     }
 
     /// Notes that something is about to be typed that is no command.
@@ -154,7 +162,10 @@ impl Looks {
                 let earliest = self.looked_at.map_or(Moment::default(), |at| at + interval);
                 Some((self.stirred_at + *offset).max(earliest))
             }
-            None => self.looked_at.filter(|_| attended).map(|at| at + ATTENDED),
+            None => self.looked_at.filter(|_| attended).map(|at| {
+                let [first, last] = ATTENDED;
+                at + (at.since(self.stirred_at) / ATTENDED_PART).clamp(first, last)
+            }),
         }
     }
 }
@@ -199,14 +210,19 @@ impl<P: Pty> Actor<P> {
         if !self.looks.typed_ahead || !at_prompt || self.input.next_bytes().is_some() {
             return;
         }
-        let rests = self.looks.seen.as_ref().is_some_and(|seen| seen.shell_rests);
         let since = self.looks.typed_at.max(self.looks.marked_at);
         let long_ago = now.since(since) >= READ_AHEAD;
-        if long_ago || rests && !self.output_is_on_its_way() {
+        if long_ago || self.shell_rests() && !self.output_is_on_its_way() {
             self.looks.typed_ahead = false;
             self.screen.set_typed_ahead(false);
             self.dirty = true;
         }
+    }
+
+    /// Whether the session's shell is in front, has read all that was typed, and waits for more.
+    pub(super) fn shell_rests(&self) -> bool {
+        self.looks.seen().is_some_and(|seen| seen.shell_in_front)
+            && self.pty.leader_rests().unwrap_or(false)
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.

@@ -73,6 +73,10 @@ impl Pty for GonePty {
         Err(gone())
     }
 
+    fn unread(&self) -> io::Result<bool> {
+        Err(gone())
+    }
+
     fn all_read(&self, _offset: u64) -> io::Result<bool> {
         Err(gone())
     }

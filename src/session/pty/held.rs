@@ -11,7 +11,7 @@ pub mod recovered;
 mod silence;
 mod store;
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -174,6 +174,18 @@ impl HeldPty {
         let leader = Process::find(self.leader)?;
         leader.foreground.filter(|_| leader.started == self.started)
     }
+
+    /// Opens the terminal itself, to ask the kernel and not the holder. It keeps its number for as long
+    /// as it is held; whoever kept it open would hide its end.
+    fn open(&self) -> io::Result<File> {
+        if self.link().presence() == Presence::Gone {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
+            .open(&self.terminal)
+    }
 }
 
 impl Pty for HeldPty {
@@ -284,24 +296,18 @@ impl Pty for HeldPty {
         processes::signal_group(self.leader, foreground, signal.number())
     }
 
-    /// Asks the kernel, not the holder. The terminal keeps its number for as long as it is held.
     fn evidence(&self) -> io::Result<Evidence> {
-        if self.link().presence() == Presence::Gone {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let terminal = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
-            .open(&self.terminal)?;
-        let modes = tcgetattr(&terminal)?.local_flags;
-        let unread = readiness::look(terminal.as_fd(), READABLE)? != 0;
+        let modes = tcgetattr(self.open()?)?.local_flags;
         Ok(Evidence {
-            unread,
             leader: self.leader,
             foreground: self.foreground(),
             canonical: modes.contains(LocalFlags::ICANON),
             echo: modes.contains(LocalFlags::ECHO),
         })
+    }
+
+    fn unread(&self) -> io::Result<bool> {
+        Ok(readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
     /// Asks for an answer twice. The holder takes what the terminal has after each frame, so that by

@@ -199,18 +199,20 @@ impl Pty for OwnPty {
 
     fn evidence(&self) -> io::Result<Evidence> {
         let modes = tcgetattr(&self.master)?.local_flags;
-        let slave = self.slave.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread = match &*slave {
-            Some(slave) => readiness::look(slave.as_fd(), READABLE)? != 0,
-            None => false,
-        };
         Ok(Evidence {
-            unread,
             leader: self.child.pid(),
             foreground: self.foreground(),
             canonical: modes.contains(LocalFlags::ICANON),
             echo: modes.contains(LocalFlags::ECHO),
         })
+    }
+
+    fn unread(&self) -> io::Result<bool> {
+        let slave = self.slave.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slave {
+            Some(slave) => Ok(readiness::look(slave.as_fd(), READABLE)? != 0),
+            None => Ok(false),
+        }
     }
 
     fn all_read(&self, offset: u64) -> io::Result<bool> {

@@ -3,8 +3,8 @@
 //! It knows nothing of sessions. A number alone never names a process here: numbers are used
 //! again, so a process is its number together with when it started.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +32,7 @@ pub struct Process {
 impl Process {
     /// Looks one process up; none when there is no such number.
     pub fn find(pid: ProcessId) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(&String::from_utf8_lossy(&stat))
+        Self::parse(&told_of(pid, "stat")?)
     }
 
     /// Reads a `stat` line. The program's name stands in brackets and may hold anything, so the
@@ -72,6 +71,16 @@ impl Process {
     }
 }
 
+/// The text of a file that the kernel has about a process; all of it that one page holds, which is more
+/// than any but a command line and an environment has. None when there is no such process.
+///
+/// One read takes it as it is at one moment, where more would ask the kernel again.
+pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
+    let mut page = [0; 4096];
+    let count = File::open(format!("/proc/{pid}/{what}")).ok()?.read(&mut page).ok()?;
+    Some(String::from_utf8_lossy(&page[..count]).into_owned())
+}
+
 /// Sends a signal to every process of a group that belongs to a terminal's session, which its
 /// leader gives the number.
 ///
@@ -99,8 +108,7 @@ pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Re
 
 /// Whether a process stands still by a signal, or by whoever traces it.
 pub fn is_stopped(pid: ProcessId) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let stat = String::from_utf8_lossy(&stat);
+    let stat = told_of(pid, "stat").unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 

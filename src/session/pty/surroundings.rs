@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nix::libc;
 
 use crate::core::activity::{Foreground, KernelView};
-use crate::session::pty::processes::Process;
+use crate::session::pty::processes::{Process, told_of};
 use crate::session::pty::{Evidence, ProcessId};
 
 /// Programs that take commands from people.
@@ -38,15 +38,11 @@ pub fn host_name() -> Option<Arc<str>> {
 
 /// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {
-    let Evidence { leader, foreground, canonical, echo, unread } = evidence;
-    let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
-    // What was typed was looked for before: whoever has read all and waits now is done with it.
-    let shell_rests = shell_in_front && !unread && waits_for_input(leader);
+    let Evidence { leader, foreground, canonical, echo } = evidence;
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
-        shell_in_front,
-        shell_rests,
+        shell_in_front: evidence.leader_in_front() && is_interactive_shell(leader),
         canonical,
         echo,
         reading: foreground.filter(|_| settled && canonical).and_then(anybody_reads),
@@ -54,22 +50,20 @@ pub fn look(evidence: Evidence, settled: bool) -> KernelView {
 }
 
 /// Whether a process waits for something to be read, as far as the kernel says what it waits in.
-fn waits_for_input(pid: ProcessId) -> bool {
-    let waits_in = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+pub fn waits_for_input(pid: ProcessId) -> bool {
+    let waits_in = told_of(pid, "wchan").unwrap_or_default();
     READS.contains(&waits_in.as_str()) || POLLS.iter().any(|poll| waits_in.starts_with(poll))
 }
 
 fn program_name(pid: ProcessId) -> Option<Arc<str>> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = told_of(pid, "comm")?;
     let name: String = name.trim_end().chars().filter(|c| !c.is_control()).collect();
     Some(Arc::from(name)).filter(|name: &Arc<str>| !name.is_empty())
 }
 
 fn is_interactive_shell(pid: ProcessId) -> bool {
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-    let words: Vec<&str> = words.iter().map(|word| word.as_ref()).collect();
+    let Some(line) = told_of(pid, "cmdline") else { return false };
+    let words: Vec<&str> = line.split('\0').filter(|word| !word.is_empty()).collect();
     takes_commands(&words)
 }
 
@@ -107,7 +101,7 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
         if Process::find(pid).is_none_or(|process| process.group != group) {
             continue;
         }
-        let waits_in = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+        let waits_in = told_of(pid, "wchan").unwrap_or_default();
         known |= !matches!(waits_in.as_str(), "" | "0");
         if READS.contains(&waits_in.as_str()) && reads_terminal(pid) {
             return Some(true);
@@ -129,7 +123,7 @@ fn reads_terminal(pid: ProcessId) -> bool {
         (5, 0) | (136..=143, _) => true,
         (_, _) => false,
     };
-    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let call = told_of(pid, "syscall").unwrap_or_default();
     let mut words = call.split_ascii_whitespace();
     let descriptor = match (words.next(), words.next()) {
         (Some(_), Some(first)) => {

@@ -43,3 +43,21 @@ async fn it_is_asked_again_when_output_was_on_its_way_that_shows_nothing() {
     desk.terminal.set_output_on_its_way(false);
     desk.wait_until(|_| desk.state() == State::SecretPrompt).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_has_the_kernel_asked_each_second_at_last_and_nobody_never() {
+    let desk = Desk::open();
+    desk.terminal.push("working");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = desk.terminal.looks();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.terminal.looks(), before);
+    let _attending = desk.session.attend();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!((59..=61).contains(&(desk.terminal.looks() - before)), "{}", desk.terminal.looks());
+    desk.terminal.push("more");
+    let before = desk.terminal.looks();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    // Four times at once, and every 250 ms from then on.
+    assert!((22..=24).contains(&(desk.terminal.looks() - before)), "{}", desk.terminal.looks());
+}
