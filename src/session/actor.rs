@@ -55,6 +55,7 @@ use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Pty, Stamp};
+use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::{Parting, Urgent};
 
@@ -75,8 +76,8 @@ pub struct Rules {
 #[derive(Debug)]
 pub struct Setup<P> {
     pub identity: Arc<Identity>,
-    /// What the next daemon is to know of it.
-    pub record: SessionRecord,
+    /// What the next daemon is to know of it, and of its commands.
+    pub records: (SessionRecord, CommandsRecord),
     pub rules: Rules,
     pub clock: Clock,
     pub pty: P,
@@ -161,9 +162,9 @@ impl<P> fmt::Debug for Actor<P> {
 impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { identity, record, rules, clock, pty, opening, input, outlets, urgent } = setup;
+        let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
         let Opening { mut screen, offset, answered, kept_rows } = opening;
-        let records = Records::begin(&pty, record, input.lease(), screen.commands().last());
+        let records = Records::begin(&pty, records, input.lease(), screen.commands().last());
         screen.set_nonce(records.nonce());
         screen.set_host(host_name());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());

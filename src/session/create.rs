@@ -28,6 +28,7 @@ use crate::session::pty::held::HeldPty;
 use crate::session::pty::own::OwnPty;
 use crate::session::pty::shell;
 use crate::session::pty::spawn::SpawnError;
+use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
 use crate::session::urgent::Urgent;
@@ -193,7 +194,8 @@ fn begin<P: Pty>(
     });
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
     let opening = Opening::empty(creation.size, registry.limits().screen);
-    let (session, task) = run(registry, Making { record, pid, opening, input, pty });
+    let commands = CommandsRecord::default();
+    let (session, task) = run(registry, Making { record, commands, pid, opening, input, pty });
     Started { session, grant, task }
 }
 
@@ -201,6 +203,7 @@ fn begin<P: Pty>(
 #[derive(Debug)]
 pub(in crate::session) struct Making<P> {
     pub record: SessionRecord,
+    pub commands: CommandsRecord,
     pub pid: i32,
     pub opening: Opening,
     pub input: Input,
@@ -212,7 +215,7 @@ pub(in crate::session) fn run<P: Pty>(
     registry: &Registry,
     making: Making<P>,
 ) -> (Session, JoinHandle<()>) {
-    let Making { record, pid, opening, input, pty } = making;
+    let Making { record, commands, pid, opening, input, pty } = making;
     let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at } = record.clone();
     let identity = Arc::new(Identity { id, tenant });
     let about = About { command, pid, cwd, tags, marks: nonce.is_some(), created_at };
@@ -220,7 +223,7 @@ pub(in crate::session) fn run<P: Pty>(
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),
-        record,
+        records: (record, commands),
         rules: registry.rules(),
         clock: registry.clock().clone(),
         pty,

@@ -5,7 +5,6 @@
 
 mod finding;
 
-use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::former::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
@@ -16,8 +15,9 @@ use crate::session::create::{Making, run};
 use crate::session::handle::Session;
 use crate::session::opening::Opening;
 use crate::session::pty::{Note, Pty};
+use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
-use crate::session::records::{commands, lease};
+use crate::session::records::lease;
 use crate::session::registry::Registry;
 
 /// What the daemon before kept beside a terminal.
@@ -25,8 +25,7 @@ use crate::session::registry::Registry;
 pub struct Notes {
     pub session: SessionRecord,
     pub lease: LeaseRecord,
-    /// The newest command of which anybody was told.
-    pub command: CommandId,
+    pub commands: CommandsRecord,
 }
 
 impl Notes {
@@ -47,11 +46,11 @@ impl Notes {
             tracing::warn!(session = %id, %error, "nobody knows who had the lease");
             LeaseRecord::default()
         });
-        let command = commands::from_note(kept(Note::Commands)).unwrap_or_else(|error| {
+        let commands = CommandsRecord::from_note(kept(Note::Commands)).unwrap_or_else(|error| {
             tracing::warn!(session = %id, %error, "commands are numbered on from the screen");
-            CommandId::default()
+            CommandsRecord::default()
         });
-        Self { session, lease, command }
+        Self { session, lease, commands }
     }
 }
 
@@ -76,9 +75,10 @@ impl Registry {
     /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
     /// with a number where another session of its tenant came first.
     pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
-        let Survivor { notes, pty, pid, mut opening, newest, writes, window } = survivor;
-        let Notes { session: mut record, lease, command } = notes;
-        opening.screen.number_commands_after(command);
+        let Survivor { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
+        let Notes { session: mut record, lease, commands } = notes;
+        opening.screen.number_commands_after(commands.last);
+        commands.tell_commands(&mut writes);
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
         if let Some(holding) = &lease.holding {
@@ -86,7 +86,7 @@ impl Registry {
         }
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes);
-        let (session, task) = run(self, Making { record, pid, opening, input, pty });
+        let (session, task) = run(self, Making { record, commands, pid, opening, input, pty });
         self.adopt(session.clone(), task);
         self.announce(&session).await;
         session

@@ -248,6 +248,35 @@ async fn commands_that_have_just_ended_are_as_they_were_told() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_repeated_at_the_next_daemons_follows_the_command_that_it_sent() {
+    with_each(async |mut shell| {
+        let keyed = json!({
+            "session": shell.session, "lease_id": shell.lease, "idempotency_key": "count",
+            "command": shell.counting(), "timeout_ms": 100,
+        });
+        let sent = shell.client.must("run", keyed.clone()).await;
+        assert_eq!(sent["status"], "timeout", "{}: {sent}", shell.name);
+        // The one after the next knows it as well.
+        let shell = shell.restart().await;
+        let mut shell = shell.restart().await;
+        let again = shell.client.must("run", keyed.clone()).await;
+        for told in ["command_id", "status"] {
+            assert_eq!(again[told], sent[told], "{}: {again}", shell.name);
+        }
+        fs::write(&shell.go, "").unwrap();
+        let mut patiently = keyed;
+        patiently["timeout_ms"] = json!(20_000);
+        let ended = shell.client.must("run", patiently).await;
+        assert_eq!(ended["status"], "completed", "{}: {ended}", shell.name);
+        assert_eq!(ended["command_id"], sent["command_id"], "{}: {ended}", shell.name);
+        let code = if shell.name == "dash" { Value::Null } else { json!(5) };
+        assert_eq!(ended["exit_code"], code, "{}: {ended}", shell.name);
+        shell.must_go_on_after(sent["command_id"].as_u64().unwrap()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_long_command_keeps_its_text_when_the_daemon_is_killed_at_once() {
     with_each(async |mut shell| {
         let long = format!("echo {}; {}", "y".repeat(4_000), shell.counting());

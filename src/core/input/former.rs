@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{LeaseId, TenantId};
 use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::mutant::{self, Mutant};
@@ -46,14 +47,15 @@ pub struct FormerWrite {
     pub stamp: WriteStamp,
     /// How many of its bytes the terminal took.
     pub taken: usize,
+    /// What it sent, where that was a command and is known.
+    pub command: Option<CommandId>,
 }
 
 /// What is known of a write that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FormerRecall {
     New,
-    /// It was made, and the terminal took this many bytes.
-    Taken(usize),
+    Made(FormerWrite),
     /// Its key was used for something else.
     Conflict,
 }
@@ -82,7 +84,7 @@ impl FormerWrites {
         let known = self.writes.iter().rev().find(|write| write.stamp.is_of_call_of(stamp));
         match known.filter(|_| !forgotten) {
             None => FormerRecall::New,
-            Some(write) if write.stamp == *stamp => FormerRecall::Taken(write.taken),
+            Some(write) if write.stamp == *stamp => FormerRecall::Made(*write),
             Some(_) => FormerRecall::Conflict,
         }
     }
@@ -128,6 +130,7 @@ mod tests {
         let write = |number: usize| FormerWrite {
             stamp: stamp(1, 1, &number.to_string(), 7),
             taken: number,
+            command: Some(CommandId(number as u64)),
         };
         FormerWrites::new(at(0), (0..count).map(write).collect(), Duration::from_secs(300))
     }
@@ -153,7 +156,13 @@ mod tests {
     fn what_was_made_before_is_known_for_five_minutes_by_what_was_to_be_written() {
         let memory = memory(3);
         let known = stamp(1, 1, "2", 7);
-        assert_eq!(memory.recall(at(299), &known), FormerRecall::Taken(2));
+        let made = |taken| match memory.recall(at(299), &known) {
+            FormerRecall::Made(write) => {
+                (write.taken, write.command) == (taken, Some(CommandId(taken as u64)))
+            }
+            FormerRecall::New | FormerRecall::Conflict => false,
+        };
+        assert!(made(2));
         assert_eq!(memory.recall(at(300), &known), FormerRecall::New);
         assert_eq!(memory.recall(at(0), &stamp(1, 1, "2", 8)), FormerRecall::Conflict);
         assert_eq!(memory.recall(at(0), &stamp(1, 1, "3", 7)), FormerRecall::New);
@@ -163,6 +172,7 @@ mod tests {
     fn the_oldest_give_way_when_there_are_too_many() {
         let memory = memory(FormerWrites::KEPT_MAX + 1);
         assert_eq!(memory.recall(at(0), &stamp(1, 1, "0", 7)), FormerRecall::New);
-        assert_eq!(memory.recall(at(0), &stamp(1, 1, "1", 7)), FormerRecall::Taken(1));
+        let kept = memory.recall(at(0), &stamp(1, 1, "1", 7));
+        assert!(matches!(kept, FormerRecall::Made(FormerWrite { taken: 1, .. })), "{kept:?}");
     }
 }

@@ -747,7 +747,7 @@ impl Pair {
             *self.taken.entry(*keyed).or_default() += taken;
             match self.stamps.iter_mut().find(|write| write.stamp == stamp) {
                 Some(known) => known.taken += taken,
-                None => self.stamps.push(FormerWrite { stamp, taken }),
+                None => self.stamps.push(FormerWrite { stamp, taken, command: None }),
             }
         }
         Ok(())

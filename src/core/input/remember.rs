@@ -3,10 +3,10 @@
 //! It knows nothing of how long or how many; that is the memory's business.
 
 use crate::core::caller::Caller;
-use crate::core::ids::LeaseId;
+use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
-use crate::core::input::former::{FormerRecall, WriteStamp};
+use crate::core::input::former::{FormerRecall, FormerWrite, WriteStamp};
 use crate::core::input::replay::{Full, Recall};
 use crate::core::input::request::{
     Accepted, CommandRecall, CommandSent, IdempotencyKey, KeyedCall, WriteId, WriteOutcome,
@@ -69,7 +69,20 @@ impl Input {
             return Ok(CommandRecall::New);
         }
         let known = |key| self.replays.command_of(now, caller.principal, key);
-        Ok(call.key.and_then(known).map_or(CommandRecall::Forgotten, CommandRecall::Sent))
+        let known = call.key.and_then(known).or_else(|| {
+            let FormerRecall::Made(write) = self.recall_former(now, caller, call)? else {
+                return None;
+            };
+            // Whatever is shown by now came after it.
+            write.command.map(|id| CommandSent { id, before: Watermark(0) })
+        });
+        Ok(known.map_or(CommandRecall::Forgotten, CommandRecall::Sent))
+    }
+
+    /// By what the next daemon knows a call that has a key and a lease.
+    pub fn stamp_of(&self, caller: &Caller, call: KeyedCall<'_>) -> Option<WriteStamp> {
+        let lease = call.presented.or_else(|| self.lease.id_of(caller))?;
+        Some(WriteStamp::new(&caller.tenant, lease, call.key?))
     }
 
     /// Notes which command a write sends that was queued just now.
@@ -84,16 +97,23 @@ impl Input {
         call: KeyedCall<'_>,
         sends: impl FnOnce() -> usize,
     ) -> Result<Option<Accepted>, WriteError> {
-        let lease = call.presented.or_else(|| self.lease.id_of(caller));
-        let (Some(key), Some(lease)) = (call.key, lease) else { return Ok(None) };
-        match self.former.recall(now, &WriteStamp::new(&caller.tenant, lease, key)) {
-            FormerRecall::New => Ok(None),
-            FormerRecall::Taken(written) => {
+        match self.recall_former(now, caller, call) {
+            None | Some(FormerRecall::New) => Ok(None),
+            Some(FormerRecall::Made(FormerWrite { taken: written, .. })) => {
                 let discarded = sends().saturating_sub(written);
                 Ok(Some(Accepted::Replayed(WriteOutcome { written, discarded, queued: 0 })))
             }
-            FormerRecall::Conflict => Err(WriteError::KeyReused),
+            Some(FormerRecall::Conflict) => Err(WriteError::KeyReused),
         }
+    }
+
+    fn recall_former(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        call: KeyedCall<'_>,
+    ) -> Option<FormerRecall> {
+        Some(self.former.recall(now, &self.stamp_of(caller, call)?))
     }
 
     /// What is known of a call that has this key.

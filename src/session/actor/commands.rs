@@ -13,6 +13,7 @@ use crate::core::activity::{
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Submission, Way};
+use crate::core::input::former::WriteStamp;
 use crate::core::keys::Key;
 use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
@@ -55,14 +56,23 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Notes that a command goes out now, and has it kept before it does.
-    pub(super) fn begin_command(&mut self, order: &CommandOrder, by: &Caller) -> CommandId {
+    /// Notes that a command goes out now, by a call with this stamp if it may be asked for again, and has
+    /// it kept before it does.
+    pub(super) fn begin_command(
+        &mut self,
+        order: &CommandOrder,
+        by: &Caller,
+        call: Option<WriteStamp>,
+    ) -> CommandId {
         let CommandOrder { text, lines, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
         let submission = Submission { text, lines: *lines, by, way: *way, prompt };
         let id = self.screen.submit(self.clock.now(), submission);
         if let Some(provision) = provision {
             self.luggage.keep(id, provision.clone());
+        }
+        if let Some(call) = call {
+            self.note_call(call, id);
         }
         self.keep_commands();
         id

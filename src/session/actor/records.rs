@@ -6,31 +6,33 @@
 use std::sync::Arc;
 
 use crate::core::commands::record::CommandId;
+use crate::core::input::former::WriteStamp;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
+use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
-use crate::session::records::{commands, lease};
+use crate::session::records::lease;
 
 /// What is kept beside the terminal.
 #[derive(Debug)]
 pub(super) struct Records {
     session: SessionRecord,
     lease: LeaseRecord,
-    /// The newest.
-    command: CommandId,
+    commands: CommandsRecord,
 }
 
 impl Records {
     /// Keeps what is known at the beginning.
     pub(super) fn begin(
         pty: &impl Pty,
-        session: SessionRecord,
+        (session, mut commands): (SessionRecord, CommandsRecord),
         lease: &LeaseManager,
         command: CommandId,
     ) -> Self {
-        let records = Self { session, lease: lease.record(), command };
+        commands.last = command;
+        let records = Self { session, lease: lease.record(), commands };
         records.keep_again(pty);
         records
     }
@@ -39,7 +41,7 @@ impl Records {
     pub(super) fn keep_again(&self, pty: &impl Pty) {
         pty.remember(Note::Identity, &self.session.to_note());
         pty.remember(Note::Lease, &lease::to_note(&self.lease));
-        pty.remember(Note::Commands, &commands::to_note(self.command));
+        pty.remember(Note::Commands, &self.commands.to_note());
     }
 
     /// What the marks of its shell carry.
@@ -63,10 +65,15 @@ impl<P: Pty> Actor<P> {
     /// is told of it.
     pub(super) fn remember_commands(&mut self) {
         let last = self.screen.commands().last();
-        if self.records.command != last {
-            self.pty.remember(Note::Commands, &commands::to_note(last));
-            self.records.command = last;
+        if self.records.commands.last != last {
+            self.records.commands.last = last;
+            self.pty.remember(Note::Commands, &self.records.commands.to_note());
         }
+    }
+
+    /// Notes which command a call sends that may be asked for again; it is kept with its number.
+    pub(super) fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
+        self.records.commands.note_call(stamp, command);
     }
 
     /// Gives the session another name, and tells the one before.

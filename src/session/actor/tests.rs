@@ -73,7 +73,10 @@ impl Desk {
         let screen = ScreenLimits::default();
         let (actor, frames) = Actor::new(Setup {
             identity: Arc::clone(&identity),
-            record: SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now()),
+            records: (
+                SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now()),
+                CommandsRecord::default(),
+            ),
             rules: Rules {
                 screen,
                 frame_interval: Duration::from_millis(8),

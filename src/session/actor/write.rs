@@ -70,7 +70,7 @@ impl<P: Pty> Actor<P> {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
                 let mut with = Accompanied { kept, ..Accompanied::grant(grant) };
                 if let Some(command) = &order.command {
-                    self.send_command(write, command, &order.caller, &mut with);
+                    self.send_command(write, command, &order, &mut with);
                 } else {
                     self.looks.on_type_ahead();
                 }
@@ -123,16 +123,20 @@ impl<P: Pty> Actor<P> {
     fn send_command(
         &mut self,
         write: WriteId,
-        order: &CommandOrder,
-        by: &Caller,
+        command: &CommandOrder,
+        order: &WriteOrder,
         with: &mut Accompanied,
     ) {
         let before = self.frames.borrow().watermark;
-        let id = self.begin_command(order, by);
+        let presented = Some(with.grant.lease);
+        let call = KeyedCall { presented, key: order.key.as_ref() };
+        let stamp = self.input.stamp_of(&order.caller, call);
+        let interrupts = command.interrupts;
+        let id = self.begin_command(command, &order.caller, stamp);
         let command = CommandSent { id, before };
         self.input.note_command(write, command);
         let interrupt = || Interrupt::new(Arc::clone(&self.urgent), id);
-        (with.command, with.interrupt) = (Some(command), order.interrupts.then(interrupt));
+        (with.command, with.interrupt) = (Some(command), interrupts.then(interrupt));
     }
 
     /// Tells which command a call sent before.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use super::commands::CommandsRecord;
 use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, LeaseId, SessionId, TenantId};
+use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::session::create::{NAME_MAX, TAGS_MAX};
@@ -74,14 +76,47 @@ fn a_lease_is_read_back_as_it_was_noted() {
 
 #[test]
 fn the_number_of_a_command_is_read_back_and_without_a_note_there_was_none() {
+    let read = CommandsRecord::from_note;
     for number in [0, 1, 1 << 40] {
-        let last = CommandId(number);
-        assert_eq!(commands::from_note(&commands::to_note(last)).unwrap(), last);
+        let record = CommandsRecord { last: CommandId(number), ..CommandsRecord::default() };
+        assert_eq!(read(&record.to_note()).unwrap(), record);
     }
-    assert_eq!(commands::from_note(b"").unwrap(), CommandId(0));
-    assert_eq!(commands::from_note(br#"{"v":1,"last":41,"mood":"good"}"#).unwrap(), CommandId(41));
-    let error = commands::from_note(&commands::to_note(CommandId(u64::MAX))).unwrap_err();
+    assert_eq!(read(b"").unwrap().last, CommandId(0));
+    assert_eq!(read(br#"{"v":1,"last":41,"mood":"good"}"#).unwrap().last, CommandId(41));
+    let error = read(br#"{"v":1,"last":18446744073709551615}"#).unwrap_err();
     assert!(matches!(error, RecordError::Value { member: "last", .. }), "{error}");
+}
+
+/// A write of a daemon before, as the terminal knows it.
+fn former(number: u8) -> FormerWrite {
+    FormerWrite { stamp: WriteStamp([number; 16]), taken: 3, command: None }
+}
+
+#[test]
+fn which_call_sent_which_command_is_read_back_of_the_newest() {
+    let mut record = CommandsRecord { last: CommandId(1 << 52), ..CommandsRecord::default() };
+    for number in 0..100 {
+        record.note_call(WriteStamp([number; 16]), CommandId((1 << 52) - u64::from(number)));
+    }
+    let note = record.to_note();
+    assert!(note.len() <= Note::BYTES_MAX, "{}", note.len());
+    let mut writes = [former(0), former(36), former(99), former(200)];
+    CommandsRecord::from_note(&note).unwrap().tell_commands(&mut writes);
+    let told = writes.map(|write| write.command.map(|command| (1 << 52) - command.0));
+    assert_eq!(told, [None, Some(36), Some(99), None]);
+}
+
+#[test]
+fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
+    for calls in [
+        r#"[["00000000000000000000000000000001",0]]"#,
+        r#"[["00000000000000000000000000000001",8]]"#,
+        r#"[["ab",1]]"#,
+    ] {
+        let note = format!(r#"{{"v":1,"last":7,"calls":{calls}}}"#);
+        let error = CommandsRecord::from_note(note.as_bytes()).unwrap_err();
+        assert!(matches!(error, RecordError::Value { member: "calls", .. }), "{error}");
+    }
 }
 
 #[test]

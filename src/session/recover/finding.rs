@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
@@ -20,6 +19,7 @@ use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
 use crate::session::pty::held::recovered::Recovered;
 use crate::session::pty::{Note, Pty};
+use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::recover::{Notes, Survivor};
 use crate::session::registry::Registry;
@@ -132,7 +132,11 @@ impl Registry {
         let now = self.clock().now();
         let session = SessionRecord::unknown(id, self.own_tenant().clone(), now);
         Found::Remains(Box::new(Survivor {
-            notes: Notes { session, lease: LeaseRecord::default(), command: CommandId::default() },
+            notes: Notes {
+                session,
+                lease: LeaseRecord::default(),
+                commands: CommandsRecord::default(),
+            },
             pty: GonePty::left_at(socket, id),
             pid: 0,
             opening: Opening::empty(SIZE, self.limits().screen),

@@ -88,7 +88,8 @@ fn notes(number: u128) -> Notes {
         must_look: false,
     };
     let lease = LeaseRecord { epoch: Epoch(3), holding: Some(holding) };
-    Notes { session, lease, command: CommandId(7) }
+    let commands = CommandsRecord { last: CommandId(7), ..CommandsRecord::default() };
+    Notes { session, lease, commands }
 }
 
 fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
@@ -153,7 +154,7 @@ async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
     assert_eq!(again.session, notes(1).session);
     assert_eq!(again.lease.holding, notes(1).lease.holding);
     assert!(again.lease.epoch > Epoch(3));
-    assert_eq!(again.command, CommandId(7));
+    assert_eq!(again.commands.last, CommandId(7));
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +246,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     let key = IdempotencyKey::new("a", 1).expect("short");
     let stamp = WriteStamp::new(&tenant(), LEASE, &key);
     let (mut survivor, terminal) = survivor(notes(1));
-    survivor.writes = vec![FormerWrite { stamp, taken: 2 }];
+    survivor.writes = vec![FormerWrite { stamp, taken: 2, command: None }];
     let session = registry.recover(survivor).await;
     let order = WriteOrder {
         caller: caller(),

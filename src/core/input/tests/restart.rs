@@ -22,7 +22,8 @@ fn survived(taken: usize) -> (LeaseRecord, Vec<FormerWrite>) {
     before.write(at(0), &caller(1), named(1, "a", text("ls"))).unwrap();
     let stamp = before.next_stamp().expect("the write has a key");
     assert_eq!(take(&mut before, at(0), taken).len(), taken);
-    let writes = if taken > 0 { vec![FormerWrite { stamp, taken }] } else { Vec::new() };
+    let writes =
+        if taken > 0 { vec![FormerWrite { stamp, taken, command: None }] } else { Vec::new() };
     (before.lease().record(), writes)
 }
 

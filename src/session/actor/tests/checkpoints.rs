@@ -8,7 +8,7 @@ use crate::core::commands::record::CommandId;
 use crate::core::ids::RowNumber;
 use crate::session::command::CommandOrder;
 use crate::session::pty::{Checkpoint, Note};
-use crate::session::records::commands::from_note;
+use crate::session::records::commands::CommandsRecord;
 
 /// The screen that the next daemon makes of the newest checkpoint.
 fn restored(terminal: &FakeTerminal) -> Screen {
@@ -162,7 +162,8 @@ async fn a_command_is_kept_before_its_first_byte_goes_out() {
     let (terminal, list) = (desk.terminal.clone(), Arc::clone(&seen));
     desk.terminal.on_note(move |note, bytes| {
         if note == Note::Commands {
-            let (screen, last) = (restored(&terminal), from_note(bytes).expect("just written"));
+            let (screen, last) =
+                (restored(&terminal), CommandsRecord::from_note(bytes).expect("just written").last);
             let text = screen.commands().get(last).map(|record| record.text.to_string());
             list.lock().unwrap().push((last, text, terminal.written().len()));
         }
@@ -196,5 +197,5 @@ async fn the_number_of_a_command_is_kept_also_when_no_checkpoint_is_taken() {
     desk.terminal.refuse_checkpoints(true);
     let id = desk.send_command("make").await;
     let note = desk.terminal.note(Note::Commands).expect("there is one from the beginning");
-    assert_eq!(from_note(&note).expect("just written"), id);
+    assert_eq!(CommandsRecord::from_note(&note).expect("just written").last, id);
 }
