@@ -187,6 +187,12 @@ fn session(error: &SessionError) -> WireError {
                  wait_for command_done, or interrupt it with send_keys C-c.",
             )
             .details(json!({"cause": "command_running"})),
+        SessionError::NoPromptYet => WireError::new(Code::Busy, error)
+            .hint(
+                "It still reads its files or makes its prompt: read_screen names what runs. Call again \
+                 with a longer timeout_ms, or interrupt it with send_keys C-c.",
+            )
+            .details(json!({"cause": "no_prompt_yet"})),
         SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         SessionError::Closed => WireError::new(Code::SessionNotFound, error),
         SessionError::Terminal(_) => WireError::new(Code::Internal, error),

@@ -34,6 +34,9 @@ pub enum SessionError {
     /// The terminal is not ready for another command.
     #[error("a command is running in this session")]
     CommandRunning,
+    /// The shell that would take a command has not come to its prompt.
+    #[error("the shell of this session has not come to its prompt yet")]
+    NoPromptYet,
     /// Too many calls wait for this session's task.
     #[error("too many calls are waiting for this session")]
     Busy,

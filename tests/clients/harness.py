@@ -92,7 +92,8 @@ def daemon(*flags: str):
     """Starts a daemon, waits until it answers, and stops it at the end."""
     with tempfile.TemporaryDirectory(prefix="tg-") as folder:
         root = pathlib.Path(folder) / "run"
-        environment = {**os.environ, "TERMGATE_RUNTIME_DIR": str(root)}
+        # The files of whoever runs this make no difference to shells.
+        environment = {**os.environ, "TERMGATE_RUNTIME_DIR": str(root), "HOME": folder}
         for name in ("TERMGATE_ALLOW_WRITE", "TERMGATE_CONFIG"):
             environment.pop(name, None)
         log = pathlib.Path(folder) / "log"
@@ -156,9 +157,10 @@ def run(era: str, connect, together, alone) -> None:
             anyio.run(bounded, together, way(running), connect, checks)
             checks.equal("the daemon is still alive at the end", running.process.poll(), None)
     checks.era = f"{era}, stdio"
-    # No configuration of whoever runs the tests is read.
-    own = ["env", "XDG_CONFIG_HOME=/nonexistent", os.environ["TERMGATE_BIN"]]
-    own += ["serve", "--stdio", "--allow-write"]
-    anyio.run(bounded, alone, own, connect, checks)
+    with tempfile.TemporaryDirectory(prefix="tg-") as home:
+        # No file of whoever runs the tests is read.
+        own = ["env", f"HOME={home}", f"XDG_CONFIG_HOME={home}/.config", os.environ["TERMGATE_BIN"]]
+        own += ["serve", "--stdio", "--allow-write"]
+        anyio.run(bounded, alone, own, connect, checks)
     print(f"{era}: {checks.passed} passed, {checks.failed} failed", flush=True)
     sys.exit(1 if checks.failed else 0)

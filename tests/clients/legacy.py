@@ -55,8 +55,19 @@ class Connection:
         return False
 
     async def read(self, uri: str) -> dict:
+        return json.loads(await self.text(uri))
+
+    async def text(self, uri: str) -> str:
         result = await self.session.read_resource(uri)
-        return json.loads(result.contents[0].text)
+        return result.contents[0].text
+
+    async def prompts(self) -> list[str]:
+        listed = await self.session.list_prompts()
+        return [prompt.name for prompt in listed.prompts]
+
+    async def prompt(self, name: str, **arguments: str) -> str:
+        told = await self.session.get_prompt(name, arguments)
+        return "\n".join(message.content.text for message in told.messages)
 
     async def templates(self) -> list[str]:
         listed = await self.session.list_resource_templates()

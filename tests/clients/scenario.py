@@ -16,8 +16,9 @@ WRITING = {
     "send_keys",
     "send_mouse",
     "resize",
+    "run",
 }
-READING = {"list_sessions", "read_screen", "read_history", "wait_for", "why"}
+READING = {"list_sessions", "read_screen", "read_history", "read_commands", "wait_for", "why"}
 GRID = "termgate://session/{session}/grid{?since,top,rows,format}"
 UPDATE_SECONDS = 20
 
@@ -30,6 +31,8 @@ async def scenario(doors, connect, checks) -> None:
         await the_lease_excludes_others(ada, bob, session, lease, checks)
         await a_change_is_pushed(ada, bob, session, checks)
         await waiting_ends_in_time(ada, session, checks)
+        await commands_are_run(ada, checks)
+        await prompts_are_told(ada, checks)
         await templates_and_completion(ada, session, checks)
         await unknown_names_are_told(ada, checks)
         async with connect(doors.session(session)) as bound:
@@ -47,6 +50,8 @@ async def alone(command, connect, checks) -> None:
         await text_is_typed_and_read(ada, session, checks)
         await a_change_is_pushed(ada, ada, session, checks)
         await waiting_ends_in_time(ada, session, checks)
+        await commands_are_run(ada, checks)
+        await prompts_are_told(ada, checks)
         await templates_and_completion(ada, session, checks)
         await unknown_names_are_told(ada, checks)
         await a_session_is_ended(ada, session, checks)
@@ -165,6 +170,49 @@ async def waiting_ends_in_time(ada, session, checks) -> None:
     checks.equal("a quiet screen is an outcome", waited.data.get("outcome"), "idle")
     refused = await ada.call("wait_for", session=session)
     checks.equal("waiting for nothing is refused", refused.data.get("error_code"), "invalid_argument")
+
+
+async def commands_are_run(ada, checks) -> None:
+    created = await ada.call("create_session", name="runs", command="bash", args=[])
+    session = created.data["session"]["id"]
+    for line, output, code in (("echo one; (exit 3)", "one", 3), ("echo two", "two", 0)):
+        ran = await ada.call("run", session=session, command=line)
+        told = (ran.data.get("status"), ran.data.get("output"), ran.data.get("exit_code"))
+        checks.equal(f"`{line}` has its own output and code", told, ("completed", output, code))
+    asks = await ada.call("run", session=session, command="read -p 'Name: ' name; echo hello $name")
+    checks.equal("a command that asks ends the call", asks.data.get("status"), "needs_input")
+    checks.equal("it says what is asked", asks.data.get("prompt", "").strip(), "Name:")
+    busy = await ada.call("run", session=session, command="echo three")
+    checks.equal("nothing else is run meanwhile", busy.data.get("error_code"), "busy")
+    answered = await ada.call(
+        "send_text",
+        session=session,
+        text="you",
+        enter=True,
+        wait_ms=20_000,
+        until={"command_done": True},
+    )
+    checks.equal("its end is waited for", answered.data.get("wait", {}).get("outcome"), "command_done")
+    ran = await ada.call("read_commands", session=session)
+    told = [(one["command"], one["exit_code"]) for one in ran.data.get("commands", [])]
+    expected = ["echo one; (exit 3)", "echo two", "read -p 'Name: ' name; echo hello $name"]
+    checks.equal("what ran is known", sorted(told), sorted(zip(expected, (3, 0, 0))))
+    number = asks.data.get("command_id")
+    output = await ada.text(f"termgate://session/{session}/command/{number}/output")
+    checks.that("so is what it printed", output.rstrip().endswith("hello you"), output)
+    listed = await ada.read(f"termgate://session/{session}/commands")
+    checks.equal("the list is a resource, too", len(listed.get("commands", [])), 3)
+    killed = await ada.call("manage_session", session=session, action="kill")
+    checks.that("its session is ended", not killed.failed, killed.data)
+
+
+async def prompts_are_told(ada, checks) -> None:
+    prompts = await ada.prompts()
+    checks.that("prompts are listed", {"core", "leases", "secrets", "fix_error"} <= set(prompts), prompts)
+    text = await ada.prompt("fix_error", command="make all")
+    checks.that("a prompt has what it was given", "make all" in text, text)
+    skill = await ada.text("termgate://skills/leases")
+    checks.that("a skill is a resource", "lease" in skill, skill)
 
 
 async def templates_and_completion(ada, session, checks) -> None:

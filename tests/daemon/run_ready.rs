@@ -77,6 +77,25 @@ async fn a_shell_that_is_slow_to_show_its_prompt_is_waited_for_whatever_it_is_sl
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_does_not_wait_that_long_is_told_that_there_is_no_prompt_yet() {
+    let daemon = TestDaemon::writable().await;
+    let mut slow = Slow::start(&daemon, "read go <~/fifo; echo started $go\n").await;
+    let hurried = json!({
+        "session": slow.session, "command": "echo mine >> ran", "timeout_ms": 100,
+    });
+    let call = slow.client.send_call("run", hurried).await;
+    let refused = slow.client.answer(call).await["structuredContent"].take();
+    assert_eq!(refused["error_code"], "busy", "{refused}");
+    assert_eq!(refused["details"]["cause"], "no_prompt_yet", "{refused}");
+    slow.go_on().await;
+    let running = slow.send_run("ls ran; echo mine").await;
+    let ended = structured(&slow.client.answer(running).await);
+    assert!(ended["output"].as_str().unwrap().ends_with("mine"), "{ended}");
+    assert!(ended["output"].as_str().unwrap().contains("No such file"), "{ended}");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_a_call_waits_for_a_shell_others_of_its_connection_go_on() {
     let daemon = TestDaemon::writable().await;
     let mut slow = Slow::start(&daemon, "read go <~/fifo; echo started $go\n").await;

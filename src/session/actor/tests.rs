@@ -210,6 +210,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Mouse(_)
         | SessionError::LineTooLong { .. }
         | SessionError::CommandRunning
+        | SessionError::NoPromptYet
         | SessionError::Busy
         | SessionError::Closed
         | SessionError::Terminal(_) => panic!("not about the lease"),

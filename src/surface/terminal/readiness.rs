@@ -142,7 +142,7 @@ impl<'a> Readiness<'a> {
     ///
     /// # Errors
     /// [`SessionError::CommandRunning`] when a command runs or a program does not look like one that
-    /// takes commands, and [`SessionError::Exited`].
+    /// takes commands, [`SessionError::NoPromptYet`] and [`SessionError::Exited`].
     pub async fn reached(&mut self) -> Result<Ready, SessionError> {
         loop {
             if let Some(ready) = self.now() {
@@ -154,7 +154,10 @@ impl<'a> Readiness<'a> {
             }
             let (now, deadline) = (self.clock.now(), self.deadline(&frame));
             if now >= deadline {
-                return Err(SessionError::CommandRunning);
+                return Err(match self.judge(&frame) {
+                    Verdict::Starting => SessionError::NoPromptYet,
+                    Verdict::Ready(_) | Verdict::Busy => SessionError::CommandRunning,
+                });
             }
             let recheck = frame.screen_changed_at.max(self.started) + MARKS_PATIENCE;
             let wake = if recheck > now { recheck.min(deadline) } else { deadline };

@@ -89,10 +89,28 @@ async function aSessionIsUsed(client, way) {
   return session;
 }
 
+async function commandsAreRun(client, way) {
+  const created = await call(client, "create_session", { command: "bash", args: [] });
+  const session = created.data.session?.id;
+  for (const [command, output, code] of [["echo one; (exit 3)", "one", 3], ["echo two", "two", 0]]) {
+    const { data } = await call(client, "run", { session, command });
+    const told = data.status === "completed" && data.output === output && data.exit_code === code;
+    that(`${way}: \`${command}\` has its own output and code`, told, data);
+  }
+  const { data } = await call(client, "run", { session, command: "read -p 'Name: ' name" });
+  that(`${way}: a command that asks ends the call`, data.status === "needs_input", data);
+  const { prompts } = await client.listPrompts();
+  const prompt = await client.getPrompt({ name: "fix_error", arguments: { command: "make all" } });
+  that(`${way}: prompts are listed`, prompts.some(({ name }) => name === "core"), prompts);
+  that(`${way}: a prompt has what it was given`, JSON.stringify(prompt).includes("make all"), prompt);
+  for (let time = 0; time < 2; time++) await call(client, "manage_session", { session, action: "kill" });
+}
+
 async function throughTheBridge(place) {
   const client = await connect(place, "mcp", "--allow-write");
   const { tools } = await client.listTools();
   that("bridge: tools are listed", tools.some((tool) => tool.name === "send_text"), tools.length);
+  await commandsAreRun(client, "bridge");
   const session = await aSessionIsUsed(client, "bridge");
 
   const updated = [];
