@@ -52,7 +52,8 @@ impl Commands {
     /// What the daemon answered instead.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.daemon().await?;
-        let answer = daemon.call("read_commands", self.arguments()).await?;
+        let answer = daemon.call("read_commands", self.arguments()).await;
+        let answer = answer.map_err(|failure| self.unknown(failure))?;
         let session = answer.text_at("/session");
         match self.id {
             Some(id) if context.output.form() == Form::People => {
@@ -74,6 +75,14 @@ impl Commands {
                 Ok(Report { notes, exit: Exit::Done, ..answer.report(text) })
             }
         }
+    }
+
+    /// The failure, which is about what does not exist when it is the number that is refused.
+    fn unknown(&self, failure: Failure) -> Failure {
+        if failure.parameter() == Some("id") {
+            return Failure::NoCommand { session: self.session.clone(), why: failure.to_string() };
+        }
+        failure
     }
 
     fn arguments(&self) -> Value {

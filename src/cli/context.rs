@@ -5,8 +5,10 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::time::{Instant, sleep};
 
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
@@ -14,6 +16,9 @@ use crate::cli::output::Output;
 use crate::cli::start::{Rights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
+
+/// How often a daemon that has gone is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The variable that names the socket clients use.
 const SOCKET: &str = "TERMGATE_SOCKET";
@@ -98,6 +103,24 @@ impl Context {
     /// [`Failure::Unreachable`] when there is none.
     pub async fn running_daemon(&self) -> Result<Daemon, Failure> {
         Daemon::connect(&self.operator_socket()?).await
+    }
+
+    /// Waits for a daemon where the last one was, for so long and while it is worth it.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] when there is none then.
+    pub async fn next_daemon(
+        &self,
+        most: Duration,
+        worth_it: impl Fn() -> bool,
+    ) -> Result<Daemon, Failure> {
+        let deadline = Instant::now() + most;
+        loop {
+            match self.running_daemon().await {
+                Err(_) if Instant::now() < deadline && worth_it() => sleep(LOOK_INTERVAL).await,
+                found => return found,
+            }
+        }
     }
 
     /// Where the daemon is, for a command that comes in by another door than the operators'.

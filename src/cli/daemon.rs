@@ -63,8 +63,9 @@ impl Daemon {
     /// # Errors
     /// That the daemon has gone, or that the call is too large.
     pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, Failure> {
+        let session = arguments["session"].as_str().map(Box::from);
         let params = json!({"name": tool, "arguments": members(arguments)});
-        Ok(Posted(self.client.post("tools/call", &params)?))
+        Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }
 
     /// Reads a resource that is JSON.
@@ -110,7 +111,11 @@ impl Daemon {
 
 /// A call whose answer is to come.
 #[derive(Debug)]
-pub struct Posted(Reply);
+pub struct Posted {
+    reply: Reply,
+    /// The session that it is about.
+    session: Option<Box<str>>,
+}
 
 impl Posted {
     /// Waits for the answer.
@@ -118,12 +123,12 @@ impl Posted {
     /// # Errors
     /// As [`Daemon::call`].
     pub async fn wait(self) -> Result<Answer, Failure> {
-        let result = self.0.wait_for_call().await?;
+        let result = self.reply.wait_for_call().await?;
         let data = result.structured_content.unwrap_or_default();
         let text = result.content.iter().filter_map(|block| block.as_text());
         let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
         if result.is_error == Some(true) {
-            return Err(Failure::of_tool(data));
+            return Err(Failure::of_tool(data).about(self.session));
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());

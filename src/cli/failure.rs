@@ -41,7 +41,20 @@ pub enum Failure {
     NotStarted { log: PathBuf, said: Option<String> },
     /// The daemon answered the call with an error.
     #[error("{message}")]
-    Tool { code: String, message: String, hint: Option<String>, details: Value },
+    Tool {
+        code: String,
+        message: String,
+        hint: Option<String>,
+        details: Value,
+        /// The session that was asked for.
+        session: Option<Box<str>>,
+    },
+    /// No command of this session has the number that was asked for.
+    #[error("{why}")]
+    NoCommand { session: String, why: String },
+    /// The daemon went away from a command that was run.
+    #[error("{what}")]
+    Left { what: &'static str, hint: String, details: Value },
     /// The daemon refused the request itself, or went away.
     #[error(transparent)]
     Request(#[from] ClientError),
@@ -74,11 +87,13 @@ impl Failure {
         match self {
             // Whoever read has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::NoCommand { .. } => Exit::NotFound,
             Self::Usage(_)
             | Self::Config { .. }
             | Self::Unreachable { .. }
             | Self::NotStarted { .. }
             | Self::Tool { .. }
+            | Self::Left { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
             | Self::NotBack(_)
@@ -95,11 +110,12 @@ impl Failure {
         let code = match self {
             Self::Tool { code, .. } => return code,
             Self::Request(error) => return code_of(error),
-            Self::Usage(_) => Code::InvalidArgument,
+            Self::Usage(_) | Self::NoCommand { .. } => Code::InvalidArgument,
             Self::Config { .. } => Code::InvalidConfiguration,
-            Self::Unreachable { .. } | Self::NotStarted { .. } | Self::NotBack(_) => {
-                Code::DaemonUnreachable
-            }
+            Self::Unreachable { .. }
+            | Self::NotStarted { .. }
+            | Self::NotBack(_)
+            | Self::Left { .. } => Code::DaemonUnreachable,
             Self::StillRunning(_) => Code::Timeout,
             Self::Running(_) => Code::DaemonRunning,
             Self::Install(problem) => problem.code(),
@@ -110,26 +126,32 @@ impl Failure {
     }
 
     /// What to do about it, where anything is known.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
+    pub fn hint(&self) -> Option<String> {
+        let fixed = match self {
             Self::Unreachable { path, source: ConnectError::Absent | ConnectError::Refused } => {
                 Some(match sessions_wait_beside(path) {
                     true => "sessions wait for the next daemon; `termgate serve` starts one",
                     false => "`termgate new` starts one, and so does `termgate serve`",
                 })
             }
-            Self::Tool { code, hint, details, .. } => {
-                hint::of_error(code, details).or(hint.as_deref())
+            Self::Tool { code, hint, details, session, .. } => {
+                return hint::of_error(code, details, session.as_deref()).or_else(|| hint.clone());
             }
             Self::Request(error @ ClientError::Refused { data: Some(data), .. }) => {
-                hint::of_error(code_of(error), data).or(data["hint"].as_str())
+                let told = || data["hint"].as_str().map(hint::in_commands);
+                return hint::of_error(code_of(error), data, None).or_else(told);
             }
+            Self::NoCommand { session, .. } => {
+                return Some(format!("`termgate commands {session}` lists those that are known"));
+            }
+            Self::Left { hint, .. } => return Some(hint.clone()),
             Self::Install(problem) => problem.hint(),
             Self::Token(problem) => Some(hint::advice(problem.code())),
             Self::Running(_) => Some(hint::advice(Code::DaemonRunning)),
-            Self::Request(ClientError::Closed) => {
-                Some("it ended, or was upgraded: run it again; sessions that go on keep their ids")
-            }
+            Self::Request(ClientError::Closed) => Some(
+                "it ended, or was upgraded; sessions that go on keep their ids. If this was to change \
+                 anything, look whether it did before you run it again",
+            ),
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
             }
@@ -141,14 +163,23 @@ impl Failure {
             | Self::NotBack(_)
             | Self::Output(_)
             | Self::Other(_) => None,
-        }
+        };
+        fixed.map(str::to_owned)
+    }
+
+    /// The parameter that was wrong, where the daemon names one.
+    pub fn parameter(&self) -> Option<&str> {
+        self.details().pointer("/details/parameter").and_then(Value::as_str)
     }
 
     /// What else the daemon said of it.
     pub fn details(&self) -> &Value {
         match self {
-            Self::Tool { details, .. } | Self::Config { details, .. } => details,
+            Self::Tool { details, .. }
+            | Self::Config { details, .. }
+            | Self::Left { details, .. } => details,
             Self::Usage(_)
+            | Self::NoCommand { .. }
             | Self::Unreachable { .. }
             | Self::NotStarted { .. }
             | Self::Request(_)
@@ -170,8 +201,18 @@ impl Failure {
         };
         let code = take("error_code").unwrap_or_else(|| "internal".to_owned());
         let message = take("message").unwrap_or_else(|| "the call failed".to_owned());
-        let hint = take("hint");
-        Self::Tool { code, message, hint, details: rest(error) }
+        let message = hint::in_commands(&message);
+        let hint = take("hint").map(|hint| hint::in_commands(&hint));
+        Self::Tool { code, message, hint, details: rest(error), session: None }
+    }
+
+    /// The same failure of a tool that was asked for this session.
+    #[must_use]
+    pub fn about(mut self, of: Option<Box<str>>) -> Self {
+        if let Self::Tool { session, .. } = &mut self {
+            *session = of;
+        }
+        self
     }
 }
 
@@ -281,6 +322,8 @@ mod tests {
         let file = || PathBuf::from("/f");
         let failures = [
             Failure::Usage("u".to_owned()),
+            Failure::NoCommand { session: "s".to_owned(), why: "w".to_owned() },
+            Failure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
             Failure::from(ConfigError(Vec::new())),
             Failure::Unreachable { path: file(), source: ConnectError::Absent },
             Failure::NotStarted { log: file(), said: None },
@@ -305,10 +348,11 @@ mod tests {
 
     #[test]
     fn an_error_of_a_tool_keeps_its_code_its_hint_and_what_else_was_said() {
-        let failure = Failure::of_tool(json!({
+        let error = json!({
             "error_code": "lease_held", "message": "taken", "hint": "wait",
             "retry_after_ms": 7, "details": {"by": "a"},
-        }));
+        });
+        let failure = Failure::of_tool(error);
         assert_eq!(failure.code(), "lease_held");
         assert_eq!(failure.to_string(), "taken");
         assert_eq!(failure.details(), &json!({"retry_after_ms": 7, "details": {"by": "a"}}));
@@ -319,15 +363,18 @@ mod tests {
     fn what_to_do_is_told_in_commands_and_else_in_the_daemons_words() {
         let held =
             json!({"error_code": "lease_held", "message": "m", "hint": "call acquire_lease"});
-        let hint = Failure::of_tool(held).hint().map(str::to_owned);
-        assert!(hint.is_some_and(|hint| hint.contains("termgate lease acquire")));
+        let hint = Failure::of_tool(held.clone()).about(Some("build".into())).hint().unwrap();
+        assert!(hint.contains("`termgate lease acquire build --wait 30s`"), "{hint}");
+        let hint = Failure::of_tool(held).hint().unwrap();
+        assert!(hint.contains("`termgate lease acquire SESSION --wait 30s`"), "{hint}");
         let busy = json!({"error_code": "busy", "message": "m", "hint": "h"});
-        assert_eq!(Failure::of_tool(busy).hint(), Some("h"));
+        assert_eq!(Failure::of_tool(busy).hint().as_deref(), Some("h"));
     }
 
     #[test]
     fn an_error_of_a_tool_without_more_has_no_details() {
-        let failure = Failure::of_tool(json!({"error_code": "busy", "message": "m", "hint": "h"}));
+        let busy = json!({"error_code": "busy", "message": "m", "hint": "h"});
+        let failure = Failure::of_tool(busy);
         assert_eq!(failure.details(), &Value::Null);
     }
 

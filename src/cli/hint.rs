@@ -6,22 +6,56 @@ use serde_json::Value;
 
 use crate::core::code::Code;
 
-/// What to run about an error with this code and these details; none where the daemon's own hint
-/// names no tool.
-pub fn of_error(code: &str, details: &Value) -> Option<&'static str> {
+/// The word for a session in what is said where none is known.
+const SESSION: &str = "SESSION";
+
+/// What is run at a command line where a tool is called.
+const COMMANDS: [(&str, &str); 15] = [
+    ("acquire_lease", "`termgate lease acquire`"),
+    ("create_session", "`termgate new`"),
+    ("list_sessions", "`termgate ls`"),
+    ("manage_session", "`termgate kill`"),
+    ("preempt_lease", "`termgate lease preempt`"),
+    ("read_commands", "`termgate commands`"),
+    ("read_history", "`termgate history`"),
+    ("read_screen", "`termgate read`"),
+    ("release_lease", "`termgate lease release`"),
+    ("renew_lease", "`termgate lease renew`"),
+    ("send_keys", "`termgate keys`"),
+    ("send_mouse", "`termgate attach`"),
+    ("send_text", "`termgate send`"),
+    ("set_write", "`termgate allow-write`"),
+    ("wait_for", "`termgate wait`"),
+];
+
+/// What the daemon says, with commands where it names tools.
+pub fn in_commands(text: &str) -> String {
+    let mut told = text.to_owned();
+    for (tool, command) in COMMANDS {
+        told = told.replace(&format!("`{tool}`"), command).replace(tool, command);
+    }
+    told
+}
+
+/// What to run about an error with this code and these details, in this session; none where the
+/// daemon's own hint says it as well.
+pub fn of_error(code: &str, details: &Value, session: Option<&str>) -> Option<String> {
+    let hint = of_details(details).or_else(|| Code::parse(code).and_then(of_code))?;
+    Some(hint.replace(SESSION, session.unwrap_or(SESSION)))
+}
+
+fn of_details(details: &Value) -> Option<&'static str> {
     if details.pointer("/details/offered_to").is_some() {
         return Some(
-            "It returns to you within 10 s if it is not taken up; `termgate lease acquire` takes \
-             it back.",
+            "It returns to you within 10 s if it is not taken up; `termgate lease acquire SESSION` \
+             takes it back.",
         );
     }
-    if details.pointer("/details/cause").is_some_and(|cause| cause == "command_running") {
-        return Some(
-            "Wait for it with `termgate wait S --command-done`, look at it with `termgate read S`, or \
-             interrupt it with `termgate keys S C-c`.",
-        );
-    }
-    Code::parse(code).and_then(of_code)
+    let running = details.pointer("/details/cause").is_some_and(|cause| cause == "command_running");
+    running.then_some(
+        "Wait for it with `termgate wait SESSION --command-done`, look at it with `termgate read \
+         SESSION`, or interrupt it with `termgate keys SESSION C-c`.",
+    )
 }
 
 /// What to run about a code, or what the code itself advises.
@@ -34,34 +68,37 @@ fn of_code(code: Code) -> Option<&'static str> {
         Code::SessionNotFound => {
             Some("`termgate ls` shows the sessions there are, and `termgate new` creates one.")
         }
-        Code::LeaseRequired => {
-            Some("Take the lease with `termgate lease acquire S`, and give its id with --lease.")
-        }
+        Code::LeaseRequired => Some(
+            "Take the lease with `termgate lease acquire SESSION`, and give its id with --lease.",
+        ),
         Code::LeaseHeld => Some(
-            "Stand in line with `termgate lease acquire S --wait 30s`, or watch with `termgate watch \
-             S` until the holder is done.",
+            "Stand in line with `termgate lease acquire SESSION --wait 30s`, or watch with `termgate \
+             watch SESSION` until the holder is done.",
         ),
         Code::LeaseSuspended => Some(
-            "It comes back by itself: wait with `termgate lease acquire S --wait 30s`, then look with \
-             `termgate read S`.",
+            "It comes back by itself: wait with `termgate lease acquire SESSION --wait 30s`, then look \
+             with `termgate read SESSION`.",
         ),
         Code::LeaseLost => Some(
-            "Look with `termgate read S`; if you still need to type, `termgate lease acquire S`.",
+            "Look with `termgate read SESSION`; if you still need to type, `termgate lease acquire \
+             SESSION`.",
         ),
-        Code::LeaseSuperseded => Some("Forget the id; `termgate lease acquire S` gives another."),
+        Code::LeaseSuperseded => {
+            Some("Forget the id; `termgate lease acquire SESSION` gives another.")
+        }
         Code::ScreenChanged => Some(
-            "Read the screen with `termgate read S --json`, decide again, and write with --expect \
-             and its watermark.",
+            "Read the screen with `termgate read SESSION --json`, decide again, and write with \
+             --expect and its watermark.",
         ),
         Code::SessionExited => {
-            Some("Read what it left with `termgate history S`, or run `termgate new`.")
+            Some("Read what it left with `termgate history SESSION`, or run `termgate new`.")
         }
         Code::RateLimited => Some(
             "Wait as long as retry_after_ms says; `termgate wait` and `termgate watch` ask only once.",
         ),
         Code::TerminalSilent => Some(
-            "If its process `termgate hold` was stopped, `kill -CONT` lets it go on; `termgate kill S` \
-             ends the session either way.",
+            "If its process `termgate hold` was stopped, `kill -CONT` lets it go on; `termgate kill \
+             SESSION` ends the session either way.",
         ),
         Code::InvalidArgument
         | Code::ReadOnly
@@ -109,23 +146,36 @@ mod tests {
     }
 
     #[test]
+    fn what_the_daemon_says_of_tools_is_said_in_commands() {
+        let said = "keys are sent with send_keys; call `wait_for`, then `run`";
+        let told = "keys are sent with `termgate keys`; call `termgate wait`, then `run`";
+        assert_eq!(in_commands(said), told);
+        for tool in crate::surface::entries().iter().filter(|tool| tool.name.contains('_')) {
+            let told = in_commands(&format!("call {} now", tool.name));
+            assert!(told.starts_with("call `termgate "), "{told}");
+        }
+    }
+
+    #[test]
     fn a_lease_that_is_on_offer_is_taken_back_by_a_command() {
         let details = json!({"details": {"offered_to": "ada#p2"}});
-        let hint = of_error("lease_held", &details).unwrap();
+        let hint = of_error("lease_held", &details, None).unwrap();
         assert!(hint.contains("takes it back"), "{hint}");
-        let hint = of_error("lease_held", &Value::Null).unwrap();
+        let hint = of_error("lease_held", &Value::Null, None).unwrap();
         assert!(hint.contains("--wait"), "{hint}");
     }
 
     #[test]
     fn a_command_that_runs_is_waited_for_by_a_command() {
         let details = json!({"details": {"cause": "command_running"}});
-        assert!(of_error("busy", &details).unwrap().contains("termgate wait S --command-done"));
-        assert_eq!(of_error("busy", &Value::Null), None);
+        let hint = of_error("busy", &details, Some("build")).unwrap();
+        assert!(hint.contains("`termgate wait build --command-done`"), "{hint}");
+        assert!(!hint.contains(SESSION), "{hint}");
+        assert_eq!(of_error("busy", &Value::Null, None), None);
     }
 
     #[test]
     fn a_code_from_the_future_keeps_the_daemons_own_hint() {
-        assert_eq!(of_error("from_the_future", &Value::Null), None);
+        assert_eq!(of_error("from_the_future", &Value::Null, None), None);
     }
 }

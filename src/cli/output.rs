@@ -124,7 +124,7 @@ impl Output {
                     ok: false,
                     error: Some(failure.to_string()),
                     error_code: Some(failure.code().to_owned()),
-                    hint: failure.hint().map(str::to_owned),
+                    hint: failure.hint(),
                     ..self.envelope()
                 };
                 self.print_wrapped(envelope, failure.details())

@@ -68,13 +68,25 @@ impl Read {
             "session": self.session,
             "format": self.format.word(),
             "since": self.since,
-            // People get the whole screen, however large.
+            // As much as one answer can hold.
             "count": Size::SIDE_MAX,
         });
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
         let text = self.format.text(&answer.data);
-        Ok(answer.report(text))
+        let left_out = left_out(&answer.data);
+        let mut report = answer.report(text);
+        report.notes.extend(left_out);
+        Ok(report)
     }
+}
+
+/// How to go on, where the screen is larger than an answer.
+fn left_out(screen: &Value) -> Option<String> {
+    let (rows, top) = (screen["rows_left_out"].as_u64()?, screen["next_top"].as_u64()?);
+    let session = screen["session"].as_str()?;
+    Some(format!(
+        "{rows} more rows: `termgate call read_screen session={session} top={top} --json` goes on"
+    ))
 }
 
 #[cfg(test)]
@@ -85,6 +97,14 @@ mod tests {
     fn the_whole_screen_is_printed_as_it_stands() {
         let screen = json!({"text": "a\nb", "watermark": 4});
         assert_eq!(Format::Plain.text(&screen), "a\nb");
+    }
+
+    #[test]
+    fn rows_that_no_answer_has_room_for_are_told_with_the_way_to_them() {
+        let screen = json!({"session": "0a", "rows_left_out": 30, "next_top": 70});
+        let told = left_out(&screen).unwrap();
+        assert!(told.starts_with("30 more rows: ") && told.contains("session=0a top=70"), "{told}");
+        assert_eq!(left_out(&json!({"session": "0a"})), None);
     }
 
     #[test]

@@ -14,21 +14,40 @@ pub fn numbered(lines: &Value) -> String {
 pub fn of_delta(delta: &Value) -> String {
     let rows = rows(&delta["updates"]);
     let end = if delta["reset"] == true {
-        rows.iter().rposition(|(_, text)| !text.is_empty()).map_or(0, |last| last + 1)
+        rows.iter().rposition(|row| !row.text.is_empty()).map_or(0, |last| last + 1)
     } else {
         rows.len()
     };
     told(&rows[..end])
 }
 
-fn rows(members: &Value) -> Vec<(u64, &str)> {
-    let members = members.as_array().map(Vec::as_slice).unwrap_or_default();
-    members.iter().filter_map(|row| Some((row["row"].as_u64()?, row["text"].as_str()?))).collect()
+struct Row<'a> {
+    number: u64,
+    text: &'a str,
+    columns_left_out: Option<u64>,
 }
 
-fn told(rows: &[(u64, &str)]) -> String {
-    let lines = rows.iter().map(|(row, text)| format!("{row}: {text}").trim_end().to_owned());
-    lines.collect::<Vec<_>>().join("\n")
+impl<'a> Row<'a> {
+    fn of(member: &'a Value) -> Option<Self> {
+        Some(Self {
+            number: member["row"].as_u64()?,
+            text: member["text"].as_str()?,
+            columns_left_out: member["columns_left_out"].as_u64(),
+        })
+    }
+}
+
+fn rows(members: &Value) -> Vec<Row<'_>> {
+    let members = members.as_array().map(Vec::as_slice).unwrap_or_default();
+    members.iter().filter_map(Row::of).collect()
+}
+
+fn told(rows: &[Row<'_>]) -> String {
+    let line = |row: &Row<'_>| {
+        let left = row.columns_left_out.map(|left| format!("[… {left} more columns of this row]"));
+        format!("{}: {}{}", row.number, row.text, left.unwrap_or_default()).trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -46,6 +65,12 @@ mod tests {
         ]);
         assert_eq!(numbered(&updates), "7: make: done\n9:");
         assert_eq!(numbered(&Value::Null), "");
+    }
+
+    #[test]
+    fn a_row_that_is_told_in_part_says_so() {
+        let row = json!([{"row": 7, "text": "make", "columns_left_out": 3}]);
+        assert_eq!(numbered(&row), "7: make[… 3 more columns of this row]");
     }
 
     #[test]

@@ -5,9 +5,11 @@
 
 mod fresh;
 mod live;
+mod resumed;
 mod words;
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,16 +21,21 @@ use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::daemon::{Answer, Daemon};
+use crate::cli::daemon::{Answer, Daemon, Posted};
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::Report;
+use crate::cli::output::{Form, Report};
 use crate::cli::reader;
 use crate::cli::run::fresh::Fresh;
 use crate::cli::run::live::Live;
+use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;
+use crate::transport::client::ClientError;
+
+/// How many lines of output are told where nobody says.
+const LINES_DEFAULT: u64 = 200;
 
 /// How long a command that was interrupted may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
@@ -45,7 +52,8 @@ const INTERRUPTED: Exit = Exit::Command(130);
 ///
 /// The words are one command: a single one is a line for the shell of the session, several are a
 /// program and its arguments. Each line is printed once it is whole. C-c interrupts the command, and
-/// so does ending this program before it ends.
+/// so does ending this program before it ends. When the daemon goes away, as for an upgrade, the command
+/// goes on, and is followed under the next one.
 ///
 /// Ends with the code of the command. With 122 when it asks for something and 124 when it takes
 /// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
@@ -66,7 +74,7 @@ pub struct Run {
     /// Run it under this lease; without it the lease is taken, when it is free, for this command
     #[arg(long, value_name = "ID", requires = "session")]
     lease: Option<String>,
-    /// With --json: how many lines of output are told, its head and its tail [default: 200]
+    /// With --json, and only then: tell so many lines of output, its head and its tail [default: 200]
     #[arg(long, value_name = "LINES")]
     max_lines: Option<u64>,
     #[command(flatten)]
@@ -96,33 +104,50 @@ impl Run {
     /// Why it did not run.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for C-c")?;
-        let daemon = self.spawn.daemon(context).await?;
+        if self.max_lines.is_some() && context.output.form() == Form::People {
+            let words = "--max-lines goes with --json; without it all of the output is printed";
+            return Err(Failure::Usage(words.to_owned()));
+        }
+        let mut daemon = Arc::new(self.spawn.daemon(context).await?);
         let Some(name) = &self.session else {
             let fresh = Fresh::create(&daemon).await?;
             let place = (&*fresh.id, &*fresh.name);
-            let ended = self.run_in(place, &daemon, context, &mut interrupts).await;
+            let ended = self.run_in(place, &mut daemon, context, &mut interrupts).await;
             return fresh.leave(&daemon, ended).await;
         };
         let id = id_of(&daemon, name).await?;
-        self.run_in((&id, name), &daemon, context, &mut interrupts).await
+        self.run_in((&id, name), &mut daemon, context, &mut interrupts).await
     }
 
-    /// Runs it in the session of this id, which people know by this name.
+    /// Runs it in the session of this id, which people know by this name; another daemon may have
+    /// taken the place of this one afterwards.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
-        daemon: &Daemon,
+        daemon: &mut Arc<Daemon>,
         context: &Context,
         interrupts: &mut Signal,
     ) -> Result<Report, Failure> {
         let line = line_of(&self.command);
-        let mut live = Live::begin(daemon, &context.output, id.to_owned(), &line).await?;
-        let arguments = self.arguments(id, &line);
-        match follow(daemon, &mut live, interrupts, arguments).await? {
-            End::Answered(answer) => {
-                live.finish(answer.data["command_id"].as_u64().unwrap_or_default()).await?;
-                Ok(report(answer, name))
-            }
+        let session = id.to_owned();
+        let mut live = Live::begin(Arc::clone(daemon), &context.output, session, &line).await?;
+        let resumed = Resumed {
+            context,
+            name,
+            lease: self.lease.as_deref(),
+            max_lines: self.max_lines.unwrap_or(LINES_DEFAULT),
+            until: context.output.clock().now() + self.timeout,
+        };
+        let posted = daemon.post("run", self.arguments(id, &line))?;
+        let mut ended = follow(posted, &mut live, interrupts).await;
+        ended = finished(ended, &mut live).await;
+        while let Err(Failure::Request(ClientError::Closed)) = ended {
+            ended = resumed.follow(&mut live, interrupts).await;
+            ended = finished(ended, &mut live).await;
+            *daemon = live.daemon();
+        }
+        match ended? {
+            End::Answered(answer) => Ok(report(answer, name)),
             End::Interrupted => Ok(interrupted(&mut live, interrupts).await),
             End::Unread => Ok(bare(Value::Null, Exit::Done)),
         }
@@ -146,14 +171,13 @@ async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
     Ok(listed.text_at("/sessions/0/id"))
 }
 
-/// Sends the command and shows what it prints until it ends, one way or another.
+/// Shows what a command prints until this call is answered, one way or another.
 async fn follow(
-    daemon: &Daemon,
+    posted: Posted,
     live: &mut Live<'_>,
     interrupts: &mut Signal,
-    arguments: Value,
 ) -> Result<End, Failure> {
-    let mut answer = pin!(daemon.post("run", arguments)?.wait());
+    let mut answer = pin!(posted.wait());
     let mut gone = pin!(reader::gone());
     loop {
         tokio::select! {
@@ -163,6 +187,14 @@ async fn follow(
             shown = live.next() => shown?,
         }
     }
+}
+
+/// Shows what is left of a command of which the daemon has told how it ended.
+async fn finished(ended: Result<End, Failure>, live: &mut Live<'_>) -> Result<End, Failure> {
+    if let Ok(End::Answered(answer)) = &ended {
+        live.finish(answer.data["command_id"].as_u64().unwrap_or_default()).await?;
+    }
+    ended
 }
 
 /// What a command prints and does once it was interrupted.
@@ -199,7 +231,7 @@ fn exit(run: &Value) -> Exit {
         (_, Some(code)) => of_code(code),
         ("timeout", None) => Exit::GOES_ON,
         ("needs_input", None) => Exit::NEEDS_INPUT,
-        ("lease_lost", None) => Exit::LeaseConflict,
+        ("lease_lost" | "lease_suspended", None) => Exit::LeaseConflict,
         // As shells say it.
         ("not_run", None) => Exit::Command(2),
         (_, None) => Exit::UNKNOWN,
@@ -232,7 +264,15 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
             "it asks{asks}\nanswer with `termgate send {session} TEXT --enter`, or stop it with \
              `termgate keys {session} C-c`"
         )),
-        ("lease_lost", _) => Some("your lease ended; the command may still run".to_owned()),
+        ("lease_lost", _) => Some(format!(
+            "your lease ended; the command may still run: `termgate commands {session} {}`",
+            run["command_id"]
+        )),
+        ("lease_suspended", _) => Some(format!(
+            "a person types, and your lease comes back by itself; the command may still run: \
+             `termgate commands {session} {}`",
+            run["command_id"]
+        )),
         ("not_run", _) => Some("the shell could not read it as a command".to_owned()),
         ("exited", _) => Some("the program of the session ended with it".to_owned()),
         (_, _) => None,

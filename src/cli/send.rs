@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 
@@ -27,6 +27,9 @@ pub struct Send {
     /// Press Enter after it
     #[arg(long)]
     enter: bool,
+    /// Send it as one paste, whose line ends run nothing; auto does so where the program asked for that
+    #[arg(long, value_enum, default_value_t = Paste::Auto)]
+    paste: Paste,
     /// Type under this lease
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
@@ -42,6 +45,24 @@ pub struct Send {
     /// Wait so long at most [default: 5s, where there is something to wait for]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
+}
+
+/// When text is a paste.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Paste {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Paste {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
 }
 
 impl Send {
@@ -64,6 +85,7 @@ impl Send {
             "session": self.session,
             "text": self.text,
             "enter": self.enter,
+            "paste": self.paste.word(),
             "lease_id": self.lease,
             "expect_watermark": self.expect,
             "until": until,

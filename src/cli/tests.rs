@@ -36,7 +36,7 @@ fn every_command_of_the_grammar_is_understood() {
         "termgate ls --json",
         "termgate send s text --enter --lease id --until-pattern done --wait 10s",
         "termgate keys s C-c --lease id --expect 12",
-        "termgate send s text --until-idle 200ms",
+        "termgate send s text --until-idle 200ms --paste never",
         "termgate keys s C-c Up Enter",
         "termgate run s make",
         "termgate run --timeout 5s --lease id --max-lines 10 s make -j4 --json",

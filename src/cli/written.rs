@@ -28,7 +28,13 @@ fn notes(written: &Value) -> Vec<String> {
     let discarded = count("discarded").map(|bytes| format!("{bytes} bytes were discarded"));
     let warning = written["warning"].as_str().map(|warning| format!("warning: {warning}"));
     let outcome = written["wait"]["outcome"].as_str().map(str::to_owned);
-    [queued, discarded, warning, outcome].into_iter().flatten().collect()
+    let changed = &written["changed"];
+    let left_out = changed["rows_left_out"].as_u64().map(|rows| {
+        let session = written["session"].as_str().unwrap_or_default();
+        let from = &changed["from"];
+        format!("{rows} more rows changed: `termgate read {session} --since {from}` prints all")
+    });
+    [queued, discarded, warning, outcome, left_out].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -50,6 +56,14 @@ mod tests {
         assert!(notes[0].starts_with("2 bytes wait"), "{notes:?}");
         assert!(notes[1].starts_with("3 bytes were discarded"), "{notes:?}");
         assert_eq!(notes[2], "warning: the line is cut");
+    }
+
+    #[test]
+    fn changed_rows_that_are_left_out_are_told_with_the_way_to_them() {
+        let changed = json!({"from": 7, "rows_left_out": 3, "next_top": 5, "updates": []});
+        let notes = notes(&json!({"session": "0a", "changed": changed}));
+        let expected = "3 more rows changed: `termgate read 0a --since 7` prints all";
+        assert_eq!(notes, [expected]);
     }
 
     #[test]

@@ -20,8 +20,10 @@ use crate::session::pty::command::CommandError;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::delta::DeltaWire;
-use crate::surface::terminal::writing::CHANGED_BYTES_MAX;
+use crate::surface::shape::page::Form;
 
+/// How many bytes an error tells of what changed.
+const CHANGED_BYTES_MAX: usize = 20_000;
 /// What a caller is told to wait before it tries again what was busy.
 const BUSY_RETRY_MS: u64 = 100;
 /// And before it tries a terminal again that did not answer.
@@ -168,8 +170,9 @@ fn session(error: &SessionError) -> WireError {
         SessionError::Exited(exit) => WireError::new(Code::SessionExited, error)
             .details(json!({"exit": ExitShape::from(*exit)})),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
-            WireError::new(Code::ScreenChanged, error)
-                .details(json!({"changed": DeltaWire::within(delta, CHANGED_BYTES_MAX)}))
+            WireError::new(Code::ScreenChanged, error).details(
+                json!({"changed": DeltaWire::within(delta, CHANGED_BYTES_MAX, Form::Object)}),
+            )
         }
         SessionError::Mouse(mouse) => match mouse {
             MouseError::ReportingOff | MouseError::MovementOff => {

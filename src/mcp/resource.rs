@@ -26,9 +26,10 @@ use crate::surface::call::{Daemon, find_session};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::line::LineWire;
+use crate::surface::shape::line::Format;
+use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
 use crate::surface::shape::session::SessionWire;
-use crate::surface::terminal::read_history::{self, rows_of};
+use crate::surface::terminal::read_history::{self, Place, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 
 /// How all URIs begin.
@@ -231,8 +232,9 @@ impl Resource {
                     format: query.mode,
                     ..read_history::Parameters::default()
                 };
-                let rows = rows_of(session.id().to_string(), &session.frame(), &parameters)?;
-                serde_json::to_value(rows)
+                let (id, place) = (session.id().to_string(), Place::Resource);
+                let rows = rows_of(id, &session.frame(), &parameters, place)?;
+                serde_json::to_value(rows.result)
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
             Self::Lease { session } => {
@@ -307,16 +309,13 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     let size = frame.size.value;
     let view = View { top: query.top, rows: query.rows, ..View::default() };
     let delta = frame.delta_since(query.since.map(Watermark), &view, None);
-    let (mut lines, mut bytes, mut next_top) = (Vec::new(), 0, None);
-    for (row, line) in delta.rows() {
-        let wire = LineWire::of(row, line, query.format);
-        bytes += wire.bytes(query.format);
-        if bytes > LARGE_BYTES_MAX && !lines.is_empty() {
-            next_top = Some(row.0.saturating_sub(frame.base_row.0));
-            break;
-        }
-        lines.push(wire);
-    }
+    let form = match query.format {
+        Format::Plain | Format::Ansi => Form::Text,
+        Format::Styled | Format::Cells => Form::Object,
+    };
+    let room = PageRoom { bytes: LARGE_BYTES_MAX, form, larger: Larger::Whole };
+    let rows: Vec<_> = delta.rows().map(|(row, line)| (row, &**line)).collect();
+    let page = Page::of(&rows, query.format, room);
     let top = query.top.min(size.rows);
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
     let mut grid = json!({
@@ -324,16 +323,16 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
         "rows": size.rows,
         "base_row": frame.base_row.0,
         "viewport": {"top": frame.base_row.0 + u64::from(top), "height": height},
-        "lines": lines,
+        "lines": page.lines,
         "cursor": cursor(&frame),
         "watermark": frame.watermark.0,
     });
-    if let Some(next_top) = next_top {
-        grid["next_top"] = json!(next_top);
+    if let Some(next) = page.next {
+        grid["next_top"] = json!(next.0.saturating_sub(frame.base_row.0));
     }
     if query.since.is_some() {
         grid["reset"] = Value::Bool(delta.reset);
-        grid["updates"] = json!(DeltaWire::from(&delta).without_rows());
+        grid["updates"] = json!(DeltaWire::others(&delta));
     }
     grid
 }

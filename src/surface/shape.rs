@@ -9,6 +9,7 @@ pub mod delta;
 pub mod lease;
 pub mod line;
 pub mod modes;
+pub mod page;
 pub mod room;
 pub mod session;
 

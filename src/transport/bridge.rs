@@ -252,7 +252,9 @@ impl<R: AsyncRead + Unpin> Client<R> {
             tokio::select! {
                 input = self.lines.next() => match input {
                     Input::Line(line) => self.take_in(line).await,
-                    Input::TooLong(id) => self.tell([Refusal::TooLarge(id).to_line()]).await,
+                    Input::TooLong { id, bytes_max } => {
+                        self.tell([Refusal::TooLarge { id, bytes_max }.to_line()]).await;
+                    }
                     Input::End => return None,
                 },
                 () = sleep(delay) => {
@@ -310,7 +312,8 @@ impl Passing<'_> {
         let note = message.map_or(Note::Nothing, |message| Note::of(&message));
         match filled {
             Some(filled) if filled.len() > LINE_MAX => {
-                self.tell([Refusal::TooLarge(id).to_line()]).await;
+                let refusal = Refusal::TooLarge { id, bytes_max: LINE_MAX };
+                self.tell([refusal.to_line()]).await;
                 None
             }
             Some(line) => Some(Outgoing { line, note }),
@@ -348,7 +351,9 @@ async fn send_lines<R: AsyncRead + Unpin>(
         }
         match lines.next().await {
             Input::Line(line) => unsent.extend(passing.prepare(line).await),
-            Input::TooLong(id) => passing.tell([Refusal::TooLarge(id).to_line()]).await,
+            Input::TooLong { id, bytes_max } => {
+                passing.tell([Refusal::TooLarge { id, bytes_max }.to_line()]).await;
+            }
             Input::End => return Side::Client,
         }
     }

@@ -14,16 +14,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
+use crate::transport::limits::DEPTH_MAX;
 
 /// Says why a message is not handled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// The line is longer than a line may be.
-    #[error("message too large")]
-    TooLarge(Option<RequestId>),
+    #[error(
+        "message too large: it may have {bytes_max} bytes at most, and nothing was done; send it in \
+         parts, or write a file and have it read"
+    )]
+    TooLarge { id: Option<RequestId>, bytes_max: usize },
     /// The message has too many parts or is nested too deeply.
-    #[error("message too complex")]
-    TooComplex(Option<RequestId>),
+    #[error(
+        "message too complex: it may have {tokens_max} braces, brackets, commas and colons, and \
+         {DEPTH_MAX} levels, and nothing was done; send less at once"
+    )]
+    TooComplex { id: Option<RequestId>, tokens_max: usize },
     /// The line is not JSON.
     #[error("parse error")]
     NotJson,
@@ -45,7 +52,7 @@ impl Refusal {
     /// What the error tells besides its text, where it has a code of ours.
     fn details(&self) -> Option<Value> {
         let code = match self {
-            Self::TooLarge(_) | Self::TooComplex(_) => Code::TooLarge,
+            Self::TooLarge { .. } | Self::TooComplex { .. } => Code::TooLarge,
             Self::NotJson
             | Self::NotAMessage(_)
             | Self::BadParams { .. }
@@ -60,7 +67,7 @@ impl Refusal {
     pub fn to_line(&self) -> Bytes {
         let (code, id) = match self {
             Self::NotJson => (ErrorCode::PARSE_ERROR, None),
-            Self::TooLarge(id) | Self::TooComplex(id) | Self::NotAMessage(id) => {
+            Self::TooLarge { id, .. } | Self::TooComplex { id, .. } | Self::NotAMessage(id) => {
                 (ErrorCode::INVALID_REQUEST, id.as_ref())
             }
             Self::IdInUse(id) | Self::NotFirst { id, .. } => (ErrorCode::INVALID_REQUEST, Some(id)),
@@ -125,7 +132,7 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
 /// [`Refusal::TooComplex`] when too much would come of it.
 pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
     if scan::is_excessive(line, tokens_max) {
-        return Err(Refusal::TooComplex(find_id(line).unwrap_or_default()));
+        return Err(Refusal::TooComplex { id: find_id(line).unwrap_or_default(), tokens_max });
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `run`, `commands` and `wait`: what a script at a command line sees of commands in sessions.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -207,7 +207,10 @@ fn commands_are_listed_and_their_output_is_printed() {
     let one = home.envelope("commands s 1 --tail 2");
     assert!(one["data"]["output"].as_str().unwrap().ends_with("499\n500"), "{one}");
     let unknown = home.run("commands s 9");
-    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    assert_eq!(unknown.status.code(), Some(3), "{unknown:?}");
+    let said = text(&unknown.stderr);
+    assert!(said.contains("1 to 2 are known") && said.contains("termgate commands s`"), "{said}");
+    assert_eq!(home.run("commands s 1 --head 5000").status.code(), Some(2));
     assert_eq!(home.run("commands nobody").status.code(), Some(3));
 }
 
@@ -300,4 +303,172 @@ fn a_command_needs_a_session_or_two_dashes_before_it() {
     for words in ["run", "run --", "run true", "run --lease x -- true"] {
         assert_eq!(home.run(words).status.code(), Some(2), "{words}");
     }
+}
+
+/// A command that runs until this file is there, between two lines.
+fn gated(gate: &std::path::Path) -> String {
+    format!("echo first; until [ -e {} ]; do sleep 0.05; done; echo last; (exit 5)", gate.display())
+}
+
+/// Starts `run` of such a command, and waits until it is on its way.
+fn begun(mut command: Command) -> (Child, BufReader<ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    shown.read_line(&mut first).unwrap();
+    assert_eq!(first, "first\n");
+    (child, shown)
+}
+
+#[test]
+fn a_command_is_followed_to_its_end_under_the_next_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    for (fresh, gate) in [(false, "gate"), (true, "other gate")] {
+        let gate = home.path(&gate.replace(' ', "-"));
+        let line = gated(&gate);
+        let command =
+            if fresh { run_fresh(&home, "", &[&line]) } else { run(&home, "", "s", &line) };
+        let (child, mut shown) = begun(command);
+        assert!(home.run("upgrade").status.success());
+        std::fs::write(gate, "").unwrap();
+        let mut rest = String::new();
+        shown.read_to_string(&mut rest).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!((rest.as_str(), ended.status.code()), ("last\n", Some(5)), "{ended:?}");
+        assert_eq!(text(&ended.stderr), "", "{fresh}");
+    }
+    // The session of its own is gone with the command.
+    assert_eq!(home.envelope("ls")["data"]["sessions"].as_array().unwrap().len(), 1);
+    drop(daemon);
+}
+
+#[test]
+fn programs_get_the_result_of_a_command_that_outlived_its_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let mut child = run(&home, "--json", "s", &gated(&gate));
+    let child = child.stdout(Stdio::piped()).spawn().unwrap();
+    assert!(home.run("wait s --pattern first --since 0").status.success());
+    daemon.kill();
+    let _next = home.daemon();
+    std::fs::write(gate, "").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(5), "{ended:?}");
+    let envelope: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let data = &envelope["data"];
+    assert_eq!((&data["status"], &data["output"]), (&"completed".into(), &"first\nlast".into()));
+    assert_eq!((&data["command_id"], &data["exit_code"]), (&1.into(), &5.into()));
+}
+
+#[test]
+fn a_command_that_asks_under_the_next_daemon_is_told_with_what_it_asks() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let line = format!(
+        "echo first; until [ -e {} ]; do sleep 0.05; done; read -p 'Sure? ' x",
+        gate.display()
+    );
+    let (child, _shown) = begun(run(&home, "", "s", &line));
+    daemon.kill();
+    let _next = home.daemon();
+    std::fs::write(gate, "").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(122), "{ended:?}");
+    assert!(text(&ended.stderr).contains("it asks: Sure?"), "{ended:?}");
+}
+
+#[test]
+fn an_interrupt_reaches_a_command_that_outlived_its_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let line = format!(
+        "echo first; until [ -e {} ]; do sleep 0.05; done; echo second; sleep 1000",
+        gate.display()
+    );
+    let (child, mut shown) = begun(run(&home, "", "s", &line));
+    daemon.kill();
+    let _next = home.daemon();
+    std::fs::write(gate, "").unwrap();
+    let mut second = String::new();
+    shown.read_line(&mut second).unwrap();
+    assert_eq!(second, "second\n");
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_eq!(home.envelope("commands s 1")["data"]["commands"][0]["exit_code"], 130);
+}
+
+#[test]
+fn without_another_daemon_a_command_that_goes_on_is_told_and_never_to_be_run_again() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let (child, _shown) = begun(run(&home, "", "s", "echo first; sleep 1000"));
+    daemon.kill();
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(7), "{ended:?}");
+    let said = text(&ended.stderr);
+    assert!(said.contains("the command goes on") && said.contains("do not run it again"), "{said}");
+    assert!(said.contains("`termgate commands s 1`"), "{said}");
+}
+
+#[test]
+fn a_command_whose_session_ended_with_the_daemon_is_not_waited_for() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let (child, _shown) = begun(run(&home, "", "s", "echo first; sleep 1000"));
+    home.printed("stop");
+    let ended = child.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert!(!said.contains("goes on") && !said.contains("run it again"), "{said}");
+    assert_ne!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+#[test]
+fn how_many_lines_are_told_is_for_programs_alone() {
+    let home = Home::new();
+    let output = run(&home, "--max-lines 3", "s", "true").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("--json"), "{output:?}");
+}
+
+#[test]
+fn hints_name_commands_and_the_session_that_was_meant() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build --lease -- cat");
+    let held = ["send build x", "keys build C-c", "lease acquire build"];
+    for line in held {
+        // The lease is one of the command line's, which shows its id or stands in line.
+        let output = home.run(line);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{line}: {output:?}");
+        assert!(said.contains("termgate lease acquire build"), "{line}: {said}");
+    }
+    let unknown = home.run("keys build Ctrl-Nonsense");
+    assert!(!text(&unknown.stderr).contains("send_text"), "{unknown:?}");
+    assert!(text(&unknown.stderr).contains("`termgate send`"), "{unknown:?}");
+}
+
+#[test]
+fn text_is_sent_as_a_paste_or_not_as_was_said() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let mut create = home.termgate("new --name raw -- sh -c");
+    create.arg("stty raw -echo; printf ready; cat -v");
+    assert!(create.output().unwrap().status.success());
+    assert!(home.run("wait raw --pattern ready --since 0").status.success());
+    home.printed("send raw never --paste never --until-pattern never");
+    let told = home.printed("send raw always --paste always --until-pattern 201~");
+    assert!(told.contains("^[[200~always^[[201~"), "{told}");
 }

@@ -215,6 +215,13 @@ async fn lines_that_no_daemon_takes_are_answered_as_a_daemon_does() {
             answers.push(wire.receiver.first(|message| message["error"].is_object()).await);
         }
         assert_eq!(answers[0]["error"]["code"], code);
+        if line.len() > 4 * 1024 * 1024 {
+            // Each names the limit that it knows.
+            for (answer, bytes) in answers.iter_mut().zip(["1048576 bytes", "4194304 bytes"]) {
+                let message = answer["error"]["message"].take();
+                assert!(message.as_str().unwrap().contains(bytes), "{message}");
+            }
+        }
         assert_eq!(answers[0], answers[1]);
     }
     client.wire.structured("list_sessions", json!({})).await;

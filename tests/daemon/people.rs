@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon, structured};
+use crate::daemon::shells::Shell;
 
 /// A person at a session, on a connection of its own.
 struct Person {
@@ -106,6 +107,24 @@ async fn observers_are_not_told_what_only_typists_need() {
     agent.send("termgate/observe", json!({"session": session})).await;
     let first = agent.receiver.notification("termgate/delta").await;
     assert_eq!(update(&first, "input_modes"), &Value::Null);
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_during_which_a_person_types_ends_with_the_lease_suspended_and_not_lost() {
+    let daemon = TestDaemon::writable().await;
+    let mut shell = Shell::start(&daemon, "bash").await;
+    shell.must("true", 0, "").await;
+    let mut person = Person::at(&daemon, &shell.session).await;
+    let command = json!({"session": shell.session, "command": "echo begun; sleep 300"});
+    let running = shell.client.send_call("run", command).await;
+    person.is_told("row", |row| row["text"] == "begun").await;
+    person.types("mine").await.unwrap();
+    let result = shell.client.answer(running).await;
+    let ran = structured(&result);
+    assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("lease_suspended"), &Value::Null));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("it comes back by itself"), "{text}");
     daemon.stop().await;
 }
 

@@ -19,11 +19,16 @@ async fn a_message_may_be_as_long_and_as_complex_as_it_was_set() {
     let mut client = daemon.client(Era::Legacy).await;
     let long = format!("\"{}\"\n", "x".repeat(64 * 1024));
     let complex = format!("[{}0]\n", "0,".repeat(1_000));
-    for (line, message) in [(long, "message too large"), (complex, "message too complex")] {
+    let said = [
+        (long, ["message too large: it may have 65536 bytes", "send it in parts"]),
+        (complex, ["message too complex: it may have 1000 braces", "send less at once"]),
+    ];
+    for (line, words) in said {
         client.sender.raw(line.as_bytes()).await;
         let answer = client.receiver.next().await;
         assert_eq!(answer["error"]["code"], INVALID_REQUEST, "{answer}");
-        assert_eq!(answer["error"]["message"], message);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
         assert_eq!(answer["error"]["data"]["error_code"], "too_large");
     }
     let padded = json!({"_meta": {"padding": "x".repeat(60 * 1024)}});

@@ -1,11 +1,10 @@
-//! How long the answers about commands are: whatever a program writes, they stay small, and say
-//! what they leave out.
+//! How long answers are: whatever a program writes, they stay small, and say what they leave out.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::shells::Shell;
 
 /// How many bytes a result has at most, for programs and models together.
@@ -159,5 +158,193 @@ async fn a_wait_tells_no_more_of_wide_rows_than_there_is_room_for() {
         let last = waited["last_rows"].as_array().unwrap().last().unwrap().as_str().unwrap();
         assert!(last.ends_with("[… 463 more bytes of this line]"), "{last}");
     }
+    daemon.stop().await;
+}
+
+/// Prints rows that are as wide as the screen: so many of which each column has a colour of its
+/// own, then others of what needs an escape in JSON.
+const FILLING: &str = r#"awk -v cols=$COLS -v all=$ROWS -v coloured=$COLOURED 'BEGIN {
+    for (row = 0; row < all; row++) {
+        for (col = 0; col < cols; col++) {
+            if (row < coloured) printf "\033[1;38;2;255;200;%dm", 100 + col % 100
+            printf "%s", col % 2 ? "\"" : "\\"
+        }
+        printf "\033[0m\r\n"
+    }
+}'; printf END; exec cat"#;
+
+/// A session of this size whose program has printed so many rows, some of them coloured.
+async fn filled(
+    client: &mut Wire,
+    (rows, cols): (u64, u64),
+    (printed, coloured): (u64, u64),
+) -> String {
+    let create = json!({
+        "command": "sh", "args": ["-c", FILLING], "rows": rows, "cols": cols,
+        "env": {
+            "COLS": cols.to_string(), "ROWS": printed.to_string(), "COLOURED": coloured.to_string(),
+        },
+    });
+    let created = client.structured("create_session", create).await;
+    let session = created["session"]["id"].as_str().unwrap().to_owned();
+    client.wait_for(json!({"session": session, "pattern": "END", "since": 0})).await;
+    session
+}
+
+/// Calls a tool whose result is small, and gives back what programs and what models read of it.
+async fn bounded(client: &mut Wire, tool: &str, arguments: &Value) -> (Value, String) {
+    let result = client.call(tool, arguments.clone()).await;
+    let bytes = result.to_string().len();
+    assert!(bytes <= RESULT_BYTES_MAX, "{tool} {arguments}: {bytes} bytes");
+    (structured(&result), result["content"][0]["text"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_row_of_a_large_screen_is_read_in_small_answers() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = filled(&mut client, (400, 500), (399, 20)).await;
+    for format in ["plain", "styled", "ansi", "cells"] {
+        for since in [Value::Null, json!(1)] {
+            let (mut top, mut pages) = (Some(0), 0);
+            while let Some(from) = top {
+                let asked =
+                    json!({"session": session, "format": format, "since": since, "top": from});
+                let (screen, text) = bounded(&mut client, "read_screen", &asked).await;
+                top = screen["next_top"].as_u64();
+                let next = top.unwrap_or(400);
+                assert!(next > from, "{format} since {since} from {from}: {next}");
+                let left = top.map(|top| 400 - top);
+                assert_eq!(screen["rows_left_out"].as_u64(), left, "{format} since {since}");
+                if let (Some(left), Some(next)) = (left, top) {
+                    let rows = if since.is_null() { "rows" } else { "changed rows" };
+                    let said = format!("[{left} {rows} are left out; go on with top={next}");
+                    assert!(text.contains(&said), "{text}");
+                }
+                if let Some(lines) = screen["lines"].as_array() {
+                    let rows: Vec<u64> =
+                        lines.iter().map(|line| line["row"].as_u64().unwrap()).collect();
+                    assert_eq!(rows, (from..next).collect::<Vec<_>>(), "{format} since {since}");
+                }
+                pages += 1;
+            }
+            assert!(pages > 20, "{format} since {since}: {pages} pages");
+        }
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_row_of_history_is_read_in_small_answers() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = filled(&mut client, (40, 250), (600, 60)).await;
+    for format in ["plain", "ansi", "cells"] {
+        let (mut next, mut pages) = (0, 0);
+        while next < 601 {
+            let asked =
+                json!({"session": session, "start_row": next, "count": 500, "format": format});
+            let (rows, text) = bounded(&mut client, "read_history", &asked).await;
+            assert_eq!((&rows["first_row"], &rows["end_row"]), (&json!(next), &json!(601)));
+            let after = rows["next_row"].as_u64().unwrap();
+            assert!(after > next, "{format}: {after}");
+            let told = match rows["lines"].as_array() {
+                Some(lines) => lines.len(),
+                None => rows["text"].as_str().unwrap().split('\n').count(),
+            };
+            assert_eq!(told as u64, after - next, "{format}");
+            if after < 601 {
+                let said = format!("[{} rows left; go on with start_row={after}]", 601 - after);
+                assert!(text.ends_with(&said), "{text}");
+            }
+            (next, pages) = (after, pages + 1);
+        }
+        assert!(pages > 10, "{format}: {pages} pages");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_row_that_is_larger_than_an_answer_the_beginning_is_told_and_alone_it_is_whole() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = filled(&mut client, (60, 1_000), (100, 100)).await;
+    // The last line of the program makes 101 rows, of which 41 have scrolled off.
+    for (tool, whole, row) in
+        [("read_screen", "top=0 count=1", 41), ("read_history", "start_row=3 count=1", 3)]
+    {
+        for format in ["ansi", "cells"] {
+            let mut asked = json!({"session": session, "format": format});
+            let start = if tool == "read_screen" { ("top", 0) } else { ("start_row", 3) };
+            asked[start.0] = json!(start.1);
+            let (told, text) = bounded(&mut client, tool, &asked).await;
+            assert!(text.contains("more columns of this row]"), "{text}");
+            assert!(text.contains(&format!("[row {row} is told whole with {whole}]")), "{text}");
+            asked["count"] = json!(1);
+            let alone = client.structured(tool, asked).await;
+            if format == "ansi" {
+                let (part, all) = (told["text"].as_str().unwrap(), alone["text"].as_str().unwrap());
+                let (part, left) = part.split_once("[… ").unwrap();
+                // Behind it the style is plain again.
+                let part = part.strip_suffix("\u{1b}[0m").unwrap();
+                assert!(all.starts_with(part) && all.len() > part.len());
+                let columns = part.matches('m').count();
+                assert_eq!(left, format!("{} more columns of this row]", 1_000 - columns));
+            } else {
+                let (part, all) = (&told["lines"][0], &alone["lines"][0]);
+                let (part_cells, all_cells) =
+                    (part["cells"].as_array().unwrap(), all["cells"].as_array().unwrap());
+                assert_eq!(all_cells.len(), 1_000);
+                assert_eq!(part_cells[..], all_cells[..part_cells.len()]);
+                assert_eq!(part["columns_left_out"], 1_000 - part_cells.len());
+                assert!(part_cells.len() > 100 && all.get("columns_left_out").is_none());
+                assert_eq!(told["lines"].as_array().unwrap().len(), 1);
+            }
+        }
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_waits_tells_the_changed_rows_that_fit_and_where_the_others_are() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let program = format!("stty -echo; echo ready; read line; {FILLING}");
+    let create = json!({
+        "command": "sh", "args": ["-c", program], "rows": 200, "cols": 500,
+        "env": {"COLS": "500", "ROWS": "150", "COLOURED": "0"},
+    });
+    let created = client.structured("create_session", create).await;
+    let session = created["session"]["id"].clone();
+    client.wait_for(json!({"session": session, "pattern": "ready", "since": 0})).await;
+    let send = json!({
+        "session": session, "text": "go", "enter": true, "until": {"pattern": "END"},
+        "wait_ms": 60_000,
+    });
+    let (written, text) = bounded(&mut client, "send_text", &send).await;
+    assert_eq!(written["wait"]["outcome"], "matched");
+    let changed = &written["changed"];
+    let rows_of = |updates: &Value| -> Vec<u64> {
+        let rows = updates.as_array().unwrap().iter().filter(|update| update.get("text").is_some());
+        rows.map(|update| update["row"].as_u64().unwrap()).collect()
+    };
+    let mut rows = rows_of(&changed["updates"]);
+    let (mut left, mut top) = (changed["rows_left_out"].clone(), changed["next_top"].as_u64());
+    assert!(rows.len() > 2 && left.as_u64().is_some_and(|left| left > 50), "{changed}");
+    let (from, next) = (&changed["from"], top.unwrap());
+    let said = format!(
+        "[{left} changed rows are left out; go on with read_screen since={from} top={next}]"
+    );
+    assert!(text.ends_with(&said), "{text}");
+    while let Some(next) = top {
+        let asked = json!({"session": session, "since": from, "top": next});
+        let (screen, _) = bounded(&mut client, "read_screen", &asked).await;
+        let more = rows_of(&screen["lines"]);
+        assert_eq!(more.len() as u64 + screen["rows_left_out"].as_u64().unwrap_or(0), left);
+        rows.extend(more);
+        (left, top) = (screen["rows_left_out"].clone(), screen["next_top"].as_u64());
+    }
+    // Row 0 says `ready`, the last one `END`.
+    assert_eq!(rows, (1..=151).collect::<Vec<_>>());
     daemon.stop().await;
 }

@@ -6,8 +6,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-
 use crate::cli::attach::desk::terminal_failed;
 use crate::cli::attach::refused;
 use crate::cli::attach::signals::{Hint, Signals};
@@ -21,8 +19,6 @@ use crate::transport::client::ClientError;
 const RETURN_MAX: Duration = Duration::from_secs(5);
 /// How long before that the terminal is kept as it is.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// How often it is looked for.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A daemon that has gone while somebody was attached.
 #[derive(Debug)]
@@ -73,7 +69,7 @@ impl<'a> Absence<'a> {
 
     /// Looks for a daemon with the last picture on the terminal; what is typed meanwhile waits there.
     async fn pause(&mut self, terminal: &mut Terminal) -> Result<Result<Daemon, Over>, Failure> {
-        let mut looking = pin!(look(self.context, PAUSE_MAX));
+        let mut looking = pin!(self.context.next_daemon(PAUSE_MAX, || true));
         loop {
             tokio::select! {
                 found = &mut looking => return Ok(found.map_err(|_| Over::Pause)),
@@ -97,19 +93,8 @@ impl<'a> Absence<'a> {
         self.context.output.note(&gone);
         let leaving = async { while !matches!(self.signals.next().await, Hint::Leave) {} };
         tokio::select! {
-            found = look(self.context, RETURN_MAX) => found,
+            found = self.context.next_daemon(RETURN_MAX, || true) => found,
             () = leaving => Err(ClientError::Closed.into()),
-        }
-    }
-}
-
-/// Looks for a daemon for so long.
-async fn look(context: &Context, most: Duration) -> Result<Daemon, Failure> {
-    let deadline = Instant::now() + most;
-    loop {
-        match context.running_daemon().await {
-            Err(_) if Instant::now() < deadline => sleep(LOOK_INTERVAL).await,
-            found => return found,
         }
     }
 }

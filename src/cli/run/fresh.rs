@@ -31,8 +31,11 @@ impl Fresh {
         daemon: &Daemon,
         ended: Result<Report, Failure>,
     ) -> Result<Report, Failure> {
+        if matches!(ended, Err(Failure::Left { .. })) {
+            return ended;
+        }
         let status = ended.as_ref().ok().and_then(|report| report.data["status"].as_str());
-        if matches!(status, Some("timeout" | "needs_input" | "lease_lost")) {
+        if matches!(status, Some("timeout" | "needs_input" | "lease_lost" | "lease_suspended")) {
             return ended.map(|mut report| {
                 report.notes.push(format!("session {} is left to it", self.name));
                 report

@@ -2,6 +2,8 @@
 //!
 //! It never says how the command ended; that is for the tool, and for what [`Printed`] was told last.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -15,7 +17,7 @@ use crate::transport::client::ClientError;
 /// A command that was sent, or is about to be.
 pub(super) struct Live<'a> {
     pub(super) session: String,
-    daemon: &'a Daemon,
+    daemon: Arc<Daemon>,
     output: &'a Output,
     /// Its text, as the session has it.
     text: String,
@@ -29,7 +31,7 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     /// Begins to look, before the command is sent.
     pub(super) async fn begin(
-        daemon: &'a Daemon,
+        daemon: Arc<Daemon>,
         output: &'a Output,
         session: String,
         line: &str,
@@ -38,10 +40,42 @@ impl<'a> Live<'a> {
         let text = text[..text.floor_char_boundary(CommandRecord::TEXT_MAX)].to_owned();
         let news = daemon.client().news();
         let mut live = Self { session, daemon, output, text, before: 0, news, printed: None };
-        daemon.subscribe(&live.list()).await?;
-        let commands = daemon.read(&live.list()).await?;
+        live.daemon.subscribe(&live.list()).await?;
+        let commands = live.daemon.read(&live.list()).await?;
         live.before = numbers(&commands).map(|(number, _)| number).max().unwrap_or_default();
         Ok(live)
+    }
+
+    /// Goes on under the next daemon; what was shown is not shown again, and what came meanwhile is.
+    pub(super) async fn resume(&mut self, daemon: Arc<Daemon>) -> Result<(), Failure> {
+        self.news = daemon.client().news();
+        self.daemon = daemon;
+        self.daemon.subscribe(&self.list()).await?;
+        if let Some((_, printed)) = &self.printed {
+            self.daemon.subscribe(printed.uri()).await?;
+        }
+        match self.output.form() {
+            Form::Json => Ok(()),
+            Form::People => self.show().await,
+        }
+    }
+
+    /// The daemon that it is shown by.
+    pub(super) fn daemon(&self) -> Arc<Daemon> {
+        Arc::clone(&self.daemon)
+    }
+
+    /// Its number, once it is known.
+    pub(super) fn known(&self) -> Option<u64> {
+        self.printed.as_ref().map(|(number, _)| *number)
+    }
+
+    /// Its number, looked for among the commands of its session.
+    pub(super) async fn number(&mut self) -> Result<Option<u64>, Failure> {
+        if self.printed.is_none() {
+            self.find().await?;
+        }
+        Ok(self.known())
     }
 
     /// Waits for something new and shows it; for ever where nothing is to be shown.
@@ -81,11 +115,9 @@ impl<'a> Live<'a> {
     }
 
     async fn show(&mut self) -> Result<(), Failure> {
-        if self.printed.is_none() {
-            self.find().await?;
-        }
+        self.number().await?;
         match &mut self.printed {
-            Some((_, printed)) => printed.show(self.daemon, self.output).await,
+            Some((_, printed)) => printed.show(&self.daemon, self.output).await,
             None => Ok(()),
         }
     }

@@ -20,6 +20,7 @@ fn an_end_without_a_code_has_a_code_of_its_own() {
         ("exited", 123),
         ("not_run", 2),
         ("lease_lost", 4),
+        ("lease_suspended", 4),
     ] {
         let ended = exit(&json!({"status": status, "exit_code": null}));
         assert_eq!(ended.number(), number, "{status}");
@@ -46,4 +47,16 @@ fn an_unknown_code_is_told_with_how_the_end_is_known() {
     assert_eq!(notes(&run, "s"), ["its exit code is unknown: the end is known by kernel alone"]);
     let run = json!({"status": "completed", "exit_code": 0, "evidence": "osc133"});
     assert!(notes(&run, "s").is_empty());
+}
+
+#[test]
+fn a_lease_that_ended_and_one_that_comes_back_are_told_apart() {
+    let told = |status: &str| {
+        notes(&json!({"status": status, "exit_code": null, "command_id": 7}), "build")[0].clone()
+    };
+    assert!(told("lease_lost").starts_with("your lease ended;"));
+    assert!(told("lease_suspended").contains("your lease comes back by itself"));
+    for status in ["lease_lost", "lease_suspended"] {
+        assert!(told(status).ends_with("`termgate commands build 7`"), "{}", told(status));
+    }
 }

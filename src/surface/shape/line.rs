@@ -2,6 +2,7 @@
 //!
 //! It turns one line into one of these forms and knows nothing of screens or history.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
@@ -81,6 +82,9 @@ pub struct LineWire {
     pub runs: Option<Vec<RunWire>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<CellWire>>,
+    /// How many columns at its end are not told, for their size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns_left_out: Option<u16>,
 }
 
 impl LineWire {
@@ -95,19 +99,18 @@ impl LineWire {
             text,
             runs: (format == Format::Styled && !line.runs.is_empty()).then(|| runs(line)),
             cells: (format == Format::Cells).then(|| cells(line)),
+            columns_left_out: None,
         }
     }
-}
 
-impl LineWire {
-    /// How many bytes the row takes in an answer of this format.
-    pub fn bytes(&self, format: Format) -> usize {
-        // Texts and numbers always serialize.
-        let bytes = match format {
-            Format::Plain | Format::Ansi => serde_json::to_vec(&self.text),
-            Format::Styled | Format::Cells => serde_json::to_vec(self),
-        };
-        bytes.map_or(0, |bytes| bytes.len())
+    /// The text, and how much of the row is missing.
+    pub fn told(&self) -> Cow<'_, str> {
+        match self.columns_left_out {
+            None => Cow::Borrowed(&self.text),
+            Some(left_out) => {
+                Cow::Owned(format!("{}[… {left_out} more columns of this row]", self.text))
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
 use crate::surface::shape::is_zero;
 use crate::surface::shape::room::{cut, room_left};
-use crate::surface::terminal::waiting::lease_ended;
+use crate::surface::terminal::waiting::{LeaseEnd, lease_end};
 
 /// What became of a command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct Followed {
     pub session: String,
     pub command_id: u64,
     /// `completed`, `timeout`, `needs_input`, `exited`, `not_run` when the shell could not read it,
-    /// or `lease_lost`.
+    /// `lease_lost`, or `lease_suspended` while a person types.
     pub status: &'static str,
     /// Null where nobody said.
     pub exit_code: Option<i32>,
@@ -87,7 +87,7 @@ pub struct Following {
 enum End {
     Finished,
     NeedsInput,
-    LeaseLost,
+    Lease(LeaseEnd),
     Timeout,
     Gone,
 }
@@ -134,8 +134,7 @@ impl Following {
         if self.wants_input(frame, quiet) {
             return Some(End::NeedsInput);
         }
-        let lost = self.epoch.is_some_and(|epoch| lease_ended(frame, epoch));
-        lost.then_some(End::LeaseLost)
+        self.epoch.and_then(|epoch| lease_end(frame, epoch)).map(End::Lease)
     }
 
     /// Whether the command waits for somebody to type, and has not only yet to begin.
@@ -180,7 +179,7 @@ impl Following {
             }
             (End::Finished | End::Gone, _) => ("exited", Evidence::Exit.as_str()),
             (End::NeedsInput, _) => ("needs_input", activity.evidence),
-            (End::LeaseLost, _) => ("lease_lost", activity.evidence),
+            (End::Lease(end), _) => (end.as_str(), activity.evidence),
             (End::Timeout, _) => ("timeout", activity.evidence),
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
@@ -292,7 +291,14 @@ impl Followed {
                 "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
             ),
             ("not_run", _) => Some("The shell could not read it as a command.".to_owned()),
-            ("lease_lost", _) => Some("Your lease ended; the command may still run.".to_owned()),
+            ("lease_lost", _) => Some(
+                "Your lease ended; the command may still run: look with read_commands.".to_owned(),
+            ),
+            ("lease_suspended", _) => Some(
+                "A person types and your lease waits: it comes back by itself. The command may still \
+                 run: wait_for command_done."
+                    .to_owned(),
+            ),
             (_, _) => None,
         }
     }

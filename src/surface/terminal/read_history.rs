@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
+use crate::core::policy::Door;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
+use crate::surface::shape::room::{RESULT_BYTES_MAX, room_left};
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many rows one call answers at most.
 pub const COUNT_MAX: u64 = 500;
-/// How many bytes of rows one call answers; at least one row is always told.
-pub const BYTES_MAX: usize = 30_000;
 
 /// The tool.
 #[derive(Debug)]
@@ -89,13 +90,24 @@ impl Tool for ReadHistory {
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Rows>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
-        let rows = rows_of(session.id().to_string(), &session.frame(), &parameters)?;
-        let text = rows.text();
-        Ok(Answer { result: rows, text })
+        // A row that is asked for alone is told whole, and people are shown all there is.
+        let whole = parameters.count == Some(1) || call.standing.door == Door::Operator;
+        let larger = if whole { Larger::Whole } else { Larger::Beginning };
+        let place = Place::Result(larger);
+        rows_of(session.id().to_string(), &session.frame(), &parameters, place)
     }
 }
 
-/// The rows that the parameters ask for.
+/// Where rows of history are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a resource, to programs; each row is whole.
+    Resource,
+    /// In the result of a call, to programs and models.
+    Result(Larger),
+}
+
+/// The rows that the parameters ask for, as many as there is room for.
 ///
 /// # Errors
 /// [`SurfaceError::Argument`] when a parameter is out of bounds.
@@ -103,7 +115,8 @@ pub fn rows_of(
     session: String,
     frame: &Frame,
     parameters: &Parameters,
-) -> Result<Rows, SurfaceError> {
+    place: Place,
+) -> Result<Answer<Rows>, SurfaceError> {
     let asked = parameters.count.or(parameters.tail).unwrap_or(100);
     let name = if parameters.count.is_some() { "count" } else { "tail" };
     let count = within(name, asked, 1..=COUNT_MAX)?;
@@ -119,35 +132,28 @@ pub fn rows_of(
     let start = start.clamp(first, end);
     let stop = RowNumber(start.0.saturating_add(count)).min(end);
 
-    let mut lines = Vec::new();
-    let mut bytes = 0;
-    for (row, line) in rows_between(frame, start, stop) {
-        let wire = LineWire::of(row, &line, parameters.format.into());
-        bytes += wire.bytes(parameters.format.into());
-        if bytes > BYTES_MAX && !lines.is_empty() {
-            break;
-        }
-        lines.push(wire);
-    }
-    let next = start.plus(lines.len());
     let mut rows = Rows {
         session,
         first_row: start.0,
         end_row: end.0,
-        next_row: next.0,
+        next_row: stop.0,
         dropped_rows: first.0,
         watermark: frame.watermark.0,
         text: None,
         lines: None,
     };
+    let page = Page::of(
+        &rows_between(frame, start, stop),
+        parameters.format.into(),
+        rows.room(parameters.format, place),
+    );
+    rows.next_row = page.next.map_or(stop.0, |next| next.0);
+    let text = format!("{}\n{}{}", rows.header(), joined(&page.lines), rows.rest(&page));
     match parameters.format {
-        HistoryFormat::Cells => rows.lines = Some(lines),
-        HistoryFormat::Plain | HistoryFormat::Ansi => {
-            let texts: Vec<String> = lines.into_iter().map(|line| line.text).collect();
-            rows.text = Some(texts.join("\n"));
-        }
+        HistoryFormat::Cells => rows.lines = Some(page.lines),
+        HistoryFormat::Plain | HistoryFormat::Ansi => rows.text = Some(joined(&page.lines)),
     }
-    Ok(rows)
+    Ok(Answer { result: rows, text })
 }
 
 /// The row after the last readable one. Rows of the normal screen count up to the last that shows
@@ -159,36 +165,52 @@ fn readable_end(frame: &Frame) -> RowNumber {
     }
 }
 
-fn rows_between(
-    frame: &Frame,
-    start: RowNumber,
-    stop: RowNumber,
-) -> impl Iterator<Item = (RowNumber, Arc<Line>)> {
-    (start.0..stop.0).map(RowNumber).filter_map(|row| {
-        let (line, _) = frame.any_line(row)?;
-        Some((row, line))
-    })
+fn rows_between(frame: &Frame, start: RowNumber, stop: RowNumber) -> Vec<(RowNumber, Arc<Line>)> {
+    let rows = (start.0..stop.0).map(RowNumber);
+    rows.filter_map(|row| frame.any_line(row).map(|(line, _)| (row, line))).collect()
 }
 
 impl Rows {
-    fn text(&self) -> String {
-        let header = format!(
+    /// The room for rows beside what is told of them.
+    fn room(&self, format: HistoryFormat, place: Place) -> PageRoom {
+        let objects = format == HistoryFormat::Cells;
+        match place {
+            Place::Resource => PageRoom {
+                bytes: RESULT_BYTES_MAX,
+                form: if objects { Form::Object } else { Form::Text },
+                larger: Larger::Whole,
+            },
+            Place::Result(larger) => PageRoom {
+                bytes: room_left(self, &self.header()),
+                form: if objects { Form::ObjectAndText } else { Form::TextTwice },
+                larger,
+            },
+        }
+    }
+
+    fn header(&self) -> String {
+        format!(
             "[rows {}..{} of {}..{}]",
             self.first_row, self.next_row, self.dropped_rows, self.end_row
-        );
-        let left = self.end_row - self.next_row;
-        let rest = match left {
-            0 => String::new(),
-            left => format!("\n[{left} rows left; go on with start_row={}]", self.next_row),
-        };
-        let text = match (&self.text, &self.lines) {
-            (Some(text), _) => text.clone(),
-            (None, Some(lines)) => {
-                let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-                texts.join("\n")
-            }
-            (None, None) => String::new(),
-        };
-        format!("{header}\n{text}{rest}")
+        )
     }
+
+    /// Says what was left out and how to get it.
+    fn rest(&self, page: &Page) -> String {
+        let mut rest = String::new();
+        if let Some(line) = page.lines.iter().find(|line| line.columns_left_out.is_some()) {
+            let row = line.row;
+            rest.push_str(&format!("\n[row {row} is told whole with start_row={row} count=1]"));
+        }
+        let left = self.end_row - self.next_row;
+        if left > 0 {
+            let next = self.next_row;
+            rest.push_str(&format!("\n[{left} rows left; go on with start_row={next}]"));
+        }
+        rest
+    }
+}
+
+fn joined(lines: &[LineWire]) -> String {
+    lines.iter().map(LineWire::told).collect::<Vec<_>>().join("\n")
 }

@@ -12,11 +12,12 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
+use crate::surface::shape::room::room_left;
 use crate::surface::shape::{CursorWire, ExitShape, mode_word};
-use crate::surface::terminal::read_history::BYTES_MAX;
 use crate::surface::tool::{Access, Answer, Tool};
 
-/// How many bytes of rows an answer holds when it was asked to be large.
+/// How many bytes the rows of an answer take, as JSON, when it was asked to be large.
 pub const LARGE_BYTES_MAX: usize = 480 * 1024;
 
 /// The tool.
@@ -30,11 +31,11 @@ pub struct Parameters {
     pub session: Option<String>,
     #[serde(default)]
     pub format: Format,
-    /// Only what changed after this watermark
+    /// Only changes after this watermark
     pub since: Option<u64>,
     /// First screen row, from 0
     pub top: Option<u64>,
-    /// How many rows; without it, as many as fit in 30 KB
+    /// How many rows (default: 30 KB of them)
     pub count: Option<u64>,
 }
 
@@ -58,7 +59,10 @@ pub struct Screen {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<LineWire>>,
-    /// The `top` of the next call, when not all rows fitted in the answer.
+    /// How many of the rows that were asked for did not fit in the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_left_out: Option<usize>,
+    /// The `top` of the next call, which goes on with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_top: Option<u64>,
 }
@@ -81,13 +85,14 @@ impl Tool for ReadScreen {
         let delta =
             parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), &view, None));
         screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
-        let lines = delta.as_ref().map_or_else(|| whole(&frame, &view), changed);
-        let lines = screen.fit(lines, &parameters);
+        let rows = delta.as_ref().map_or_else(|| whole(&frame, &view), changed);
+        let lines = screen.fit(&rows, &parameters);
+        let rest = screen.rest(&lines, delta.is_some());
         let text = match delta {
             Some(_) => screen.fill_changes(lines),
             None => screen.fill_whole(lines, parameters.format),
         };
-        let text = format!("{}\n{text}{}", screen.header(), screen.rest());
+        let text = format!("{}\n{text}{rest}", screen.header());
         Ok(Answer { result: screen, text })
     }
 }
@@ -120,37 +125,47 @@ impl Screen {
             exit: frame.exit.value.map(ExitShape::from),
             text: None,
             lines: None,
+            rows_left_out: None,
             next_top: None,
         }
     }
 
-    /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more.
-    fn fit(&mut self, lines: Vec<(RowNumber, &Line)>, parameters: &Parameters) -> Vec<LineWire> {
-        let most = if parameters.count.is_some() { LARGE_BYTES_MAX } else { BYTES_MAX };
-        let mut fitting = Vec::new();
-        let mut bytes = 0;
-        for (row, line) in lines {
-            let wire = LineWire::of(row, line, parameters.format);
-            bytes += wire.bytes(parameters.format);
-            if bytes > most && !fitting.is_empty() {
-                self.next_top = Some(row.0 - self.base_row);
-                break;
-            }
-            fitting.push(wire);
-        }
-        fitting
+    /// The rows on the wire, as many as fit; a caller that says how many rows it wants gets more,
+    /// and each of them whole.
+    fn fit(&mut self, rows: &[(RowNumber, &Line)], parameters: &Parameters) -> Vec<LineWire> {
+        let (bytes, larger) = match parameters.count {
+            Some(_) => (LARGE_BYTES_MAX, Larger::Whole),
+            None => (room_left(self, &self.header()), Larger::Beginning),
+        };
+        let form = match (parameters.since, parameters.format) {
+            (None, Format::Plain | Format::Ansi) => Form::TextTwice,
+            (_, _) => Form::ObjectAndText,
+        };
+        let page = Page::of(rows, parameters.format, PageRoom { bytes, form, larger });
+        self.next_top = page.next.map(|row| row.0 - self.base_row);
+        self.rows_left_out = (page.left_out > 0).then_some(page.left_out);
+        page.lines
     }
 
     /// Says what was left out and how to get it.
-    fn rest(&self) -> String {
-        let left =
-            |top| format!("\n[screen rows from {top} on are left out; go on with top={top}]");
-        self.next_top.map_or_else(String::new, left)
+    fn rest(&self, lines: &[LineWire], changes: bool) -> String {
+        let mut rest = String::new();
+        if let Some(line) = lines.iter().find(|line| line.columns_left_out.is_some()) {
+            let top = line.row - self.base_row;
+            let row = line.row;
+            rest.push_str(&format!("\n[row {row} is told whole with top={top} count=1]"));
+        }
+        if let (Some(left), Some(top)) = (self.rows_left_out, self.next_top) {
+            let (rows, since) =
+                if changes { ("changed rows", " and the same since") } else { ("rows", "") };
+            rest.push_str(&format!("\n[{left} {rows} are left out; go on with top={top}{since}]"));
+        }
+        rest
     }
 
     fn fill_whole(&mut self, wire: Vec<LineWire>, format: Format) -> String {
         let shown = wire.iter().rposition(|line| !line.text.is_empty()).map_or(0, |last| last + 1);
-        let texts: Vec<&str> = wire[..shown].iter().map(|line| line.text.as_str()).collect();
+        let texts: Vec<_> = wire[..shown].iter().map(LineWire::told).collect();
         let text = texts.join("\n");
         match format {
             Format::Plain | Format::Ansi => self.text = Some(text.clone()),
@@ -195,6 +210,6 @@ pub fn changed_text(lines: &[LineWire]) -> String {
         return "no rows changed".to_owned();
     }
     let rows: Vec<String> =
-        lines.iter().map(|line| format!("{}: {}", line.row, line.text)).collect();
+        lines.iter().map(|line| format!("{}: {}", line.row, line.told())).collect();
     rows.join("\n")
 }

@@ -30,7 +30,7 @@ pub struct Parameters {
     sessions: Vec<String>,
     #[serde(flatten)]
     wanted: Wanted,
-    /// Everything after this watermark counts; without it, what comes after the call
+    /// Count all after this watermark, not only what comes
     since: Option<u64>,
     /// Up to 600000 (default 30000)
     timeout_ms: Option<u64>,

@@ -71,8 +71,7 @@ pub struct Bounds {
 enum End {
     Met(Outcome),
     Timeout,
-    LeaseSuspended,
-    LeaseLost,
+    Lease(LeaseEnd),
     Gone,
 }
 
@@ -114,8 +113,8 @@ impl Watch {
             if let Some(outcome) = met.or_else(|| self.wait.on_time(now)) {
                 break End::Met(outcome);
             }
-            if let Some(end) = self.bounds.epoch.and_then(|epoch| end_of(&self.frame, epoch)) {
-                break end;
+            if let Some(end) = self.bounds.epoch.and_then(|epoch| lease_end(&self.frame, epoch)) {
+                break End::Lease(end);
             }
             if now >= timeout {
                 break End::Timeout;
@@ -146,20 +145,33 @@ impl Watch {
     }
 }
 
-/// Whether a holding has ended, as far as the frame tells.
-pub fn lease_ended(frame: &Frame, epoch: Epoch) -> bool {
-    end_of(frame, epoch).is_some()
+/// What ended a holding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// A person types; it comes back.
+    Suspended,
+    Lost,
+}
+
+impl LeaseEnd {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspended => "lease_suspended",
+            Self::Lost => "lease_lost",
+        }
+    }
 }
 
 /// How a holding has ended, as far as the frame tells.
-fn end_of(frame: &Frame, epoch: Epoch) -> Option<End> {
+pub fn lease_end(frame: &Frame, epoch: Epoch) -> Option<LeaseEnd> {
     let is_it = |holding: &HoldingView| holding.epoch == epoch;
     let lease = &frame.lease.value;
     if lease.holding.as_ref().is_some_and(is_it) {
         return None;
     }
     let suspended = lease.suspended.as_ref().is_some_and(is_it);
-    Some(if suspended { End::LeaseSuspended } else { End::LeaseLost })
+    Some(if suspended { LeaseEnd::Suspended } else { LeaseEnd::Lost })
 }
 
 impl Waited {
@@ -196,8 +208,7 @@ impl Waited {
                     record.map(|record| CommandWire::of(&record, clock).within(IN_LIST));
             }
             End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
-            End::LeaseSuspended => waited.outcome = "lease_suspended",
-            End::LeaseLost => waited.outcome = "lease_lost",
+            End::Lease(end) => waited.outcome = end.as_str(),
             End::Timeout => {}
         }
         waited

@@ -14,12 +14,12 @@ use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::delta::DeltaWire;
+use crate::surface::shape::page::Form;
+use crate::surface::shape::room::room_left;
 use crate::surface::terminal::condition::Wanted;
 use crate::surface::terminal::waiting::{Bounds, Waited, Watch};
 use crate::surface::tool::Answer;
 
-/// How many bytes of changed rows an answer holds.
-pub const CHANGED_BYTES_MAX: usize = 20_000;
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
 
@@ -135,7 +135,8 @@ pub async fn write(
         drop(written.kept.take());
         result.watermark = waited.watermark;
         result.wait = Some(waited);
-        result.changed = Some(changes(&target, written.before));
+        let room = room_left(&result, &result.summary());
+        result.changed = Some(changes(&target, written.before, room));
     }
     Ok(Answer { text: result.summary(), result })
 }
@@ -180,9 +181,9 @@ fn order(
     })
 }
 
-fn changes(target: &Target, since: Watermark) -> DeltaWire {
-    let frame = target.session.frame();
-    DeltaWire::within(&frame.delta_since(Some(since), &View::default(), None), CHANGED_BYTES_MAX)
+fn changes(target: &Target, since: Watermark, room: usize) -> DeltaWire {
+    let delta = target.session.frame().delta_since(Some(since), &View::default(), None);
+    DeltaWire::within(&delta, room, Form::ObjectAndText)
 }
 
 impl WriteResult {
@@ -226,13 +227,11 @@ impl WriteResult {
         if let Some(warning) = &self.warning {
             text.push_str(&format!("\nwarning: {warning}"));
         }
-        if let (Some(waited), Some(changed)) = (&self.wait, &self.changed) {
+        if let Some(waited) = &self.wait {
             text.push_str(&format!("\n{} after {} ms", waited.outcome, waited.elapsed_ms));
-            for update in &changed.updates {
-                if let Some((row, row_text)) = update.row() {
-                    text.push_str(&format!("\n{row}: {row_text}"));
-                }
-            }
+        }
+        if let Some(changed) = &self.changed {
+            text.push_str(&changed.rows_told());
         }
         text
     }

@@ -82,7 +82,9 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
                     Ok(message) => self.admit(message),
                     Err(refusal) => self.refuse(&refusal),
                 },
-                Input::TooLong(id) => self.refuse(&Refusal::TooLarge(id)),
+                Input::TooLong { id, bytes_max } => {
+                    self.refuse(&Refusal::TooLarge { id, bytes_max });
+                }
                 Input::End => break,
             }
         }

@@ -25,8 +25,9 @@ const READ_MAX: usize = 64 * 1024;
 pub enum Input {
     /// A line that is not empty, without its end.
     Line(Line),
-    /// A line that was too long, as a whole, and the id of the message that it was.
-    TooLong(Option<RequestId>),
+    /// A line that was too long, as a whole, the id of the message that it was, and how many bytes
+    /// a line may have.
+    TooLong { id: Option<RequestId>, bytes_max: usize },
     /// The end of the stream, or a deadline that passed: nothing more will come.
     End,
 }
@@ -166,7 +167,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn end_skipping(&mut self, rest: &[u8]) -> Input {
         let mut finder = self.skipped.take().unwrap_or_default();
         finder.feed(rest);
-        Input::TooLong(finder.into_id())
+        Input::TooLong { id: finder.into_id(), bytes_max: self.line_max }
     }
 
     /// Takes what stands before the end of the stream, since a complete message needs no line end.

@@ -1,0 +1,238 @@
+//! The rows of one answer: as many whole ones as there is room for, and how many were left out.
+//!
+//! It knows how many bytes rows take, and nothing of where they come from or how to get the others.
+
+use std::ops::Deref;
+
+use crate::core::frame::line::{Line, Run};
+use crate::core::ids::RowNumber;
+use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::shape::room::{escaped_bytes, json_bytes};
+
+/// How a row stands in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Its text, for programs alone.
+    Text,
+    /// Its text, for programs and for models.
+    TextTwice,
+    /// An object, for programs alone.
+    Object,
+    /// An object for programs, and its number and text for models.
+    ObjectAndText,
+}
+
+/// What is told of a row that is larger than all the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Larger {
+    /// All of it.
+    Whole,
+    /// The beginning, and how many columns are left out.
+    Beginning,
+}
+
+/// The room that the rows of an answer have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRoom {
+    /// How many bytes of JSON they take together.
+    pub bytes: usize,
+    pub form: Form,
+    pub larger: Larger,
+}
+
+/// The rows of an answer, at least one where there are any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    pub lines: Vec<LineWire>,
+    /// The first row that is left out.
+    pub next: Option<RowNumber>,
+    /// How many are left out.
+    pub left_out: usize,
+}
+
+impl Page {
+    /// The first of these rows, as many as fit.
+    pub fn of<L: Deref<Target = Line>>(
+        rows: &[(RowNumber, L)],
+        format: Format,
+        room: PageRoom,
+    ) -> Self {
+        let mut lines = Vec::new();
+        let mut bytes = 0;
+        for (row, line) in rows {
+            let wire = LineWire::of(*row, line, format);
+            bytes += room.form.bytes(&wire);
+            if bytes <= room.bytes {
+                lines.push(wire);
+                continue;
+            }
+            if lines.is_empty() {
+                lines.push(match room.larger {
+                    Larger::Whole => wire,
+                    Larger::Beginning => beginning(*row, line, format, room),
+                });
+            }
+            break;
+        }
+        let next = rows.get(lines.len()).map(|(row, _)| *row);
+        let left_out = rows.len() - lines.len();
+        Self { lines, next, left_out }
+    }
+}
+
+impl Form {
+    /// How many bytes a row takes.
+    fn bytes(self, line: &LineWire) -> usize {
+        /// The end of a line, and a number before it.
+        const END: usize = 2;
+        const NUMBER: usize = 24;
+        let text = || escaped_bytes(&line.told()) + END;
+        // One comma stands between two of them.
+        let object = || json_bytes(line) + 1;
+        match self {
+            Self::Text => text(),
+            Self::TextTwice => 2 * text(),
+            Self::Object => object(),
+            Self::ObjectAndText => object() + NUMBER + text(),
+        }
+    }
+}
+
+/// As many columns of a row as there is room for.
+fn beginning(row: RowNumber, line: &Line, format: Format, room: PageRoom) -> LineWire {
+    let width = width(line);
+    let told = |columns: u16| {
+        let first = first_columns(line, columns);
+        let left_out = Some(width - columns);
+        LineWire { columns_left_out: left_out, ..LineWire::of(row, &first, format) }
+    };
+    let (mut fits, mut beyond) = (0, width);
+    while beyond - fits > 1 {
+        let columns = fits + (beyond - fits) / 2;
+        if room.form.bytes(&told(columns)) <= room.bytes {
+            fits = columns;
+        } else {
+            beyond = columns;
+        }
+    }
+    let half = |glyph: &(u16, u16)| glyph.0 < fits && fits < glyph.0 + glyph.1;
+    let mut glyphs = line.glyphs().into_iter().map(|glyph| (glyph.column, glyph.columns));
+    told(glyphs.find(half).map_or(fits, |(column, _)| column))
+}
+
+/// How many columns show anything.
+fn width(line: &Line) -> u16 {
+    let text = line.glyphs().last().map_or(0, |glyph| glyph.column + glyph.columns);
+    line.runs.last().map_or(0, |run| run.column + run.columns).max(text)
+}
+
+/// The beginning of a line, without a wide character that goes beyond it.
+fn first_columns(line: &Line, columns: u16) -> Line {
+    let glyphs = line.glyphs();
+    let within = glyphs.iter().take_while(|glyph| glyph.column + glyph.columns <= columns);
+    let runs = line.runs.iter().filter(|run| run.column < columns);
+    let cut = |run: &Run| Run { columns: run.columns.min(columns - run.column), ..*run };
+    Line {
+        text: within.map(|glyph| glyph.text).collect::<String>().into(),
+        runs: runs.map(cut).collect(),
+        wrapped: line.wrapped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::frame::line::{Attributes, Color, Style};
+
+    const FORMS: [Form; 4] = [Form::Text, Form::TextTwice, Form::Object, Form::ObjectAndText];
+    const FORMATS: [Format; 4] = [Format::Plain, Format::Styled, Format::Ansi, Format::Cells];
+
+    fn plain(text: String) -> Line {
+        Line { text: text.into(), ..Line::default() }
+    }
+
+    /// A line of which each column has a style of its own.
+    fn colourful(text: String) -> Line {
+        let style = |column| Style {
+            foreground: Color::Rgb(255, 200, column as u8),
+            attributes: Attributes::BOLD,
+            ..Style::default()
+        };
+        let runs = (0..1_000).map(|column| Run { column, columns: 1, style: style(column) });
+        Line { runs: runs.collect(), ..plain(text) }
+    }
+
+    fn numbered(lines: &[Line]) -> Vec<(RowNumber, &Line)> {
+        lines.iter().enumerate().map(|(row, line)| (RowNumber(row as u64), line)).collect()
+    }
+
+    fn room(bytes: usize, form: Form) -> PageRoom {
+        PageRoom { bytes, form, larger: Larger::Beginning }
+    }
+
+    #[test]
+    fn whole_rows_are_told_as_far_as_there_is_room_and_the_others_are_counted() {
+        let lines = vec![plain("\"\\".repeat(50)); 100];
+        for format in FORMATS {
+            for form in FORMS {
+                let page = Page::of(&numbered(&lines), format, room(9_000, form));
+                let told = page.lines.len();
+                assert!((2..100).contains(&told), "{format:?} {form:?}: {told}");
+                assert!(page.lines.iter().all(|line| line.columns_left_out.is_none()));
+                assert_eq!(page.next, Some(RowNumber(told as u64)));
+                assert_eq!(page.left_out, 100 - told);
+                let bytes: usize = page.lines.iter().map(|line| form.bytes(line)).sum();
+                assert!((8_000..=9_000).contains(&bytes) || format == Format::Cells, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_what_fits_nothing_is_left_out() {
+        let lines = vec![plain("a".to_owned()); 3];
+        let page = Page::of(&numbered(&lines), Format::Plain, room(1_000, Form::TextTwice));
+        assert_eq!((page.lines.len(), page.next, page.left_out), (3, None, 0));
+        let nothing: [(RowNumber, &Line); 0] = [];
+        assert_eq!(Page::of(&nothing, Format::Plain, room(0, Form::Text)), Page::default());
+    }
+
+    #[test]
+    fn of_a_row_that_is_larger_than_the_room_as_many_columns_are_told_as_fit() {
+        for text in ["x".repeat(1_000), "漢".repeat(500), "e\u{301}\"".repeat(500)] {
+            let lines = [colourful(text), plain("next".to_owned())];
+            for format in FORMATS {
+                for form in FORMS {
+                    let page = Page::of(&numbered(&lines), format, room(900, form));
+                    let [line] = page.lines.as_slice() else { panic!("{}", page.lines.len()) };
+                    let left_out = line.columns_left_out.expect("a row that is cut says so");
+                    assert!(form.bytes(line) <= 900, "{format:?} {form:?}");
+                    assert!((1..1_000).contains(&left_out), "{format:?} {form:?}: {left_out}");
+                    assert!(line.told().ends_with("more columns of this row]"), "{}", line.told());
+                    assert_eq!((page.next, page.left_out), (Some(RowNumber(1)), 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_row_and_what_is_left_out_are_all_of_its_columns() {
+        let lines = [plain("漢".repeat(500))];
+        let page = Page::of(&numbered(&lines), Format::Plain, room(100, Form::Text));
+        let line = &page.lines[0];
+        let told = 2 * line.text.chars().count();
+        assert_eq!(told + usize::from(line.columns_left_out.unwrap()), 1_000);
+        assert_eq!(
+            line.told(),
+            format!("{}[… {} more columns of this row]", line.text, 1_000 - told)
+        );
+    }
+
+    #[test]
+    fn a_row_that_is_to_be_whole_is_told_whatever_its_size() {
+        let lines = [plain("x".repeat(1_000)), plain("next".to_owned())];
+        let whole = PageRoom { larger: Larger::Whole, ..room(100, Form::TextTwice) };
+        let page = Page::of(&numbered(&lines), Format::Plain, whole);
+        assert_eq!((page.lines.len(), page.lines[0].text.len()), (1, 1_000));
+        assert_eq!((page.lines[0].columns_left_out, page.left_out), (None, 1));
+    }
+}
