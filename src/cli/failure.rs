@@ -2,6 +2,7 @@
 //!
 //! It prints nothing; how a failure is shown is the output's affair.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -278,7 +279,8 @@ fn code_of(error: &ClientError) -> &str {
 fn sessions_wait_beside(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let held = paths.and_then(|paths| fs::read_dir(paths.holders()).ok());
-    held.is_some_and(|mut sockets| sockets.next().is_some())
+    let is_socket = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("sock"));
+    held.is_some_and(|held| held.flatten().any(is_socket))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod kill;
 pub mod own;
 pub mod processes;
 pub mod reaper;
+pub mod remains;
 pub mod shell;
 pub mod signal;
 pub mod spawn;
@@ -172,6 +173,12 @@ pub trait Pty: Send + Sync + 'static {
     ///
     /// Once this returns, a daemon that comes after the death of this one finds it.
     fn remember(&self, note: Note, bytes: &[u8]);
+
+    /// Keeps which session it is where even the end of whoever keeps the terminal leaves it, as far as
+    /// that can be done; nothing secret may be in it.
+    fn entrust(&self, identity: &[u8]) {
+        let _ = identity;
+    }
 
     /// Writes what the terminal takes at once and says how many bytes that was; 0 when it takes
     /// nothing now.

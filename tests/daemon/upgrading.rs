@@ -89,7 +89,8 @@ impl Installed {
     /// The sockets of the processes that hold terminals.
     fn held(&self) -> Vec<String> {
         let entries = fs::read_dir(self.home.paths.holders()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".sock")).collect()
     }
 
     fn words(&self) -> String {

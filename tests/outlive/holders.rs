@@ -1,5 +1,7 @@
 //! What becomes of a session whose holder is killed, and of programs that will not end.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -13,6 +15,12 @@ use crate::outlive::storm::text_of;
 
 /// How soon nothing is left of what was ended.
 const CLEARED: Duration = Duration::from_secs(3);
+
+/// What lies where the terminal of a session is held.
+fn beside(home: &Home, session: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.runtime("h")).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.to_str().unwrap().contains(session)).collect()
+}
 
 fn kill_now(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
@@ -69,10 +77,9 @@ async fn what_a_holder_left_that_was_killed_while_no_daemon_was_there_is_cleared
     daemon.kill().await;
     kill_now(holder);
     assert!(lives(lost.pid) && lives(escaped), "they ignore that their terminal went away");
-    let socket = home.runtime(&format!("h/{}.sock", lost.id));
-    assert!(socket.exists(), "nobody removed it yet");
+    assert!(!beside(&home, &lost.id).is_empty(), "nobody removed it yet");
     let daemon = timeout(Duration::from_secs(10), home.serve()).await.expect("it does not hang");
-    let nothing = || !socket.exists() && !lives(lost.pid) && !lives(escaped);
+    let nothing = || beside(&home, &lost.id).is_empty() && !lives(lost.pid) && !lives(escaped);
     within(CLEARED, "what it left to end", nothing).await;
     let mut client = home.client().await;
     let all = client.must("list_sessions", json!({"state": "running"})).await;
@@ -80,12 +87,64 @@ async fn what_a_holder_left_that_was_killed_while_no_daemon_was_there_is_cleared
         all["sessions"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
     assert_eq!(running, [json!(kept.id)]);
     assert!(lives(kept.pid));
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_by_its_name() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let made = json!({"command": "sh", "args": ["-c", "exec sleep 1000"], "tags": ["ci"],
+                      "cwd": home.ground(), "name": "first"});
+    let id = client.must("create_session", made).await["session"]["id"].clone();
+    let id = id.as_str().unwrap();
+    let renamed = json!({"session": id, "action": "rename", "new_name": "build"});
+    client.must("manage_session", renamed).await;
+    let before = listed(&mut client, id).await;
+    let holder = home.holder(id);
+    daemon.kill().await;
+    kill_now(holder);
+
     // Whoever looks for it is told what became of it, as long as this daemon runs.
-    let there = listed(&mut client, &lost.id).await;
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let there = listed(&mut client, "build").await;
+    for member in ["id", "name", "command", "cwd", "tags"] {
+        assert_eq!(there[member], before[member], "{member} of {there}");
+    }
     assert_eq!(
         (&there["name"], &there["state"], &there["exit"]),
-        (&json!(lost.id), &json!("exited"), &json!({"cause": "holder_lost"}))
+        (&json!("build"), &json!("exited"), &json!({"cause": "holder_lost"}))
     );
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn nothing_beside_a_socket_outlives_its_session_or_tells_what_marks_carry() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let shell = json!({"command": "bash", "args": [], "lease": false});
+    let marked = client.must("create_session", shell).await["session"]["id"].clone();
+    let marked = marked.as_str().unwrap();
+    let ends = start(&mut client, "exec sleep 1000").await;
+    let said = fs::read_to_string(home.runtime(&format!("h/{marked}.session"))).unwrap();
+    assert!(said.contains(marked) && !said.contains("nonce"), "{said}");
+    // One whose holder ended by itself, which removes no more than its socket.
+    let stale = home.runtime("h/0123456789ab.session");
+    fs::copy(home.runtime(&format!("h/{}.session", ends.id)), &stale).unwrap();
+    for _ in 0..2 {
+        // It ends first, and then is forgotten.
+        let kill = json!({"session": ends.id, "action": "kill"});
+        client.must("manage_session", kill).await;
+    }
+    within(CLEARED, "it to be forgotten", || beside(&home, &ends.id).is_empty()).await;
+    assert!(stale.exists());
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    assert!(!stale.exists());
+    assert_eq!(listed(&mut home.client().await, marked).await["state"], "running");
     daemon.kill().await;
 }
 

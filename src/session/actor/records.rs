@@ -39,9 +39,14 @@ impl Records {
 
     /// Keeps all of it, also what should be kept already.
     pub(super) fn keep_again(&self, pty: &impl Pty) {
-        pty.remember(Note::Identity, &self.session.to_note());
+        self.keep_identity(pty);
         pty.remember(Note::Lease, &lease::to_note(&self.lease));
         pty.remember(Note::Commands, &self.commands.to_note());
+    }
+
+    fn keep_identity(&self, pty: &impl Pty) {
+        pty.remember(Note::Identity, &self.session.to_note());
+        pty.entrust(&self.session.without_secret().to_note());
     }
 
     /// What the marks of its shell carry.
@@ -79,7 +84,7 @@ impl<P: Pty> Actor<P> {
     /// Gives the session another name, and tells the one before.
     pub(super) fn rename(&mut self, name: Arc<str>) -> Arc<str> {
         self.records.session.name = Arc::clone(&name);
-        self.pty.remember(Note::Identity, &self.records.session.to_note());
+        self.records.keep_identity(&*self.pty);
         self.outlets.live.set_name(name)
     }
 }

@@ -37,6 +37,7 @@ struct State {
     checkpoints: Vec<Checkpoint>,
     refuses_checkpoints: bool,
     notes: Vec<(Note, Vec<u8>)>,
+    entrusted: Vec<Vec<u8>>,
     witness: Option<Witness>,
     written: Vec<u8>,
     stamps: Vec<Stamp>,
@@ -67,6 +68,7 @@ impl State {
             checkpoints: Vec::new(),
             refuses_checkpoints: false,
             notes: Vec::new(),
+            entrusted: Vec::new(),
             witness: None,
             written: Vec::new(),
             stamps: Vec::new(),
@@ -159,6 +161,10 @@ impl Pty for FakePty {
             witness(note, bytes);
         }
         self.state.send_modify(|state| state.notes.push((note, bytes.to_vec())));
+    }
+
+    fn entrust(&self, identity: &[u8]) {
+        self.state.send_modify(|state| state.entrusted.push(identity.to_vec()));
     }
 
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize> {

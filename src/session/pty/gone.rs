@@ -1,7 +1,7 @@
 //! A terminal whose holder was killed while nobody was there: nothing is left of it but programs
 //! that did not end with it.
 //!
-//! It knows of them only the mark they carry. What the screen showed was in the memory of the holder.
+//! It knows of them only the mark they carry, and removes what was kept beside the terminal with them.
 
 use std::fs;
 use std::io;
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::remains::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
 
@@ -88,6 +89,7 @@ impl Pty for GonePty {
     async fn kill(&self) -> Result<(), KillError> {
         kill::end_tree(Tree::of_mark(self.session)).await?;
         let _ = fs::remove_file(&self.socket);
+        Remains::beside(&self.socket).clear();
         Ok(())
     }
 

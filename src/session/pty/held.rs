@@ -42,6 +42,7 @@ use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
+use crate::session::pty::remains::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
@@ -60,6 +61,7 @@ const HOLDER_END_MAX: Duration = Duration::from_millis(500);
 pub struct HeldPty {
     session: SessionId,
     socket: PathBuf,
+    remains: Remains,
     /// Another one after the holder fell silent and was come to again.
     link: Mutex<Arc<Link>>,
     ring: Reader,
@@ -134,6 +136,7 @@ impl HeldPty {
         let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
         let pty = Self {
             session,
+            remains: Remains::beside(&socket),
             socket,
             link: Mutex::new(Arc::new(Link::new(connection, exit)?)),
             ring,
@@ -236,6 +239,16 @@ impl Pty for HeldPty {
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
         if let Err(error) = self.link().say(&ToHolder::Note(WireNote { slot, bytes }), &[]) {
             tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
+        }
+    }
+
+    fn entrust(&self, identity: &[u8]) {
+        // Another daemon may have the session by now, and have renamed it.
+        if self.link().is_lost() {
+            return;
+        }
+        if let Err(error) = self.remains.keep_identity(identity) {
+            tracing::warn!(session = %self.session, %error, "its name ends with its holder");
         }
     }
 
@@ -376,11 +389,13 @@ impl Pty for HeldPty {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if self.is_silent() {
             self.end_silent_holder();
-        } else if self.link().say(&ToHolder::End, &[]).is_err()
-            && connect_to(&self.socket).is_err_and(refused)
-        {
-            // The holder is gone and left it; one that lives listens to another daemon by now.
+        } else if self.link().say(&ToHolder::End, &[]).is_err() {
+            if !connect_to(&self.socket).is_err_and(refused) {
+                // A holder that lives listens to another daemon by now.
+                return;
+            }
             let _ = fs::remove_file(&self.socket);
         }
+        self.remains.clear();
     }
 }

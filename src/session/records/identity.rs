@@ -66,6 +66,12 @@ impl SessionRecord {
         }
     }
 
+    /// What of it may lie where programs of the user can read it.
+    #[must_use]
+    pub fn without_secret(&self) -> Self {
+        Self { nonce: None, ..self.clone() }
+    }
+
     /// The bytes of a note.
     pub fn to_note(&self) -> Vec<u8> {
         write(Wire {

@@ -59,6 +59,14 @@ fn a_session_is_read_back_as_it_was_noted() {
 }
 
 #[test]
+fn what_lies_where_programs_can_read_it_says_all_but_what_marks_carry() {
+    let open = session().without_secret();
+    assert!(session().to_note().windows(5).any(|part| part == b"nonce"));
+    assert!(!open.to_note().windows(5).any(|part| part == b"nonce"));
+    assert_eq!(SessionRecord { nonce: session().nonce, ..open }, session());
+}
+
+#[test]
 fn a_lease_is_read_back_as_it_was_noted() {
     let every_end =
         [OnDisconnect::Release, OnDisconnect::Grace(Duration::from_millis(1)), OnDisconnect::Keep];

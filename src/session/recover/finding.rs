@@ -3,6 +3,7 @@
 //! It makes no session before it knows that there is one to be had: a holder may have ended, may be
 //! too busy to answer, or may hold what was never told to anybody.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,9 @@ use crate::session::opening::Opening;
 use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
+use crate::session::pty::held::options::socket_of;
 use crate::session::pty::held::recovered::Recovered;
+use crate::session::pty::remains::Remains;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
@@ -39,10 +42,11 @@ enum Found {
 }
 
 impl Registry {
-    /// The sessions whose holders another daemon has left, in no order.
+    /// The sessions whose holders another daemon has left, in no order; what lies there of other sessions
+    /// is removed.
     pub fn left_behind(&self) -> Vec<SessionId> {
         let Some(directory) = self.holders() else { return Vec::new() };
-        match ids_in(directory) {
+        match sort_out(directory) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
                 tracing::warn!(path = %directory.display(), %error, "no holders can be looked for");
@@ -98,7 +102,9 @@ impl Registry {
         let Some(directory) = self.holders() else { return Found::Nothing };
         match HeldPty::attach(directory, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
-            Err(AttachError::Gone { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(AttachError::Gone { path, source }) if source.kind() == ErrorKind::NotFound => {
+                // It ended by itself.
+                Remains::beside(&path).clear();
                 Found::Nothing
             }
             Err(AttachError::Gone { path, source })
@@ -130,7 +136,16 @@ impl Registry {
         /// The size of a screen that nobody knows any more.
         const SIZE: Size = Size { rows: 24, cols: 80 };
         let now = self.clock().now();
-        let session = SessionRecord::unknown(id, self.own_tenant().clone(), now);
+        let kept = Remains::beside(&socket).identity();
+        let session = match kept.map(|kept| SessionRecord::from_note(&kept, id)) {
+            // One that lies on a disk may be of a run of the machine that is over.
+            Some(Ok(kept)) => SessionRecord { created_at: kept.created_at.min(now), ..kept },
+            None => SessionRecord::unknown(id, self.own_tenant().clone(), now),
+            Some(Err(error)) => {
+                tracing::warn!(session = %id, %error, "nobody knows what the session was called");
+                SessionRecord::unknown(id, self.own_tenant().clone(), now)
+            }
+        };
         Found::Remains(Box::new(Survivor {
             notes: Notes {
                 session,
@@ -172,14 +187,20 @@ impl Registry {
     }
 }
 
-/// The sessions that have a socket in this directory.
-fn ids_in(directory: &Path) -> io::Result<Vec<SessionId>> {
-    let mut ids = Vec::new();
+/// The sessions that have a socket in this directory. What lies there of a session without one is removed:
+/// its holder has ended by itself.
+fn sort_out(directory: &Path) -> io::Result<Vec<SessionId>> {
+    let (mut ids, mut others) = (Vec::new(), BTreeSet::new());
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let id = name.to_str().and_then(|name| name.strip_suffix(".sock"));
+        let Some(name) = name.to_str() else { continue };
+        let parse = |id: &str| id.parse::<SessionId>().ok();
         // What has another name is none of ours.
-        ids.extend(id.and_then(|id| id.parse::<SessionId>().ok()));
+        ids.extend(name.strip_suffix(".sock").and_then(parse));
+        others.extend(Remains::owner(name).and_then(parse));
+    }
+    for id in others.into_iter().filter(|id| !ids.contains(id)) {
+        Remains::beside(&socket_of(directory, id)).clear();
     }
     Ok(ids)
 }

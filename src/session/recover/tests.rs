@@ -173,6 +173,8 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
     registry.rename(&permit(), &session, "deploy").await.unwrap();
     assert_eq!(&*session.name(), "deploy");
     assert_eq!(&*read_back(&terminal, 1).session.name, "deploy");
+    let entrusted = terminal.entrusted().pop().expect("the name outlasts also the holder");
+    assert_eq!(&*SessionRecord::from_note(&entrusted, id(1)).unwrap().name, "deploy");
     let (other, _terminal) = survivor(notes(2));
     assert_eq!(&*registry.recover(other).await.name(), "build", "the old name is free again");
 }

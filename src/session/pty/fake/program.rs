@@ -152,6 +152,11 @@ impl FakeTerminal {
         self.state.borrow().notes.clone()
     }
 
+    /// What was to outlast even whoever keeps the terminal, in order.
+    pub fn entrusted(&self) -> Vec<Vec<u8>> {
+        self.state.borrow().entrusted.clone()
+    }
+
     /// Calls this just before each note is kept, so that it sees what was told and written until
     /// then.
     pub fn on_note(&self, witness: impl Fn(Note, &[u8]) + Send + Sync + 'static) {

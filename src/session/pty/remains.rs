@@ -1,0 +1,161 @@
+//! What outlasts even the process that holds a terminal: files beside its socket.
+//!
+//! It knows neither records nor screens, only bytes. They are for the one case that a holder is killed
+//! while no daemon runs, so nothing waits for them and nothing fails because of them; what cannot be
+//! kept is not there, rather than told as it was before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+
+use crate::session::pty::Note;
+
+/// How the name of the file ends that says which session it was.
+const IDENTITY: &str = "session";
+/// What all names of ours end with, a file that is being written last.
+const ENDINGS: [&str; 2] = [IDENTITY, "session.new"];
+
+/// The files of one session.
+#[derive(Clone, Debug)]
+pub struct Remains {
+    socket: PathBuf,
+}
+
+impl Remains {
+    /// Those beside the socket at which the terminal is, or was, held.
+    pub fn beside(socket: &Path) -> Self {
+        Self { socket: socket.to_owned() }
+    }
+
+    /// Whether a file of this name is one of them, and whose: what its name begins with.
+    pub fn owner(name: &str) -> Option<&str> {
+        let (owner, ending) = name.split_once('.')?;
+        ENDINGS.contains(&ending).then_some(owner)
+    }
+
+    /// Keeps which session it is, in place of what was kept before.
+    ///
+    /// # Errors
+    /// What the system said; nothing is kept then.
+    pub fn keep_identity(&self, bytes: &[u8]) -> io::Result<()> {
+        self.keep(IDENTITY, bytes)
+    }
+
+    /// Which session it was; none when nobody knows.
+    pub fn identity(&self) -> Option<Vec<u8>> {
+        self.read(IDENTITY, Note::BYTES_MAX)
+    }
+
+    /// Removes all of them.
+    pub fn clear(&self) {
+        for ending in ENDINGS {
+            // Most of the time there is nothing to be removed.
+            let _ = fs::remove_file(self.path(ending));
+        }
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.socket.with_extension(ending)
+    }
+
+    fn keep(&self, ending: &str, bytes: &[u8]) -> io::Result<()> {
+        let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
+        let kept = write(&fresh, bytes).and_then(|()| fs::rename(&fresh, &path));
+        if kept.is_err() {
+            for stale in [fresh, path] {
+                let _ = fs::remove_file(stale);
+            }
+        }
+        kept
+    }
+
+    fn read(&self, ending: &str, bytes_max: usize) -> Option<Vec<u8>> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let path = self.path(ending);
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= bytes_max).then_some(bytes)
+    }
+}
+
+/// Writes a file for our user alone. A machine that fails ends the sessions as well, so the disk is
+/// not waited for.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn remains() -> (tempfile::TempDir, Remains) {
+        let directory = tempfile::tempdir().unwrap();
+        let remains = Remains::beside(&directory.path().join("0123456789ab.sock"));
+        (directory, remains)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_newest_identity_is_read_back_and_is_for_us_alone() {
+        let (directory, remains) = remains();
+        assert_eq!(remains.identity(), None);
+        remains.keep_identity(b"one").unwrap();
+        remains.keep_identity(b"two").unwrap();
+        assert_eq!(remains.identity().unwrap(), b"two");
+        assert_eq!(names(directory.path()), ["0123456789ab.session"]);
+        let mode = fs::metadata(directory.path().join("0123456789ab.session")).unwrap();
+        assert_eq!(mode.permissions().mode() & 0o7777, 0o600);
+    }
+
+    #[test]
+    fn what_was_cleared_is_gone_and_so_is_what_was_half_written() {
+        let (directory, remains) = remains();
+        remains.keep_identity(b"one").unwrap();
+        fs::write(directory.path().join("0123456789ab.session.new"), "half").unwrap();
+        for name in names(directory.path()) {
+            assert_eq!(Remains::owner(&name), Some("0123456789ab"));
+        }
+        remains.clear();
+        assert_eq!(names(directory.path()), Vec::<String>::new());
+        assert_eq!(Remains::owner("0123456789ab.sock"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_told_as_it_was_before() {
+        let (directory, remains) = remains();
+        remains.keep_identity(b"one").unwrap();
+        // Whoever stands in the way can be neither removed nor written to.
+        fs::create_dir(directory.path().join("0123456789ab.session.new")).unwrap();
+        remains.keep_identity(b"two").unwrap_err();
+        assert_eq!(remains.identity(), None);
+    }
+
+    #[test]
+    fn neither_a_link_nor_what_is_too_long_is_read() {
+        let (directory, remains) = remains();
+        fs::write(directory.path().join("elsewhere"), "text").unwrap();
+        symlink("elsewhere", directory.path().join("0123456789ab.session")).unwrap();
+        assert_eq!(remains.identity(), None);
+        remains.keep_identity(&vec![b'x'; Note::BYTES_MAX + 1]).unwrap();
+        assert_eq!(remains.identity(), None);
+    }
+}
