@@ -19,7 +19,7 @@ use crate::outlive::client::soon;
 use crate::outlive::home::Home;
 use crate::outlive::storm::Storm;
 
-const KILLS: usize = 25;
+const KILLS: usize = 100;
 /// How often is filled up what got free.
 const FILLED: Duration = Duration::from_millis(1);
 
