@@ -20,6 +20,7 @@ mod outlive {
     mod programs;
     mod replaced;
     mod sent;
+    mod shortage;
     mod standstill;
     mod storm;
     mod turns;

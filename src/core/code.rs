@@ -194,7 +194,7 @@ const TABLE: &[Entry] = &[
         code: Code::QuotaExceeded,
         word: "quota_exceeded",
         meaning: "A limit on sessions, connections, subscriptions, waiting callers or tokens is \
-                  reached.",
+                  reached, or the system has no more of what a session needs.",
         advice: "Close what you no longer need, or try again later.",
     },
     Entry {
@@ -231,9 +231,10 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::StorageError,
         word: "storage_error",
-        meaning: "The tokens cannot be read, watched or written.",
-        advice: "Mend what `termgate token ls` tells; to remove the file it names revokes every \
-                 token.",
+        meaning: "The tokens cannot be read, watched or written, or the directory where terminals \
+                  are held cannot be used.",
+        advice: "Mend what the message, or `termgate token ls`, names; to remove the file of tokens \
+                 revokes every token.",
     },
     Entry {
         code: Code::UpstreamUnavailable,

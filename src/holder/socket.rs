@@ -156,7 +156,8 @@ pub fn send(
 /// side is gone.
 ///
 /// # Errors
-/// What the kernel said: `EAGAIN` when there is none now; `EMSGSIZE` for one that is too long.
+/// What the kernel said: `EAGAIN` when there is none now; `EMSGSIZE` for one that is too long;
+/// `EMFILE` for one whose descriptors this process may not have.
 #[allow(unsafe_code)]
 pub fn receive(
     socket: BorrowedFd<'_>,
@@ -196,10 +197,11 @@ pub fn receive(
         }
         (received.cast_unsigned(), message.msg_flags)
     };
-    if flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
-        return Err(Errno::EMSGSIZE);
+    match flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) {
+        0 => Ok(received),
+        libc::MSG_CTRUNC => Err(Errno::EMFILE),
+        _ => Err(Errno::EMSGSIZE),
     }
-    Ok(received)
 }
 
 #[cfg(test)]

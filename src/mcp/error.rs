@@ -17,6 +17,7 @@ use crate::mcp::upgrade::UpgradeError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::pty::command::CommandError;
+use crate::session::pty::spawn::{Shortage, SpawnError};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::delta::DeltaWire;
@@ -302,8 +303,43 @@ fn create(error: &CreateError) -> WireError {
             CommandError::BadDirectory { .. } => parameter("cwd"),
         },
         CreateError::Environment(_) => parameter("env"),
-        CreateError::Spawn(_) => parameter("command"),
+        CreateError::Spawn(spawn) => match (spawn.shortage(), spawn) {
+            (Some(shortage), _) => {
+                WireError::new(Code::QuotaExceeded, error).hint(remedy(shortage))
+            }
+            (None, SpawnError::Command(_) | SpawnError::Program { .. }) => parameter("command"),
+            (None, SpawnError::Place { .. }) => {
+                WireError::new(Code::StorageError, error).hint(PLACE_REMEDY)
+            }
+            (None, SpawnError::Terminal(_) | SpawnError::Holder(_)) => {
+                WireError::new(Code::Internal, error)
+            }
+        },
         CreateError::Ending => WireError::new(Code::Busy, error),
+    }
+}
+
+/// What to do about a directory in which no terminal can be held.
+const PLACE_REMEDY: &str = "The directory must be the daemon's user's own, with mode 0700 and room in \
+    it; what is missing of it is made again with the next session.";
+
+/// What to do when there is not enough for another session.
+fn remedy(shortage: Shortage) -> &'static str {
+    match shortage {
+        Shortage::Descriptors => {
+            "Every session and connection needs some file descriptors, and the daemon may have no \
+             more: end sessions that are not needed, or let an operator raise its hard limit \
+             (`ulimit -Hn`, `LimitNOFILE=`) and start it anew."
+        }
+        Shortage::Processes => {
+            "The user may have no more processes: end what is not needed, or let an operator raise \
+             the limit (`ulimit -u`, `TasksMax=`)."
+        }
+        Shortage::Terminals => {
+            "The machine has no more terminals: end what is not needed, or let an operator raise \
+             `kernel.pty.max`."
+        }
+        Shortage::Memory => "The machine has no memory left: end what is not needed.",
     }
 }
 

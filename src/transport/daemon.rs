@@ -7,6 +7,7 @@ pub mod kept_switches;
 mod limits;
 mod recovery;
 mod reload;
+mod session_doors;
 mod turn;
 pub mod upgrade;
 
@@ -42,9 +43,7 @@ use crate::session::clock::Clock;
 use crate::session::facts::{Fact, What};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
-use crate::session::registry::{
-    Announcement, Holding, Listening, Registry, Settings as SessionSettings,
-};
+use crate::session::registry::{Holding, Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::SwitchWire;
 use crate::surface::switchboard::Switchboard;
@@ -54,6 +53,7 @@ use crate::transport::daemon::kept_switches::{KeptSwitches, Origin};
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
+use crate::transport::daemon::session_doors::open_session_doors;
 use crate::transport::daemon::turn::take_in_turn;
 use crate::transport::daemon::upgrade::Program;
 use crate::transport::door::{DoorLimits, Doors};
@@ -70,8 +70,8 @@ use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::handed::onward::ignores_hangup;
 use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_limit};
-use crate::transport::unix::listener::{BindError, Listener, remove_stale};
-use crate::transport::unix::lock::{DaemonLock, LockError};
+use crate::transport::unix::listener::{BindError, remove_stale};
+use crate::transport::unix::lock::LockError;
 use crate::transport::unix::quota::ConnectionQuota;
 
 /// How long a daemon waits for one that is ending; a little more than that takes at most.
@@ -327,35 +327,6 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
     match linger {
         Some(linger) => presence.forsaken(daemon, linger).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Opens the two doors of every session that is created.
-async fn open_session_doors(
-    mut announcements: mpsc::Receiver<Announcement>,
-    (doors, paths, lock): (Doors, RuntimePaths, Arc<DaemonLock>),
-) {
-    // Dropping the set closes the doors.
-    let mut open = JoinSet::new();
-    while let Some(Announcement { session, opened }) = announcements.recv().await {
-        while open.try_join_next().is_some() {}
-        let id = session.id();
-        let pair = [
-            (paths.session(id), Door::Session(id)),
-            (paths.session_read_only(id), Door::Observer(id)),
-        ];
-        for (path, door) in pair {
-            match Listener::bind(&path, &lock) {
-                Ok(listener) => {
-                    let (doors, session) = (doors.clone(), session.clone());
-                    open.spawn(async move {
-                        doors.keep_open(listener, door, session.closed()).await;
-                    });
-                }
-                Err(error) => tracing::warn!(session = %id, %error, "a session has no socket"),
-            }
-        }
-        drop(opened);
     }
 }
 

@@ -101,11 +101,25 @@ impl Home {
 
     /// The same with further words.
     pub(crate) fn spawn_with(&self, words: &[&str]) -> Daemon {
+        self.start(&mut self.command(&[&["serve", "--allow-write"], words].concat()))
+    }
+
+    fn start(&self, command: &mut Command) -> Daemon {
         let number = self.daemons.fetch_add(1, Ordering::Relaxed);
         let log = self.file(&format!("daemon{number}.log"));
-        let mut command = self.command(&[&["serve", "--allow-write"], words].concat());
         let child = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         Daemon { child, log }
+    }
+
+    /// Starts a daemon that may have so many descriptors, and waits until it serves.
+    pub(crate) async fn serve_with_descriptors(&self, most: usize) -> Daemon {
+        let line = format!("ulimit -n {most} && exec \"$0\" serve --allow-write");
+        let mut command = Command::new("sh");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_termgate")]).env_clear();
+        command.env("PATH", PATH).envs(self.directories()).stdin(Stdio::null());
+        let mut daemon = self.start(command.current_dir(self.ground.path()));
+        daemon.is_ready().await;
+        daemon
     }
 
     /// Starts a daemon that allows writing, and waits until it serves.

@@ -5,6 +5,7 @@
 //! into memory that it is handed.
 
 pub mod contact;
+mod joining;
 mod link;
 pub mod options;
 pub mod recovered;
@@ -22,7 +23,6 @@ use std::time::Duration;
 
 use nix::libc;
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
@@ -32,20 +32,14 @@ use crate::holder::readiness::{self, READABLE};
 use crate::holder::ring::Reader;
 use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
-use crate::holder::wire::to_holder::{Input, Start, ToHolder};
+use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
-use crate::session::pty::command::SpawnSpec;
-use crate::session::pty::held::contact::{AttachError, Contact};
-use crate::session::pty::held::link::{Link, Presence, Room, exit_of};
-use crate::session::pty::held::options::{HoldOptions, socket_of};
-use crate::session::pty::held::recovered::{Recovered, Snapshot};
+use crate::session::pty::held::link::{Link, Presence, Room};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::remains::Remains;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::spawn::{self, SpawnError};
-use crate::session::pty::watch::watch;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
 
 /// Which part of the ring may be uncommitted before a checkpoint is due.
@@ -80,80 +74,6 @@ pub struct HeldPty {
 }
 
 impl HeldPty {
-    /// Starts a holder and the program in its terminal.
-    ///
-    /// Must be called inside a runtime; blocks for the time of two forks and execs.
-    ///
-    /// # Errors
-    /// Why it was not started; nothing is left behind then.
-    pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
-        let start = Start {
-            window: spec.size.into(),
-            ring_bytes: options.ring_bytes,
-            unread: options.unread,
-            orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
-            descriptors: spawn::descriptors_of_children().unwrap_or(0),
-        };
-        let socket = socket_of(&options.directory, spec.session);
-        let program = spawn::program_of(spec);
-        let contact = contact::start(&options.program, &socket, start, &program);
-        let contact = contact.map_err(|error| error.of(spec))?;
-        let (pty, _) = Self::of(spec.session, socket, contact).map_err(SpawnError::Holder)?;
-        Ok(pty)
-    }
-
-    /// Comes to the holder of a session that another daemon, or this one, has left. Whoever is
-    /// there is not listened to any more.
-    ///
-    /// Must be called inside a runtime; blocks for the time of an answer, 2 s at most.
-    ///
-    /// # Errors
-    /// Why the holder cannot be spoken with.
-    pub fn attach(directory: &Path, session: SessionId) -> Result<(Self, Recovered), AttachError> {
-        let socket = socket_of(directory, session);
-        let contact = contact::attach(&socket)?;
-        Self::of(session, socket.clone(), contact)
-            .map_err(|source| AttachError::Memory { path: socket, source })
-    }
-
-    fn of(session: SessionId, socket: PathBuf, contact: Contact) -> io::Result<(Self, Recovered)> {
-        let Contact { socket: connection, attached, mut descriptors, notes } = contact;
-        let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
-        let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
-        let bell = watch(take()?, Interest::READABLE)?;
-        let mut history = store::Found::default();
-        for bytes in attached.segments.as_slice() {
-            history.read(session, take()?, *bytes)?;
-        }
-        let mut snapshots = Vec::new();
-        for offset in attached.snapshots.as_slice() {
-            snapshots.push(Snapshot { offset: *offset, bytes: store::read_snapshot(take()?)? });
-        }
-        let holder =
-            Holder { pid: ProcessId(attached.holder.pid), started: attached.holder.started };
-        let process = Process::find(holder.pid).filter(|found| found.started == holder.started);
-        let process = process.ok_or(io::ErrorKind::NotFound)?;
-        let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
-        let pty = Self {
-            session,
-            remains: Remains::beside(&socket),
-            socket,
-            link: Mutex::new(Arc::new(Link::new(connection, exit)?)),
-            ring,
-            bell,
-            committed: AtomicU64::new(attached.committed),
-            store: Mutex::new(Store::behind(history.extents.into_iter())),
-            leader: ProcessId(attached.leader.pid),
-            started: attached.leader.started,
-            holder,
-            holder_ended: watch(process.open()?, Interest::READABLE)?,
-            terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
-        };
-        let mut recovered = Recovered::of(&attached, notes, snapshots, history.segments);
-        recovered.history_damaged = history.damaged;
-        Ok((pty, recovered))
-    }
-
     /// The process that holds the terminal.
     pub fn holder(&self) -> ProcessId {
         self.holder.pid

@@ -4,7 +4,10 @@
 //! terminal, and lives with the holder.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+use nix::libc;
 
 use crate::core::frame::Size;
 use crate::holder::program::Program;
@@ -35,11 +38,41 @@ pub enum SpawnError {
     Terminal(#[source] io::Error),
     #[error("cannot start the process that holds the terminal: {0}")]
     Holder(#[source] io::Error),
+    /// What cannot be used is the directory in which holders listen.
+    #[error("cannot use the directory {}, where terminals are held: {source}", path.display())]
+    Place { path: PathBuf, source: io::Error },
     #[error("cannot start {program}: {source}")]
     Program { program: String, source: io::Error },
 }
 
+/// Says what the system had not enough of for another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    Descriptors,
+    Processes,
+    Terminals,
+    Memory,
+}
+
 impl SpawnError {
+    /// What there was not enough of, if that is why.
+    pub fn shortage(&self) -> Option<Shortage> {
+        let source = match self {
+            Self::Command(_) => return None,
+            Self::Terminal(source)
+            | Self::Holder(source)
+            | Self::Place { source, .. }
+            | Self::Program { source, .. } => source,
+        };
+        match (source.raw_os_error()?, self) {
+            (libc::EMFILE | libc::ENFILE, _) => Some(Shortage::Descriptors),
+            (libc::EAGAIN, _) => Some(Shortage::Processes),
+            (libc::ENOSPC, Self::Terminal(_)) => Some(Shortage::Terminals),
+            (libc::ENOMEM, _) => Some(Shortage::Memory),
+            (_, _) => None,
+        }
+    }
+
     /// The program of this session was not started.
     pub(crate) fn program(spec: &SpawnSpec, source: io::Error) -> Self {
         Self::Program { program: spec.program.display().to_string(), source }

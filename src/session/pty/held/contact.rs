@@ -43,10 +43,16 @@ pub enum AttachError {
     Memory { path: PathBuf, source: io::Error },
 }
 
-/// What a holder handed over.
+/// A connection to a holder that has spoken.
 #[derive(Debug)]
 pub(super) struct Contact {
     pub(super) socket: OwnedFd,
+    pub(super) told: Told,
+}
+
+/// What a holder handed over.
+#[derive(Debug)]
+pub(super) struct Told {
     pub(super) attached: Attached,
     pub(super) descriptors: Descriptors,
     pub(super) notes: Notes,
@@ -62,13 +68,16 @@ pub(super) enum StartError {
 }
 
 impl StartError {
-    /// Says it of what was to be started.
-    pub(super) fn of(self, spec: &SpawnSpec) -> SpawnError {
+    /// Says it of what was to be started, and of where its holder was to listen.
+    pub(super) fn of(self, spec: &SpawnSpec, directory: &Path) -> SpawnError {
         match self {
             Self::Holder(error) => SpawnError::Holder(error),
             Self::Failed(failed) => {
                 let error = io::Error::from_raw_os_error(failed.errno);
                 match failed.stage {
+                    Stage::Holder if is_of_place(&error) => {
+                        SpawnError::Place { path: directory.to_owned(), source: error }
+                    }
                     Stage::Holder => SpawnError::Holder(error),
                     Stage::Terminal => SpawnError::Terminal(error),
                     Stage::Program => SpawnError::program(spec, error),
@@ -76,6 +85,18 @@ impl StartError {
             }
         }
     }
+}
+
+/// Whether a holder was refused its socket, which is the only file that it makes.
+fn is_of_place(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::StorageFull
+    )
 }
 
 impl From<io::Error> for StartError {
@@ -104,19 +125,27 @@ pub(super) fn start(
         .stderr(Stdio::null())
         .spawn()?;
     // It ends as soon as it has given birth to the holder.
-    child.wait()?;
+    if !child.wait()?.success() {
+        return Err(StartError::Holder(Errno::EAGAIN.into()));
+    }
     let mut room = frame();
     let length = ToHolder::Start(start).encode(&mut room);
     socket::send(ours.as_fd(), &room[..length], &[text.as_fd()]).map_err(io::Error::from)?;
     let mut descriptors = Descriptors::default();
-    match listen(&ours, &mut descriptors, START_MAX)? {
-        First::Attached(attached) => {
-            Ok(Contact { socket: ours, attached: *attached, descriptors, notes: Notes::default() })
+    let error = match listen(&ours, &mut descriptors, START_MAX) {
+        Ok(First::Attached(attached)) => {
+            let told = Told { attached: *attached, descriptors, notes: Notes::default() };
+            return Ok(Contact { socket: ours, told });
         }
-        First::Failed(failed) => Err(StartError::Failed(failed)),
-        First::Malformed(error) => Err(StartError::Holder(io::Error::other(error))),
-        First::Nothing => Err(StartError::Holder(io::ErrorKind::TimedOut.into())),
-    }
+        Ok(First::Failed(failed)) => return Err(StartError::Failed(failed)),
+        Ok(First::Malformed(error)) => io::Error::other(error),
+        Ok(First::Nothing) => io::ErrorKind::TimedOut.into(),
+        Err(error) => error,
+    };
+    // Its program may run, and nobody would know of it.
+    let length = ToHolder::End.encode(&mut room);
+    let _ = socket::send(ours.as_fd(), &room[..length], &[]);
+    Err(StartError::Holder(error))
 }
 
 /// Comes to the holder that listens at `path`; whoever was there before is not listened to any
@@ -147,7 +176,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
             notes.set(note);
         }
     }
-    Ok(Contact { socket, attached, descriptors, notes })
+    Ok(Contact { socket, told: Told { attached, descriptors, notes } })
 }
 
 /// The first thing that a holder says.

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::core::ids::RowNumber;
 use crate::session::pty::held::HeldPty;
-use crate::session::pty::held::contact::{self, Contact};
+use crate::session::pty::held::contact::{self, Contact, Told};
 use crate::session::pty::held::link::{Link, Presence, exit_of};
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::Holder;
@@ -51,7 +51,7 @@ impl HeldPty {
 
     /// Goes on at another connection to the same holder. What it kept last is not known any more.
     fn resume(&self, contact: Contact) -> io::Result<()> {
-        let Contact { socket, attached, .. } = contact;
+        let Contact { socket, told: Told { attached, .. } } = contact;
         let (pid, started) = (attached.holder.pid, attached.holder.started);
         if (pid, started) != (self.holder.pid.0, self.holder.started) {
             return Err(io::ErrorKind::NotFound.into());

@@ -1,0 +1,136 @@
+//! How a daemon comes to its end of a held terminal: by starting a holder, or coming to one that is there.
+//!
+//! It decides nothing of what is found. What fails leaves no program behind that nobody knows of.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::Interest;
+
+use crate::core::ids::SessionId;
+use crate::holder::ring::Reader;
+use crate::holder::wire::to_holder::{Start, ToHolder};
+use crate::session::pty::ProcessId;
+use crate::session::pty::command::SpawnSpec;
+use crate::session::pty::held::HeldPty;
+use crate::session::pty::held::contact::{self, AttachError, Contact, Told};
+use crate::session::pty::held::link::{Link, exit_of};
+use crate::session::pty::held::options::{HoldOptions, socket_of};
+use crate::session::pty::held::recovered::{Recovered, Snapshot};
+use crate::session::pty::held::store::{self, Store};
+use crate::session::pty::kill::Holder;
+use crate::session::pty::processes::Process;
+use crate::session::pty::remains::Remains;
+use crate::session::pty::spawn::{self, SpawnError};
+use crate::session::pty::watch::watch;
+
+impl HeldPty {
+    /// Starts a holder and the program in its terminal.
+    ///
+    /// Must be called inside a runtime; blocks for the time of two forks and execs.
+    ///
+    /// # Errors
+    /// Why it was not started; nothing is left behind then.
+    pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
+        let start = Start {
+            window: spec.size.into(),
+            ring_bytes: options.ring_bytes,
+            unread: options.unread,
+            orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
+            descriptors: spawn::descriptors_of_children().unwrap_or(0),
+        };
+        check_room().map_err(SpawnError::Holder)?;
+        make_again(&options.directory)?;
+        let socket = socket_of(&options.directory, spec.session);
+        let program = spawn::program_of(spec);
+        let contact = contact::start(&options.program, &socket, start, &program);
+        let Contact { socket: connection, told } =
+            contact.map_err(|error| error.of(spec, &options.directory))?;
+        let link = Link::new(connection, None).map(Arc::new).map_err(SpawnError::Holder)?;
+        match Self::of(spec.session, socket, Arc::clone(&link), told) {
+            Ok((pty, _)) => Ok(pty),
+            Err(error) => {
+                // If it does not hear this, it is gone.
+                let _ = link.say(&ToHolder::End, &[]);
+                Err(SpawnError::Holder(error))
+            }
+        }
+    }
+
+    /// Comes to the holder of a session that another daemon, or this one, has left. Whoever is
+    /// there is not listened to any more.
+    ///
+    /// Must be called inside a runtime; blocks for the time of an answer, 2 s at most.
+    ///
+    /// # Errors
+    /// Why the holder cannot be spoken with.
+    pub fn attach(directory: &Path, session: SessionId) -> Result<(Self, Recovered), AttachError> {
+        let socket = socket_of(directory, session);
+        let Contact { socket: connection, told } = contact::attach(&socket)?;
+        let exit = told.attached.ended.map(|ended| (exit_of(ended), told.attached.head));
+        Link::new(connection, exit)
+            .and_then(|link| Self::of(session, socket.clone(), Arc::new(link), told))
+            .map_err(|source| AttachError::Memory { path: socket, source })
+    }
+
+    fn of(
+        session: SessionId,
+        socket: PathBuf,
+        link: Arc<Link>,
+        told: Told,
+    ) -> io::Result<(Self, Recovered)> {
+        let Told { attached, mut descriptors, notes } = told;
+        let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
+        let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
+        let bell = watch(take()?, Interest::READABLE)?;
+        let mut history = store::Found::default();
+        for bytes in attached.segments.as_slice() {
+            history.read(session, take()?, *bytes)?;
+        }
+        let mut snapshots = Vec::new();
+        for offset in attached.snapshots.as_slice() {
+            snapshots.push(Snapshot { offset: *offset, bytes: store::read_snapshot(take()?)? });
+        }
+        let holder =
+            Holder { pid: ProcessId(attached.holder.pid), started: attached.holder.started };
+        let process = Process::find(holder.pid).filter(|found| found.started == holder.started);
+        let process = process.ok_or(io::ErrorKind::NotFound)?;
+        let pty = Self {
+            session,
+            remains: Remains::beside(&socket),
+            socket,
+            link: Mutex::new(link),
+            ring,
+            bell,
+            committed: AtomicU64::new(attached.committed),
+            store: Mutex::new(Store::behind(history.extents.into_iter())),
+            leader: ProcessId(attached.leader.pid),
+            started: attached.leader.started,
+            holder,
+            holder_ended: watch(process.open()?, Interest::READABLE)?,
+            terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
+        };
+        let mut recovered = Recovered::of(&attached, notes, snapshots, history.segments);
+        recovered.history_damaged = history.damaged;
+        Ok((pty, recovered))
+    }
+}
+
+/// Checks that there are descriptors for another session, and some beside it, without which no session
+/// could be ended to make room.
+fn check_room() -> io::Result<()> {
+    /// A session keeps some ten; whoever looks for its processes has a handful open.
+    const FREE_MIN: usize = 24;
+    let room: io::Result<Vec<File>> = (0..FREE_MIN).map(|_| File::open("/dev/null")).collect();
+    room.map(drop)
+}
+
+/// Makes the directory of holders if somebody has removed it since the daemon made it.
+fn make_again(directory: &Path) -> Result<(), SpawnError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|source| SpawnError::Place { path: directory.to_owned(), source })
+}

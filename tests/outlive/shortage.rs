@@ -1,0 +1,97 @@
+//! A daemon that cannot start another session says why and what to do, leaves nothing of it behind, and
+//! goes on.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::outlive::client::{Client, listed, start, within};
+use crate::outlive::home::Home;
+
+/// Enough for a daemon, its client and some sessions; one after the other, so that the last one that is
+/// missing is not always missing for the same thing.
+const DESCRIPTORS: std::ops::Range<usize> = 96..108;
+/// More sessions than that is enough for.
+const SESSIONS_MAX: usize = 64;
+/// How soon nothing is left of what was ended.
+const CLEARED: Duration = Duration::from_secs(3);
+
+async fn create(client: &mut Client) -> Result<String, Value> {
+    let asked = json!({"command": "sh", "args": ["-c", "exec sleep 1000"], "lease": false});
+    let created = client.call("create_session", asked).await.unwrap()?;
+    Ok(created["session"]["id"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_daemon_without_descriptors_says_so_and_creates_sessions_again_once_it_has_some() {
+    for most in DESCRIPTORS {
+        run_short_of(most).await;
+    }
+}
+
+async fn run_short_of(most: usize) {
+    let home = Home::new();
+    let daemon = home.serve_with_descriptors(most).await;
+    let mut client = home.client().await;
+    let mut created = Vec::new();
+    let refused = loop {
+        match create(&mut client).await {
+            Ok(id) => created.push(id),
+            Err(refused) => break refused,
+        }
+        assert!(created.len() < SESSIONS_MAX, "it has more descriptors than it may");
+    };
+    assert_eq!(refused["error_code"], "quota_exceeded", "{most}: {refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("ulimit -Hn"), "{refused}");
+    let holders = || {
+        let lines = home.sessions_processes();
+        lines.into_iter().filter(|line| line.contains(" hold ")).count()
+    };
+    within(CLEARED, "nothing of it to be left", || holders() == created.len()).await;
+    assert!(created.len() > 1, "some were created");
+    for id in created.iter().take(2) {
+        assert_eq!(listed(&mut client, id).await["state"], "running");
+        for _ in 0..2 {
+            // It ends first, and then is forgotten.
+            let killed = json!({"session": id, "action": "kill"});
+            client.must("manage_session", killed).await;
+        }
+    }
+    let again = create(&mut client).await.expect("two have made room");
+    assert_eq!(listed(&mut client, &again).await["state"], "running");
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn directories_that_were_removed_are_made_again_with_the_next_session() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    fs::remove_dir(home.runtime("h")).unwrap();
+    fs::remove_dir(home.runtime("s")).unwrap();
+    let session = start(&mut client, "exec sleep 1000").await;
+    let door = home.runtime(&format!("s/{}.sock", session.id));
+    assert!(door.exists(), "it has doors as any other");
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    let there = listed(&mut home.client().await, &session.id).await;
+    assert_eq!((&there["pid"], &there["state"]), (&session.pid.into(), &"running".into()));
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn what_stands_in_the_place_of_the_directory_of_holders_is_named() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let place = home.runtime("h");
+    fs::remove_dir(&place).unwrap();
+    fs::write(&place, "").unwrap();
+    let refused = create(&mut client).await.unwrap_err();
+    assert_eq!(refused["error_code"], "storage_error", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains(place.to_str().unwrap()), "{refused}");
+    fs::remove_file(&place).unwrap();
+    create(&mut client).await.expect("it is made again");
+    daemon.kill().await;
+}
