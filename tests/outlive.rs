@@ -16,6 +16,7 @@ mod outlive {
     mod home;
     mod inside;
     mod kills;
+    mod lost_output;
     mod observer;
     mod programs;
     mod replaced;

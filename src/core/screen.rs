@@ -203,6 +203,11 @@ impl Screen {
         self.emulator.position()
     }
 
+    /// The row of the cursor, where what is fed next begins.
+    pub fn cursor_row(&self) -> RowNumber {
+        self.emulator.position().row
+    }
+
     /// What stands on the row of the cursor before it, trailing blanks included.
     pub fn before_cursor(&mut self) -> String {
         self.emulator.before_cursor()

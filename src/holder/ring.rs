@@ -171,6 +171,11 @@ impl Reader {
         self.shape.marks().head()
     }
 
+    /// From where on the output is still there.
+    pub fn tail(&self) -> u64 {
+        self.shape.marks().tail()
+    }
+
     /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
     /// is no more yet.
     ///

@@ -232,8 +232,7 @@ impl Resource {
                     format: query.mode,
                     ..read_history::Parameters::default()
                 };
-                let (id, place) = (session.id().to_string(), Place::Resource);
-                let rows = rows_of(id, &session.frame(), &parameters, place)?;
+                let rows = rows_of(&session, &parameters, Place::Resource)?;
                 serde_json::to_value(rows.result)
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }

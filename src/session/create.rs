@@ -220,6 +220,7 @@ pub(in crate::session) fn run<P: Pty>(
     let identity = Arc::new(Identity { id, tenant });
     let about = About { command, pid, cwd, tags, marks: nonce.is_some(), created_at };
     let live = Arc::new(Live::new(name));
+    live.set_gaps(opening.gaps.clone());
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),

@@ -1,5 +1,5 @@
 //! The few facts of a session that frames do not hold: its name, its observers, its directory, how
-//! much its program wrote, and when its lease expires.
+//! much its program wrote and what of it was lost, and when its lease expires.
 //!
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::core::moment::Moment;
 use crate::session::counters::Counter;
+use crate::session::records::gaps::Gaps;
 
 const NEVER: u64 = u64::MAX;
 
@@ -27,6 +28,7 @@ pub struct Live {
     /// What its program wrote, in bytes.
     pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
+    gaps: Mutex<Gaps>,
     /// Counts how often everybody was detached.
     detaches: watch::Sender<u64>,
 }
@@ -42,6 +44,7 @@ impl Live {
             line: Arc::new(Semaphore::new(1)),
             output_bytes: Counter::default(),
             directory: Mutex::new(None),
+            gaps: Mutex::default(),
             detaches: watch::Sender::new(0),
         }
     }
@@ -77,6 +80,16 @@ impl Live {
     pub fn set_directory(&self, directory: &str) {
         let directory = Some(Arc::from(directory));
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
+    }
+
+    /// The output that was lost.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes which output was lost.
+    pub fn set_gaps(&self, gaps: Gaps) {
+        *self.gaps.lock().unwrap_or_else(PoisonError::into_inner) = gaps;
     }
 
     /// Ends the views of all who are attached.

@@ -4,12 +4,15 @@
 //! all the same, with what could be read.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use crate::core::frame::Size;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
+use crate::session::pty::Note;
 use crate::session::pty::held::recovered::Recovered;
+use crate::session::records::gaps::{Gap, Gaps};
 
 /// So many segments of rows are gone on with; more are put together into one.
 const SEGMENTS_KEPT_MAX: usize = 32;
@@ -25,16 +28,27 @@ pub struct Opening {
     /// The row after the newest one of history that is kept for the next daemon; none when nothing
     /// that is kept is of use.
     pub kept_rows: Option<RowNumber>,
+    /// The output that was lost.
+    pub gaps: Gaps,
 }
 
 /// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
-const CANCEL: &[u8] = b"\x18";
+pub const CANCEL: &[u8] = b"\x18";
 
 impl Opening {
     /// The empty screen of a program that was just started.
     pub fn empty(size: Size, limits: ScreenLimits) -> Self {
         let screen = Screen::new(size, limits, Origin::default());
-        Self { screen, offset: 0, answered: 0, kept_rows: None }
+        Self { screen, offset: 0, answered: 0, kept_rows: None, gaps: Gaps::default() }
+    }
+
+    /// The screen of a program whose terminal is gone, as it was kept at this moment; none when it cannot
+    /// be read.
+    pub fn left(snapshot: &[u8], kept_at: SystemTime, limits: ScreenLimits) -> Option<Self> {
+        let screen = Screen::restore(snapshot, std::iter::empty::<&[u8]>(), limits).ok()?;
+        let mut gaps = Gaps::default();
+        gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: Some(kept_at) });
+        Some(Self { screen, offset: 0, answered: 0, kept_rows: None, gaps })
     }
 
     /// The screen as the daemon before kept it, and where its output goes on.
@@ -46,6 +60,10 @@ impl Opening {
     ) -> Self {
         let (offset, answered) = (recovered.resume_at(), recovered.answered);
         let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
+        let mut gaps = Gaps::from_note(recovered.notes.get(Note::Gaps)).unwrap_or_else(|error| {
+            tracing::warn!(%session, %error, "nobody knows which output was lost before");
+            Gaps::default()
+        });
         let mut newest_first = recovered.snapshots.iter().rev();
         let found = newest_first.find_map(|snapshot| {
             match Screen::restore(&snapshot.bytes, blocks(), limits) {
@@ -58,15 +76,18 @@ impl Opening {
         });
         let Some((mut screen, covered)) = found else {
             let screen = Self::blank(recovered, limits, now);
-            return Self { screen, offset, answered, kept_rows: None };
+            gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
+            return Self { screen, offset, answered, kept_rows: None, gaps };
         };
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
             screen.feed(now, CANCEL);
+            let bytes = Some(offset - covered);
+            gaps.add(Gap { row: screen.cursor_row(), bytes, since: None });
         }
         let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX && !recovered.history_damaged;
         let kept_rows = few.then(|| screen.history_end());
-        Self { screen, offset, answered, kept_rows }
+        Self { screen, offset, answered, kept_rows, gaps }
     }
 
     /// An empty screen whose watermarks and rows come after all that were told, as far as anybody

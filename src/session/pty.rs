@@ -125,11 +125,14 @@ pub enum Note {
     Terminal,
     /// How far its commands are numbered.
     Commands,
+    /// Which output was lost.
+    Gaps,
 }
 
 impl Note {
     /// Every note there is.
-    pub const ALL: [Self; 4] = [Self::Identity, Self::Lease, Self::Terminal, Self::Commands];
+    pub const ALL: [Self; 5] =
+        [Self::Identity, Self::Lease, Self::Terminal, Self::Commands, Self::Gaps];
 
     /// How many bytes a note may have.
     pub const BYTES_MAX: usize = wire::NOTE_MAX;
@@ -154,6 +157,9 @@ pub trait Pty: Send + Sync + 'static {
         offset: u64,
         into: &mut Vec<u8>,
     ) -> impl Future<Output = io::Result<Output>> + Send;
+
+    /// The first byte of output that can still be read; what came before is lost if nobody read it.
+    fn oldest(&self) -> u64;
 
     /// Whether a checkpoint is due, now that the output was read up to `offset`; without one there
     /// would soon be no room for more.

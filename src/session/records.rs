@@ -4,6 +4,7 @@
 //! are skipped, those that it misses have defaults. Nothing here knows who keeps the bytes.
 
 pub mod commands;
+pub mod gaps;
 pub mod identity;
 pub mod lease;
 

@@ -6,6 +6,7 @@ pub mod activity;
 pub mod command;
 pub mod date;
 pub mod delta;
+pub mod gap;
 pub mod lease;
 pub mod line;
 pub mod modes;

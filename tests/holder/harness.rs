@@ -147,6 +147,14 @@ impl Pty for Terminal {
         }
     }
 
+    fn oldest(&self) -> u64 {
+        match &self.pty {
+            Either::Own(pty) => pty.oldest(),
+            Either::Held(pty) => pty.oldest(),
+            Either::Gone => panic!("nobody is there"),
+        }
+    }
+
     fn owes(&self, offset: u64) -> bool {
         match &self.pty {
             Either::Own(pty) => pty.owes(offset),

@@ -64,6 +64,13 @@ impl Home {
         self.runtime("gateway.sock")
     }
 
+    /// Writes the configuration of daemons to come.
+    pub(crate) fn configure(&self, text: &str) {
+        let directory = self.root.join("config/termgate");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("termgate.toml"), text).unwrap();
+    }
+
     /// The program with these words.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_termgate"));

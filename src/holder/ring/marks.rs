@@ -58,6 +58,11 @@ impl<W: Word> Marks<W> {
         self.head.load(Ordering::Acquire)
     }
 
+    /// From where on data is still there, as far as is known.
+    pub fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Acquire)
+    }
+
     /// Whether data that was just copied from `offset` on may have been overwritten meanwhile.
     pub fn has_released(&self, offset: u64) -> bool {
         W::fence(Ordering::Acquire);

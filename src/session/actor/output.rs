@@ -1,12 +1,15 @@
 //! What the program wrote, on its way into the screen.
 
+use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
 
 use crate::core::screen::Screen;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
+use crate::session::opening::CANCEL;
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty};
+use crate::session::records::gaps::Gap;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
@@ -24,6 +27,7 @@ impl<P: Pty> Actor<P> {
                 let exit = self.pty.exited().await;
                 self.on_exit(exit);
             }
+            Err(error) if error.kind() == ErrorKind::InvalidInput && self.skip_lost() => {}
             Err(error) => {
                 tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
                 let _ = self.pty.kill().await;
@@ -31,6 +35,22 @@ impl<P: Pty> Actor<P> {
                 self.on_exit(exit);
             }
         }
+    }
+
+    /// Goes on behind output that is not there any more, and says whether there was any: whoever keeps
+    /// the terminal may have taken this daemon for gone while neither heard the other.
+    fn skip_lost(&mut self) -> bool {
+        let oldest = self.pty.oldest();
+        let bytes = oldest.saturating_sub(self.offset);
+        if bytes == 0 {
+            return false;
+        }
+        tracing::warn!(session = %self.identity.id, bytes, "output was lost");
+        self.feed(CANCEL, false);
+        self.offset = oldest;
+        let row = self.screen.cursor_row();
+        self.remember_gap(Gap { row, bytes: Some(bytes), since: None });
+        true
     }
 
     async fn feed_all(&mut self, bytes: &[u8]) {

@@ -12,6 +12,7 @@ use crate::core::lease::record::LeaseRecord;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
+use crate::session::records::gaps::{Gap, Gaps};
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
 
@@ -21,6 +22,7 @@ pub(super) struct Records {
     session: SessionRecord,
     lease: LeaseRecord,
     commands: CommandsRecord,
+    gaps: Gaps,
 }
 
 impl Records {
@@ -30,9 +32,10 @@ impl Records {
         (session, mut commands): (SessionRecord, CommandsRecord),
         lease: &LeaseManager,
         command: CommandId,
+        gaps: Gaps,
     ) -> Self {
         commands.last = command;
-        let records = Self { session, lease: lease.record(), commands };
+        let records = Self { session, lease: lease.record(), commands, gaps };
         records.keep_again(pty);
         records
     }
@@ -42,6 +45,9 @@ impl Records {
         self.keep_identity(pty);
         pty.remember(Note::Lease, &lease::to_note(&self.lease));
         pty.remember(Note::Commands, &self.commands.to_note());
+        if !self.gaps.as_slice().is_empty() {
+            pty.remember(Note::Gaps, &self.gaps.to_note());
+        }
     }
 
     fn keep_identity(&self, pty: &impl Pty) {
@@ -79,6 +85,13 @@ impl<P: Pty> Actor<P> {
     /// Notes which command a call sends that may be asked for again; it is kept with its number.
     pub(super) fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
         self.records.commands.note_call(stamp, command);
+    }
+
+    /// Keeps that output was lost; to be called before a frame shows what came behind it.
+    pub(super) fn remember_gap(&mut self, gap: Gap) {
+        self.records.gaps.add(gap);
+        self.pty.remember(Note::Gaps, &self.records.gaps.to_note());
+        self.outlets.live.set_gaps(self.records.gaps.clone());
     }
 
     /// Gives the session another name, and tells the one before.

@@ -54,6 +54,10 @@ fn shown(frame: &Frame) -> Vec<String> {
     frame.lines.iter().map(|line| line.value.text.trim_end().to_owned()).collect()
 }
 
+fn lost(row: u64, bytes: Option<u64>) -> Gap {
+    Gap { row: RowNumber(row), bytes, since: None }
+}
+
 #[test]
 fn a_screen_goes_on_where_it_was_kept() {
     let mut opening = opened(&recovered(&["one\r\ntwo\r\nthree\r\nfour", "\r\nfive"]));
@@ -61,6 +65,7 @@ fn a_screen_goes_on_where_it_was_kept() {
         (opening.offset, opening.kept_rows),
         ("one\r\ntwo\r\nthree\r\nfour\r\nfive".len() as u64, Some(RowNumber(2)))
     );
+    assert_eq!(opening.gaps.as_slice(), [], "nothing was lost");
     let frame = frame(&mut opening);
     assert_eq!(shown(&frame), ["three", "four", "five"]);
     assert_eq!(frame.base_row, RowNumber(2));
@@ -73,6 +78,7 @@ fn after_a_damaged_snapshot_the_one_before_is_gone_on_with() {
     let mut opening = opened(&kept);
     assert_eq!(opening.offset, kept.committed, "what is read next is what nobody has seen");
     assert_eq!(shown(&frame(&mut opening)), ["one", "", ""]);
+    assert_eq!(opening.gaps.as_slice(), [lost(0, Some(5))], "what came behind it is not shown");
 }
 
 #[test]
@@ -81,6 +87,7 @@ fn without_any_snapshot_numbers_go_on_above_all_that_were_told() {
     kept.snapshots.clear();
     let mut opening = opened(&kept);
     assert_eq!(opening.kept_rows, None);
+    assert_eq!(opening.gaps.as_slice(), [lost(1, None)]);
     let frame = frame(&mut opening);
     assert_eq!((frame.base_row, shown(&frame)), (RowNumber(1), vec![String::new(); 3]));
     assert!(frame.watermark > Watermark(1 << 50) && frame.watermark.0 < 1 << 53);
@@ -92,6 +99,7 @@ fn what_follows_lost_output_is_read_from_its_beginning() {
     kept.gap = Some(kept.committed..kept.committed + 100);
     let mut opening = opened(&kept);
     assert_eq!(opening.offset, kept.committed + 100);
+    assert_eq!(opening.gaps.as_slice(), [lost(0, Some(100))]);
     opening.screen.feed(Moment::default(), b"two");
     assert_eq!(shown(&frame(&mut opening))[0], "one two");
 }

@@ -30,6 +30,8 @@ pub fn pair() -> (FakePty, FakeTerminal) {
 #[derive(Debug)]
 struct State {
     output: Vec<u8>,
+    /// The output before this offset is not there any more.
+    lost: u64,
     ended: bool,
     exit: Option<Exit>,
     /// How much uncommitted output makes a checkpoint due.
@@ -62,6 +64,7 @@ impl State {
         let leader = ProcessId(1_000);
         Self {
             output: Vec::new(),
+            lost: 0,
             ended: false,
             exit: None,
             checkpoint_after: None,
@@ -131,10 +134,17 @@ impl Pty for FakePty {
         };
         self.wait_for(|state| state.output.len() > start || state.ended).await;
         let state = self.state.borrow();
+        if offset < state.lost {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let fresh = &state.output[start..];
         let taken = fresh.len().min(READ_MAX);
         into.extend_from_slice(&fresh[..taken]);
         Ok(if taken == 0 { Output::End } else { Output::Bytes(taken) })
+    }
+
+    fn oldest(&self) -> u64 {
+        self.state.borrow().lost
     }
 
     fn owes(&self, offset: u64) -> bool {

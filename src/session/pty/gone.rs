@@ -40,6 +40,10 @@ impl Pty for GonePty {
         Ok(Output::End)
     }
 
+    fn oldest(&self) -> u64 {
+        0
+    }
+
     fn owes(&self, _offset: u64) -> bool {
         false
     }

@@ -135,6 +135,10 @@ impl Pty for HeldPty {
         }
     }
 
+    fn oldest(&self) -> u64 {
+        self.ring.tail()
+    }
+
     fn owes(&self, offset: u64) -> bool {
         let uncommitted = offset.saturating_sub(self.committed.load(Ordering::Relaxed));
         uncommitted > self.ring.bytes() as u64 / OWED_PART

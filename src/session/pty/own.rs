@@ -153,6 +153,10 @@ impl Pty for OwnPty {
         }
     }
 
+    fn oldest(&self) -> u64 {
+        0
+    }
+
     fn owes(&self, _offset: u64) -> bool {
         false
     }

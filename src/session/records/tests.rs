@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::commands::CommandsRecord;
+use super::gaps::{Gap, Gaps};
 use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
-use crate::core::ids::{Epoch, LeaseId, SessionId, TenantId};
+use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
 use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
@@ -80,6 +81,19 @@ fn a_lease_is_read_back_as_it_was_noted() {
     assert_eq!(from_note(&to_note(&of_token)).unwrap(), of_token);
     let free = LeaseRecord { epoch: Epoch(3), holding: None };
     assert_eq!(from_note(&to_note(&free)).unwrap(), free);
+}
+
+#[test]
+fn the_newest_gaps_are_read_back_and_without_a_note_nothing_was_lost() {
+    assert_eq!(Gaps::from_note(b"").unwrap(), Gaps::default());
+    let gap = |row| Gap { row: RowNumber(row), bytes: (row % 2 == 0).then_some(row), since: None };
+    let mut gaps = Gaps::default();
+    (0..40).for_each(|row| gaps.add(gap(row)));
+    let read = Gaps::from_note(&gaps.to_note()).unwrap();
+    assert_eq!(read, gaps);
+    let newest: Vec<Gap> = (40 - read.as_slice().len() as u64..40).map(gap).collect();
+    assert!(!newest.is_empty() && newest.len() < 40);
+    assert_eq!(read.as_slice(), newest);
 }
 
 #[test]

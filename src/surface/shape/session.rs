@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::core::moment::Moment;
 use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::shown;
 use crate::surface::shape::{ExitShape, LeaseShape};
 
@@ -37,6 +38,9 @@ pub struct SessionWire {
     pub history_rows: usize,
     /// What its program wrote so far, in bytes.
     pub output_bytes: u64,
+    /// What of it nobody will see, the newest losses last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_output: Vec<GapWire>,
     pub write_allowed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -70,6 +74,7 @@ impl SessionWire {
             observers: session.live().observers(),
             history_rows: frame.history.len(),
             output_bytes: session.live().output_bytes.get(),
+            lost_output: GapWire::among(session.live().gaps().as_slice(), 0..=u64::MAX),
             write_allowed,
             tags: about.tags.clone(),
         }
@@ -82,8 +87,9 @@ impl SessionWire {
             Some(by) => format!("held by {by}, {} waiting", self.lease.waiters),
             None => "free".to_owned(),
         };
+        let lost = if self.lost_output.is_empty() { "" } else { ", some output is lost" };
         format!(
-            "{} {:?} {} ({}x{}, {state}, idle {} ms) lease: {lease}; last line: {}",
+            "{} {:?} {} ({}x{}, {state}, idle {} ms{lost}) lease: {lease}; last line: {}",
             self.id, self.name, self.command, self.cols, self.rows, self.idle_ms, self.last_line
         )
     }

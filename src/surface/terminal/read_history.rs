@@ -9,9 +9,11 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::policy::Door;
+use crate::session::handle::Session;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
 use crate::surface::shape::room::{RESULT_BYTES_MAX, room_left};
@@ -71,6 +73,10 @@ pub struct Rows {
     pub next_row: u64,
     /// How many rows were trimmed so far: the first readable row.
     pub dropped_rows: u64,
+    /// Output that is missing among these rows; so seldom there that the list of tools does not tell it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub lost_output: Vec<GapWire>,
     pub watermark: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -94,7 +100,7 @@ impl Tool for ReadHistory {
         let whole = parameters.count == Some(1) || call.standing.door == Door::Operator;
         let larger = if whole { Larger::Whole } else { Larger::Beginning };
         let place = Place::Result(larger);
-        rows_of(session.id().to_string(), &session.frame(), &parameters, place)
+        rows_of(&session, &parameters, place)
     }
 }
 
@@ -112,11 +118,11 @@ pub enum Place {
 /// # Errors
 /// [`SurfaceError::Argument`] when a parameter is out of bounds.
 pub fn rows_of(
-    session: String,
-    frame: &Frame,
+    session: &Session,
     parameters: &Parameters,
     place: Place,
 ) -> Result<Answer<Rows>, SurfaceError> {
+    let (frame, gaps) = (&*session.frame(), session.live().gaps());
     let asked = parameters.count.or(parameters.tail).unwrap_or(100);
     let name = if parameters.count.is_some() { "count" } else { "tail" };
     let count = within(name, asked, 1..=COUNT_MAX)?;
@@ -133,11 +139,12 @@ pub fn rows_of(
     let stop = RowNumber(start.0.saturating_add(count)).min(end);
 
     let mut rows = Rows {
-        session,
+        session: session.id().to_string(),
         first_row: start.0,
         end_row: end.0,
         next_row: stop.0,
         dropped_rows: first.0,
+        lost_output: GapWire::among(gaps.as_slice(), start.0..=stop.0),
         watermark: frame.watermark.0,
         text: None,
         lines: None,
@@ -148,6 +155,7 @@ pub fn rows_of(
         rows.room(parameters.format, place),
     );
     rows.next_row = page.next.map_or(stop.0, |next| next.0);
+    rows.lost_output.retain(|gap| gap.row <= rows.next_row);
     let text = format!("{}\n{}{}", rows.header(), joined(&page.lines), rows.rest(&page));
     match parameters.format {
         HistoryFormat::Cells => rows.lines = Some(page.lines),
@@ -190,8 +198,12 @@ impl Rows {
 
     fn header(&self) -> String {
         format!(
-            "[rows {}..{} of {}..{}]",
-            self.first_row, self.next_row, self.dropped_rows, self.end_row
+            "[rows {}..{} of {}..{}]{}",
+            self.first_row,
+            self.next_row,
+            self.dropped_rows,
+            self.end_row,
+            GapWire::summary(&self.lost_output)
         )
     }
 

@@ -11,6 +11,7 @@ use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
 use crate::surface::shape::room::room_left;
@@ -55,6 +56,10 @@ pub struct Screen {
     pub activity: ActivityShape,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitShape>,
+    /// Output that is missing on this screen; so seldom there that the list of tools does not tell it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub lost_output: Vec<GapWire>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +87,8 @@ impl Tool for ReadScreen {
         let frame = session.frame();
         let view = parameters.view()?;
         let mut screen = Screen::empty(session.id().to_string(), &frame);
+        let gaps = session.live().gaps();
+        screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
         let delta =
             parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), &view, None));
         screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
@@ -123,6 +130,7 @@ impl Screen {
             title: frame.title.value.to_string(),
             activity: (&*frame.activity.value).into(),
             exit: frame.exit.value.map(ExitShape::from),
+            lost_output: Vec::new(),
             text: None,
             lines: None,
             rows_left_out: None,
@@ -185,8 +193,9 @@ impl Screen {
         let alternate = if self.mode == "alt" { ", full-screen program" } else { "" };
         let activity = self.activity.summary();
         let reset = if self.reset { ", whole screen" } else { "" };
+        let lost = GapWire::summary(&self.lost_output);
         format!(
-            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}]",
+            "[watermark {}, {}x{}, base_row {}, cursor row {} col {}{alternate}{reset}, {activity}{exit}]{lost}",
             self.watermark, self.cols, self.rows, self.base_row, self.cursor.row, self.cursor.col
         )
     }

@@ -1,7 +1,9 @@
 //! A terminal that does not answer for a while, over one in memory.
 
 use super::*;
+use crate::core::ids::RowNumber;
 use crate::session::pty::Note;
+use crate::session::records::gaps::{Gap, Gaps};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_silent_terminal_may_have_taken_is_not_written_again() {
@@ -39,5 +41,22 @@ async fn who_killed_a_session_is_answered_also_when_nobody_tells_its_end() {
         .await
         .expect("an answer")
         .expect("killed");
+    assert_eq!(desk.session.frame().exit.value, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_that_is_gone_before_it_was_read_ends_no_session_and_is_told() {
+    let desk = Desk::open();
+    desk.terminal.push("one\r\ntwo ");
+    desk.wait_until(|_| desk.session.frame().cursor.value.row == RowNumber(1)).await;
+    desk.terminal.lose("\x1b]0;nobody reads this");
+    desk.wait_until(|_| !desk.session.live().gaps().as_slice().is_empty()).await;
+    desk.terminal.push("three");
+    desk.wait_until(|_| &*desk.session.frame().lines[1].value.text == "two three").await;
+    let bytes = Some("\x1b]0;nobody reads this".len() as u64);
+    let gaps = desk.session.live().gaps();
+    assert_eq!(gaps.as_slice(), [Gap { row: RowNumber(1), bytes, since: None }]);
+    let note = desk.terminal.note(Note::Gaps).expect("the next daemon tells it as well");
+    assert_eq!(Gaps::from_note(&note).unwrap(), gaps);
     assert_eq!(desk.session.frame().exit.value, None);
 }

@@ -23,6 +23,14 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.output.extend_from_slice(output.as_ref()));
     }
 
+    /// Lets the program write these bytes, and loses them before anybody reads them.
+    pub fn lose(&self, output: impl AsRef<[u8]>) {
+        self.state.send_modify(|state| {
+            state.output.extend_from_slice(output.as_ref());
+            state.lost = state.output.len() as u64;
+        });
+    }
+
     /// Lets the program exit; what it wrote before can still be read, then comes the end.
     pub fn exit(&self, exit: Exit) {
         self.state.send_modify(|state| state.exit(exit));

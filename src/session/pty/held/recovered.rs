@@ -127,5 +127,6 @@ pub(super) fn slot_of(note: Note) -> u16 {
         Note::Lease => 1,
         Note::Terminal => 2,
         Note::Commands => 3,
+        Note::Gaps => 4,
     }
 }

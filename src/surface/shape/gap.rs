@@ -1,0 +1,82 @@
+//! Output that was lost, as whoever reads a session is told of it.
+//!
+//! It decides which rows a gap belongs to, and knows nothing of why there is one.
+
+use std::ops::RangeInclusive;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::session::records::gaps::Gap;
+use crate::surface::shape::date::rfc3339;
+
+/// Output that nobody will see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GapWire {
+    /// What is missing came before this row ends.
+    pub row: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// All after this moment is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl GapWire {
+    /// The gaps that somebody meets who reads these rows.
+    pub fn among(gaps: &[Gap], rows: RangeInclusive<u64>) -> Vec<Self> {
+        let met = gaps.iter().filter(|gap| rows.contains(&gap.row.0));
+        met.map(|gap| Self { row: gap.row.0, bytes: gap.bytes, since: gap.since.map(date) })
+            .collect()
+    }
+
+    /// All of them, a line each.
+    pub fn summary(gaps: &[Self]) -> String {
+        gaps.iter().map(|gap| format!("\n[{}]", gap.sentence())).collect()
+    }
+
+    fn sentence(&self) -> String {
+        match (&self.since, self.bytes) {
+            (Some(since), _) => format!("this is how it was kept at {since}; all after it is lost"),
+            (None, Some(bytes)) => {
+                format!("{bytes} bytes of output are lost, about where row {} begins", self.row)
+            }
+            (None, None) => format!("output is lost, about where row {} begins", self.row),
+        }
+    }
+}
+
+fn date(moment: SystemTime) -> String {
+    rfc3339(moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::ids::RowNumber;
+
+    #[test]
+    fn a_gap_is_told_to_whoever_reads_the_rows_around_it() {
+        let gap = |row, bytes| Gap { row: RowNumber(row), bytes, since: None };
+        let gaps = [gap(4, Some(1_000)), gap(9, None)];
+        let told = GapWire::among(&gaps, 4..=8);
+        assert_eq!(serde_json::to_value(&told).unwrap(), json!([{"row": 4, "bytes": 1_000}]));
+        assert!(GapWire::summary(&told).contains("1000 bytes of output are lost"));
+        assert_eq!(GapWire::among(&gaps, 0..=3), []);
+        assert_eq!(GapWire::among(&gaps, 0..=u64::MAX).len(), 2);
+    }
+
+    #[test]
+    fn what_was_kept_last_says_of_when_it_is() {
+        let since = Some(UNIX_EPOCH + Duration::from_secs(86_400));
+        let told = GapWire::among(&[Gap { row: RowNumber(2), bytes: None, since }], 0..=5);
+        let expected = json!([{"row": 2, "since": "1970-01-02T00:00:00Z"}]);
+        assert_eq!(serde_json::to_value(&told).unwrap(), expected);
+        assert!(GapWire::summary(&told).contains("1970-01-02T00:00:00Z"));
+    }
+}

@@ -1,0 +1,65 @@
+//! Output that is lost while no daemon reads it, as configured, is told to whoever reads the session.
+
+use serde_json::{Value, json};
+
+use crate::outlive::client::{Client, listed, start};
+use crate::outlive::home::{Home, number_in};
+use crate::outlive::storm::text_of;
+
+const CONFIGURATION: &str = "[sessions]\nring_bytes = 65536\noverwrite_unread = true\n";
+
+/// What is told of the rows that history still has.
+async fn history(client: &mut Client, session: &str) -> Value {
+    let tail = json!({"session": session, "tail": 500, "format": "cells"});
+    client.must("read_history", tail).await
+}
+
+#[tokio::test]
+async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_place() {
+    let home = Home::new();
+    home.configure(CONFIGURATION);
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (go, written) = (home.file("go"), home.file("written"));
+    let line = format!(
+        "echo before; while [ ! -e {} ]; do sleep 0.01; done; seq 100000 199999; echo after; \
+         echo 1 > {}; exec sleep 1000",
+        go.display(),
+        written.display()
+    );
+    let session = start(&mut client, &line).await;
+    let said = json!({"session": session.id, "pattern": "before", "since": 0});
+    client.must("wait_for", said).await;
+    // A screen is kept before its size is told.
+    client.must("acquire_lease", json!({"session": session.id})).await;
+    client.must("resize", json!({"session": session.id, "rows": 30, "cols": 120})).await;
+    assert!(listed(&mut client, &session.id).await["lost_output"].is_null());
+    daemon.kill().await;
+    std::fs::write(&go, "").unwrap();
+    number_in(&written).await;
+
+    // Also the daemon after the next one tells it.
+    for _ in 0..2 {
+        let daemon = home.serve().await;
+        let mut client = home.client().await;
+        let said = json!({"session": session.id, "pattern": "after", "since": 0});
+        client.must("wait_for", said).await;
+        let lost = listed(&mut client, &session.id).await["lost_output"].clone();
+        let [gap] = lost.as_array().unwrap().as_slice() else { panic!("{lost}") };
+        // All lines but those that the ring holds, and what the terminal adds to each.
+        let (all, ring) = (100_000 * 8 + "after\r\n".len() as u64, 65_536);
+        let bytes = gap["bytes"].as_u64().unwrap();
+        assert!((all - ring..all).contains(&bytes), "{bytes} of {all}");
+        // The line above is the last from before; those that follow go on to the end.
+        let row = gap["row"].as_u64().unwrap();
+        assert_eq!(row, 1);
+        let around = json!({"session": session.id, "start_row": 0, "count": 1});
+        let told = client.must("read_history", around).await;
+        assert_eq!((told["text"].clone(), &told["lost_output"]), (json!("before"), &lost));
+        let newest = history(&mut client, &session.id).await;
+        assert!(newest["lost_output"].is_null(), "nothing is missing there: {newest}");
+        let screen = client.must("read_screen", json!({"session": session.id})).await;
+        assert!(text_of(&screen).contains("199999\nafter"), "{screen}");
+        daemon.kill().await;
+    }
+}
