@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::outlive::client::{listed, start, within};
+use crate::outlive::client::{SAFETY, listed, start, within};
 use crate::outlive::home::{Home, lives, number_in};
 use crate::outlive::storm::text_of;
 
@@ -117,6 +117,47 @@ async fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_by_
         (&there["name"], &there["state"], &there["exit"]),
         (&json!("build"), &json!("exited"), &json!({"cause": "holder_lost"}))
     );
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn what_its_screen_showed_is_told_with_when_that_was() {
+    // Screens are kept where files are in memory.
+    let memory = tempfile::Builder::new().prefix("tgo").tempdir_in("/dev/shm").unwrap();
+    let home = Home::with_root(|_| memory.path().join("user"));
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let lines = "seq 1 100; echo last words; exec sleep 1000";
+    let session = start(&mut client, lines).await;
+    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    client.must("wait_for", said).await;
+    let before = client.must("read_screen", json!({"session": session.id})).await;
+    let kept = home.runtime(&format!("h/{}.screen", session.id));
+    let shows = |text: &str| {
+        let screen = fs::read(&kept).unwrap_or_default();
+        screen.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    within(SAFETY, "the screen to be kept once it is still", || shows("last words")).await;
+    let holder = home.holder(&session.id);
+    daemon.kill().await;
+    kill_now(holder);
+
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let ends = json!({"session": session.id, "exit": true});
+    client.must("wait_for", ends).await;
+    let screen = client.must("read_screen", json!({"session": session.id})).await;
+    for member in ["text", "base_row", "cols", "rows", "cursor"] {
+        assert_eq!(screen[member], before[member], "{member} of {screen}");
+    }
+    assert_eq!(screen["exit"], json!({"cause": "holder_lost"}));
+    let [lost] = screen["lost_output"].as_array().unwrap().as_slice() else { panic!("{screen}") };
+    assert_eq!(lost["row"], before["cursor"]["row"]);
+    assert!(lost["since"].as_str().unwrap().ends_with('Z') && lost["bytes"].is_null(), "{lost}");
+    let history = json!({"session": session.id, "start_row": 0});
+    let history = client.must("read_history", history).await;
+    assert_eq!(history["dropped_rows"], before["base_row"], "rows above are gone");
+    within(CLEARED, "what was kept to be removed", || beside(&home, &session.id).is_empty()).await;
     daemon.kill().await;
 }
 

@@ -155,6 +155,9 @@ impl Pty for HeldPty {
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
         self.link().say(&ToHolder::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
+        if let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet) {
+            tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
+        }
         Ok(())
     }
 

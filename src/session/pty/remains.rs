@@ -8,26 +8,46 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use nix::libc;
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 
+use crate::holder::readiness;
 use crate::session::pty::Note;
 
 /// How the name of the file ends that says which session it was.
 const IDENTITY: &str = "session";
-/// What all names of ours end with, a file that is being written last.
-const ENDINGS: [&str; 2] = [IDENTITY, "session.new"];
+/// How the name of the file ends that says what its screen showed.
+const SCREEN: &str = "screen";
+/// What all names of ours end with, files that are being written included.
+const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
+
+/// A larger screen is not kept.
+const SCREEN_BYTES_MAX: usize = 8 << 20;
+/// How often the screen is kept of a terminal that is never still.
+const SCREEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The files of one session.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Remains {
     socket: PathBuf,
+    /// When the screen was last kept, on the clock of [`readiness::now`].
+    screen_at: Mutex<Option<Duration>>,
+}
+
+/// What a screen showed, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastScreen {
+    pub snapshot: Vec<u8>,
+    pub kept_at: SystemTime,
 }
 
 impl Remains {
     /// Those beside the socket at which the terminal is, or was, held.
     pub fn beside(socket: &Path) -> Self {
-        Self { socket: socket.to_owned() }
+        Self { socket: socket.to_owned(), screen_at: Mutex::default() }
     }
 
     /// Whether a file of this name is one of them, and whose: what its name begins with.
@@ -47,6 +67,38 @@ impl Remains {
     /// Which session it was; none when nobody knows.
     pub fn identity(&self) -> Option<Vec<u8>> {
         self.read(IDENTITY, Note::BYTES_MAX)
+    }
+
+    /// Keeps what the screen shows, in place of what was kept before, unless that was just now and the
+    /// terminal is not `still`.
+    ///
+    /// Only where files are in memory, since screens show what must not be on a disk.
+    ///
+    /// # Errors
+    /// What the system said; nothing is kept then.
+    pub fn keep_screen(&self, snapshot: &[u8], still: bool) -> io::Result<()> {
+        let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = readiness::now();
+        let recent = kept_at.is_some_and(|at| now.saturating_sub(at) < SCREEN_EVERY);
+        if (recent && !still) || !(1..=SCREEN_BYTES_MAX).contains(&snapshot.len()) {
+            return Ok(());
+        }
+        if !self.is_in_memory() {
+            return Ok(());
+        }
+        *kept_at = Some(now);
+        self.keep(SCREEN, snapshot)
+    }
+
+    /// What the screen showed last; none when nobody knows.
+    pub fn screen(&self) -> Option<LastScreen> {
+        let kept_at = fs::symlink_metadata(self.path(SCREEN)).ok()?.modified().ok()?;
+        Some(LastScreen { snapshot: self.read(SCREEN, SCREEN_BYTES_MAX)?, kept_at })
+    }
+
+    fn is_in_memory(&self) -> bool {
+        let system = self.socket.parent().map(statfs);
+        matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
     }
 
     /// Removes all of them.
@@ -147,6 +199,25 @@ mod tests {
         fs::create_dir(directory.path().join("0123456789ab.session.new")).unwrap();
         remains.keep_identity(b"two").unwrap_err();
         assert_eq!(remains.identity(), None);
+    }
+
+    #[test]
+    fn the_screen_of_a_still_terminal_is_kept_in_memory_and_on_no_disk() {
+        let (_, on_disk) = remains();
+        let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let socket = in_memory.path().join("0123456789ab.sock");
+        let kept = Remains::beside(&socket);
+        for remains in [&on_disk, &kept] {
+            remains.keep_screen(b"one", false).unwrap();
+        }
+        assert_eq!(kept.screen().unwrap().snapshot, b"one");
+        assert_eq!(on_disk.screen().is_some(), on_disk.is_in_memory());
+        kept.keep_screen(b"on its way", false).unwrap();
+        assert_eq!(kept.screen().unwrap().snapshot, b"one", "that was just now");
+        kept.keep_screen(b"two", true).unwrap();
+        assert_eq!(kept.screen().unwrap().snapshot, b"two");
+        kept.clear();
+        assert_eq!((kept.screen(), names(in_memory.path())), (None, Vec::new()));
     }
 
     #[test]

@@ -135,9 +135,11 @@ impl Registry {
     fn remains(&self, id: SessionId, socket: PathBuf) -> Found {
         /// The size of a screen that nobody knows any more.
         const SIZE: Size = Size { rows: 24, cols: 80 };
-        let now = self.clock().now();
-        let kept = Remains::beside(&socket).identity();
-        let session = match kept.map(|kept| SessionRecord::from_note(&kept, id)) {
+        let (now, limits) = (self.clock().now(), self.limits().screen);
+        let remains = Remains::beside(&socket);
+        let screen = remains.screen();
+        let opening = screen.and_then(|it| Opening::left(&it.snapshot, it.kept_at, limits));
+        let session = match remains.identity().map(|kept| SessionRecord::from_note(&kept, id)) {
             // One that lies on a disk may be of a run of the machine that is over.
             Some(Ok(kept)) => SessionRecord { created_at: kept.created_at.min(now), ..kept },
             None => SessionRecord::unknown(id, self.own_tenant().clone(), now),
@@ -154,7 +156,7 @@ impl Registry {
             },
             pty: GonePty::left_at(socket, id),
             pid: 0,
-            opening: Opening::empty(SIZE, self.limits().screen),
+            opening: opening.unwrap_or_else(|| Opening::empty(SIZE, limits)),
             newest: Epoch::default(),
             writes: Vec::new(),
             window: WriteWindow::Closed,
