@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod outlive {
+    mod bridged;
     mod client;
     mod commands;
     mod descriptors;

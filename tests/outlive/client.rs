@@ -50,7 +50,11 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and greets.
     pub(crate) async fn connect(path: &Path) -> Result<Self, Gone> {
-        let stream = UnixStream::connect(path).await.map_err(|_| Gone)?;
+        Self::over(UnixStream::connect(path).await.map_err(|_| Gone)?).await
+    }
+
+    /// Greets whoever is at the other end.
+    pub(crate) async fn over(stream: UnixStream) -> Result<Self, Gone> {
         let (reader, writer) = stream.into_split();
         let reader = BufReader::new(reader).lines();
         let mut client = Self { reader, writer, last_id: 0, kept: VecDeque::new() };

@@ -4,7 +4,9 @@
 //! that was left behind can hide; with the home all of it ends.
 
 use std::fs::{self, File};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -139,6 +141,20 @@ impl Home {
     /// A client of the daemon that serves now.
     pub(crate) async fn client(&self) -> Client {
         Client::find(&self.gateway()).await
+    }
+
+    /// A client behind a bridge, which ends with it.
+    pub(crate) async fn bridged_client(&self) -> Client {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut bridge = self.command(&["mcp", "--no-spawn"]);
+        let input = OwnedFd::from(theirs.try_clone().unwrap());
+        bridge.stdin(Stdio::from(input)).stdout(Stdio::from(OwnedFd::from(theirs)));
+        let mut bridge = bridge.spawn().unwrap();
+        // Its end is that of its client.
+        tokio::spawn(async move { bridge.wait().await });
+        ours.set_nonblocking(true).unwrap();
+        let stream = tokio::net::UnixStream::from_std(ours).unwrap();
+        Client::over(stream).await.expect("there is a daemon behind it")
     }
 
     /// The processes of this home that have not ended, daemons and the test's own aside.
