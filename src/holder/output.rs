@@ -103,7 +103,10 @@ impl Output {
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => break,
                 // EIO is the kernel's word for a terminal that nobody has open any more.
-                Ok(_) | Err(_) => self.over = self.since_exit.is_some(),
+                Ok(_) | Err(_) => {
+                    self.over = self.since_exit.is_some();
+                    break;
+                }
             }
         }
         let taken = (self.ring.head() - before) as usize;

@@ -57,6 +57,28 @@ impl Clock {
         }
     }
 
+    /// This moment, and what the wall clock shows at it, for display only.
+    ///
+    /// Whoever reads them one after the other may be kept waiting in between, and then is wrong by as
+    /// much; so they are read again, a few times, unless they are of one millisecond.
+    pub fn now_by_wall(&self) -> (Moment, SystemTime) {
+        const APART_MAX: Duration = Duration::from_millis(1);
+        const READINGS: usize = 4;
+        let read = || {
+            let now = self.now();
+            let wall = self.wall_time();
+            (self.now().since(now), now, wall)
+        };
+        let mut best = read();
+        for _ in 1..READINGS {
+            if best.0 < APART_MAX {
+                break;
+            }
+            best = read().min(best);
+        }
+        (best.1, best.2)
+    }
+
     /// Waits until `deadline`; returns at once when it has passed.
     ///
     /// Dropping the future forgets the deadline.

@@ -35,6 +35,7 @@ async fn a_clone_shows_the_same_time() {
     tokio::time::advance(5 * SECOND).await;
     assert_eq!(clock.now(), clone.now());
     assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH + 1_005 * SECOND);
+    assert_eq!(clock.now_by_wall(), (clock.now(), clock.wall_time()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,8 +68,8 @@ pub struct CommandWire {
 impl CommandWire {
     /// The command as it is now.
     pub fn of(record: &CommandRecord, clock: &Clock) -> Self {
-        let now = clock.now();
-        let wall = clock.wall_time().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (now, wall) = clock.now_by_wall();
+        let wall = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let unix_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         let finish = record.finish;
         let ended = finish.map_or(now, |finish| finish.at);
