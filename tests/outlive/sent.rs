@@ -79,7 +79,7 @@ impl Shell {
     /// Sends a command that prints numbered lines until it is told to go, and gives back its id.
     async fn count(&mut self) -> u64 {
         let line = self.counting();
-        let sent = self.run(&line, 100).await;
+        let sent = self.run(&line, 500).await;
         assert_eq!(sent["status"], "timeout", "{}: {sent}", self.name);
         sent["command_id"].as_u64().unwrap()
     }
@@ -280,7 +280,7 @@ async fn a_call_that_is_repeated_at_the_next_daemons_follows_the_command_that_it
 async fn a_long_command_keeps_its_text_when_the_daemon_is_killed_at_once() {
     with_each(async |mut shell| {
         let long = format!("echo {}; {}", "y".repeat(4_000), shell.counting());
-        let sent = shell.run(&long, 100).await;
+        let sent = shell.run(&long, 500).await;
         let id = sent["command_id"].as_u64().unwrap();
         let told = shell.known(id).await;
         assert!(told["commands"][0]["command"].as_str().unwrap().starts_with("echo yyy"), "{told}");
