@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{Activity, KernelView, ShellPhase, Signs, State};
-use crate::core::commands::Commands;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
 use crate::session::pty::Pty;
@@ -58,8 +57,8 @@ pub(super) struct Looks {
     typed_ahead: bool,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
-    /// The commands as they were then.
-    commands: Option<Arc<Commands>>,
+    /// Where the shell was then, by its marks.
+    phase: ShellPhase,
 }
 
 impl Looks {
@@ -74,7 +73,7 @@ impl Looks {
             postponed: false,
             typed_ahead: false,
             answered: false,
-            commands: None,
+            phase: ShellPhase::default(),
         }
     }
 
@@ -175,9 +174,9 @@ impl<P: Pty> Actor<P> {
         if self.exit.is_some() {
             return None;
         }
-        // A shell that marked something may be in front again, which everybody waits for.
-        let known = self.looks.commands.as_ref();
-        if known.is_none_or(|known| !Arc::ptr_eq(known, self.screen.commands())) {
+        // A shell that has come to its prompt may be in front again, which everybody waits for.
+        let phase = self.screen.commands().phase();
+        if self.looks.phase != phase && matches!(phase, ShellPhase::Prompting | ShellPhase::Reading) {
             return Some(self.looks.stirred_at);
         }
         self.looks.due(self.rules.frame_interval, self.outlets.live.attended())
@@ -195,8 +194,8 @@ impl<P: Pty> Actor<P> {
         } else {
             self.looks.note(seen, now);
         }
-        let known = self.looks.commands.replace(Arc::clone(self.screen.commands()));
-        if known.is_none_or(|known| known.phase() != self.screen.commands().phase()) {
+        let phase = self.screen.commands().phase();
+        if std::mem::replace(&mut self.looks.phase, phase) != phase {
             self.looks.marked_at = now;
         }
         self.mind_type_ahead(now);
