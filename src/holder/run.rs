@@ -236,9 +236,16 @@ impl Holder {
         }
     }
 
+    /// Goes on without a daemon, unless it never noted anything: then it has told nobody of the session,
+    /// and the next one may not find it.
+    fn on_hangup(&mut self, room: &mut Frame) -> Course {
+        let course = self.hear_the_last(room);
+        if self.kept.notes().next().is_none() { Course::End } else { course }
+    }
+
     /// Does what a daemon that is gone had asked for, as far as it concerns only what is kept: what
     /// would reach the program and was not begun is dropped.
-    fn on_hangup(&mut self, room: &mut Frame) -> Course {
+    fn hear_the_last(&mut self, room: &mut Frame) -> Course {
         let Some(daemon) = self.daemon.take() else { return Course::On };
         self.wants_writable = false;
         for _ in 0..LEFT_MAX {

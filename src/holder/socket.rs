@@ -44,9 +44,10 @@ pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
 /// Connects to whoever listens at a path.
 ///
 /// # Errors
-/// What the kernel said: `NotFound` without a file, `ConnectionRefused` when nobody listens.
+/// What the kernel said: `NotFound` without a file, `ConnectionRefused` when nobody listens,
+/// `WouldBlock` when whoever does has too many connections waiting: it stands still.
 pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
-    let socket = unconnected(SockFlag::empty())?;
+    let socket = unconnected(SockFlag::SOCK_NONBLOCK)?;
     connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(socket)
 }

@@ -46,6 +46,19 @@ async fn whoever_left_the_session_and_cleared_its_mark_is_adopted_and_ended() {
 }
 
 #[tokio::test]
+async fn a_holder_whose_daemon_went_before_it_noted_anything_ends_with_all_it_started() {
+    let mut terminal = Terminal::held_unnoted(ESCAPED);
+    let escaped = escaped(&terminal).await;
+    let holder = find(terminal.as_held().holder());
+    let socket = terminal.socket();
+    terminal.leave();
+    end(&holder).await;
+    until("what it started is gone", || !is_there(&escaped)).await;
+    assert_eq!(marked(terminal.session), []);
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
 async fn a_session_that_is_forgotten_leaves_no_process_and_no_socket() {
     let terminal = Terminal::held(ESCAPED, |_| {});
     let escaped = escaped(&terminal).await;

@@ -81,10 +81,17 @@ impl Terminal {
         Ok(Self { session: spec.session, pty, directory })
     }
 
-    /// A held terminal with this shell line.
+    /// A held terminal with this shell line, which outlives its daemon since something was noted.
     pub(crate) fn held(line: &str, change: impl FnOnce(&mut HoldOptions)) -> Self {
         let spec = spec(Launch::Line(line.to_owned()));
-        Self::open_with(Kind::Held, &spec, change).unwrap()
+        let terminal = Self::open_with(Kind::Held, &spec, change).unwrap();
+        terminal.remember(Note::Identity, b"somebody");
+        terminal
+    }
+
+    /// A held terminal with this shell line of which nothing was noted.
+    pub(crate) fn held_unnoted(line: &str) -> Self {
+        Self::open_with(Kind::Held, &spec(Launch::Line(line.to_owned())), |_| {}).unwrap()
     }
 
     pub(crate) fn as_held(&self) -> &HeldPty {

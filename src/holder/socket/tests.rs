@@ -79,3 +79,13 @@ fn a_socket_at_a_path_is_for_its_owner_only() {
     let refused = connect_to(&path).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
 }
+
+#[test]
+fn whoever_comes_to_one_that_stands_still_does_not_wait_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.sock");
+    let _listener = listen_at(&path).unwrap();
+    let waiting: Vec<_> = (0..64).map(|_| connect_to(&path)).collect();
+    let refused = waiting.into_iter().find_map(Result::err).expect("not all can wait");
+    assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+}

@@ -176,7 +176,8 @@ impl<P: Pty> Actor<P> {
         }
         // A shell that has come to its prompt may be in front again, which everybody waits for.
         let phase = self.screen.commands().phase();
-        if self.looks.phase != phase && matches!(phase, ShellPhase::Prompting | ShellPhase::Reading) {
+        if self.looks.phase != phase && matches!(phase, ShellPhase::Prompting | ShellPhase::Reading)
+        {
             return Some(self.looks.stirred_at);
         }
         self.looks.due(self.rules.frame_interval, self.outlets.live.attended())

@@ -313,15 +313,18 @@ impl Pty for HeldPty {
     }
 
     fn forget(&self) {
-        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if self.is_silent() {
             self.end_silent_holder();
         } else if self.link().say(&ToHolder::End, &[]).is_err() {
-            if !connect_to(&self.socket).is_err_and(refused) {
+            match connect_to(&self.socket).map_err(|error| error.kind()) {
+                Err(io::ErrorKind::ConnectionRefused) => {
+                    let _ = fs::remove_file(&self.socket);
+                }
+                // It ended by itself.
+                Err(io::ErrorKind::NotFound) => {}
                 // A holder that lives listens to another daemon by now.
-                return;
+                Ok(_) | Err(_) => return,
             }
-            let _ = fs::remove_file(&self.socket);
         }
         self.remains.clear();
     }

@@ -24,8 +24,8 @@ const SCREEN: &str = "screen";
 /// What all names of ours end with, files that are being written included.
 const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
 
-/// A larger screen is not kept.
-const SCREEN_BYTES_MAX: usize = 8 << 20;
+/// A larger screen is not kept: the directory is small, and for all programs of the user.
+const SCREEN_BYTES_MAX: usize = 256 << 10;
 /// How often the screen is kept of a terminal that is never still.
 const SCREEN_EVERY: Duration = Duration::from_secs(1);
 
@@ -80,13 +80,13 @@ impl Remains {
         let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = readiness::now();
         let recent = kept_at.is_some_and(|at| now.saturating_sub(at) < SCREEN_EVERY);
-        if (recent && !still) || !(1..=SCREEN_BYTES_MAX).contains(&snapshot.len()) {
-            return Ok(());
-        }
-        if !self.is_in_memory() {
+        if (recent && !still) || snapshot.is_empty() || !self.is_in_memory() {
             return Ok(());
         }
         *kept_at = Some(now);
+        if snapshot.len() > SCREEN_BYTES_MAX {
+            return remove(&self.path(SCREEN));
+        }
         self.keep(SCREEN, snapshot)
     }
 
@@ -140,13 +140,17 @@ impl Remains {
 /// Writes a file for our user alone. A machine that fails ends the sessions as well, so the disk is
 /// not waited for.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    remove(path)?;
     let mut options = OpenOptions::new();
     let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -203,19 +207,22 @@ mod tests {
 
     #[test]
     fn the_screen_of_a_still_terminal_is_kept_in_memory_and_on_no_disk() {
-        let (_, on_disk) = remains();
+        // A file system that is not of memory, where whoever tries to write fails.
+        let elsewhere = Remains::beside(Path::new("/proc/self/0123456789ab.sock"));
+        elsewhere.keep_screen(b"one", true).unwrap();
+        elsewhere.keep_identity(b"one").unwrap_err();
         let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
         let socket = in_memory.path().join("0123456789ab.sock");
         let kept = Remains::beside(&socket);
-        for remains in [&on_disk, &kept] {
-            remains.keep_screen(b"one", false).unwrap();
-        }
+        kept.keep_screen(b"one", false).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"one");
-        assert_eq!(on_disk.screen().is_some(), on_disk.is_in_memory());
         kept.keep_screen(b"on its way", false).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"one", "that was just now");
         kept.keep_screen(b"two", true).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"two");
+        kept.keep_screen(&vec![0; SCREEN_BYTES_MAX + 1], true).unwrap();
+        assert_eq!(kept.screen(), None, "it is not as it was before");
+        kept.keep_screen(b"three", true).unwrap();
         kept.clear();
         assert_eq!((kept.screen(), names(in_memory.path())), (None, Vec::new()));
     }
