@@ -271,6 +271,7 @@ impl<P: Pty> Actor<P> {
         self.remove_at = Some(now + self.rules.keep_ended);
         self.input.close(now);
         self.dirty = true;
+        self.checkpoint_now(true);
         // Whoever is told finds the end in the frame.
         self.settle();
         self.tell(What::Exited);

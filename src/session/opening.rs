@@ -76,7 +76,10 @@ impl Opening {
         });
         let Some((mut screen, covered)) = found else {
             let screen = Self::blank(recovered, limits, now);
-            gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
+            // From the first byte on, all of it is read again.
+            if offset > 0 {
+                gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
+            }
             return Self { screen, offset, answered, kept_rows: None, gaps };
         };
         if covered < offset {

@@ -162,6 +162,32 @@ async fn what_its_screen_showed_is_told_with_when_that_was() {
 }
 
 #[tokio::test]
+async fn a_session_whose_holder_was_killed_is_told_as_it_was_last_seen_by_the_next_daemon() {
+    let memory = tempfile::Builder::new().prefix("tgo").tempdir_in("/dev/shm").unwrap();
+    let home = Home::with_root(|_| memory.path().join("user"));
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    // It is never still, so that nothing has kept its screen since it began.
+    let lines = "echo last words; while :; do printf .; sleep 0.2; done";
+    let session = start(&mut client, lines).await;
+    let said = json!({"session": session.id, "pattern": "last words", "since": 0});
+    client.must("wait_for", said).await;
+    kill_now(home.holder(&session.id));
+    let ends = json!({"session": session.id, "exit": true});
+    client.must("wait_for", ends).await;
+    let before = client.must("read_screen", json!({"session": session.id})).await;
+    assert!(text_of(&before).contains("last words"), "{before}");
+    daemon.kill().await;
+
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let screen = client.must("read_screen", json!({"session": session.id})).await;
+    assert_eq!(screen["text"], before["text"], "{screen}");
+    assert_eq!(screen["exit"], json!({"cause": "holder_lost"}));
+    daemon.kill().await;
+}
+
+#[tokio::test]
 async fn nothing_beside_a_socket_outlives_its_session_or_tells_what_marks_carry() {
     let home = Home::new();
     let daemon = home.serve().await;

@@ -111,3 +111,10 @@ fn many_segments_are_put_together_into_one() {
     assert_eq!(opened(&recovered(&pieces)).kept_rows, None);
     assert_eq!(opened(&recovered(&pieces[..30])).kept_rows, Some(RowNumber(28)));
 }
+
+#[test]
+fn where_nothing_was_kept_and_nothing_is_gone_all_is_read_again_and_nothing_was_lost() {
+    let fresh = Recovered { committed: 0, ..recovered(&[]) };
+    let opening = opened(&fresh);
+    assert_eq!((opening.offset, opening.gaps.as_slice()), (0, [].as_slice()));
+}

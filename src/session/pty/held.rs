@@ -149,15 +149,16 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        // Also when the holder is gone: this is for those who come when it is.
+        if let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet) {
+            tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
+        }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let handover = store.hand_over(checkpoint)?;
         let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
         self.link().say(&ToHolder::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
-        if let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet) {
-            tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
-        }
         Ok(())
     }
 

@@ -39,8 +39,12 @@ struct GapWire {
 }
 
 impl Gaps {
-    /// Adds the newest one.
+    /// Adds the newest one. One at the same place is the same, found again by a daemon that came after
+    /// one that ended before it had kept anything behind the gap.
     pub fn add(&mut self, gap: Gap) {
+        if self.0.last().is_some_and(|last| last.row == gap.row) {
+            self.0.pop();
+        }
         if self.0.len() == GAPS_MAX {
             self.0.remove(0);
         }

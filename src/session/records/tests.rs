@@ -268,3 +268,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_gap_that_is_found_again_is_told_once() {
+    let gap = |row, bytes| Gap { row: RowNumber(row), bytes: Some(bytes), since: None };
+    let mut gaps = Gaps::default();
+    for (row, bytes) in [(1, 40), (7, 5), (7, 9), (8, 1)] {
+        gaps.add(gap(row, bytes));
+        gaps = Gaps::from_note(&gaps.to_note()).unwrap();
+    }
+    assert_eq!(gaps.as_slice(), [gap(1, 40), gap(7, 9), gap(8, 1)]);
+}
