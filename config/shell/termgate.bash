@@ -29,6 +29,7 @@ __termgate_own=()       # What the user has in PROMPT_COMMAND.
 __termgate_tail=        # The text of it that __termgate_last runs.
 __termgate_published=   # Our PROMPT_COMMAND, where bash knows no array of them.
 __termgate_alone=       # Our PROMPT_COMMAND, where the user has none.
+__termgate_untold=      # What A says where no command is told that was read before it.
 __termgate_pwd=         # The directory that __termgate_where names.
 __termgate_where=
 
@@ -125,7 +126,7 @@ __termgate_tell() {
   if [[ $PWD != "$__termgate_pwd" ]]; then
     __termgate_locate
   fi
-  builtin printf %s "$__termgate_marks$__termgate_where$__termgate_a" >&2
+  builtin printf %s "$__termgate_marks$__termgate_where${__termgate_a/;nonce/$__termgate_untold;nonce}" >&2
   if [[ $__termgate_alone && "${PROMPT_COMMAND[*]}" == "$__termgate_alone" ]]; then
     __termgate_settle
     builtin return 0
@@ -224,7 +225,9 @@ __termgate_publish() {
 
 # Has both prompts end with what is ours.
 __termgate_settle() {
+  __termgate_untold=
   if [[ $BASHOPTS != *promptvars* ]]; then
+    __termgate_untold=';untold=1'
     PS0=${PS0//"$__termgate_ps0"/}
     PS1=${PS1//"$__termgate_ps1"/}
     builtin printf %s "$__termgate_b" >&2

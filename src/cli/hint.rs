@@ -32,9 +32,23 @@ const COMMANDS: [(&str, &str); 15] = [
 pub fn in_commands(text: &str) -> String {
     let mut told = text.to_owned();
     for (tool, command) in COMMANDS {
-        told = told.replace(&format!("`{tool}`"), command).replace(tool, command);
+        told = replaced(&told.replace(&format!("`{tool}`"), command), tool, command);
     }
     told
+}
+
+/// The text with another word in the place of this one, where it is a word and not a part of a name or
+/// of a path, and not quoted.
+fn replaced(text: &str, word: &str, by: &str) -> String {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '"');
+    let (mut told, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(word) {
+        told.push_str(before);
+        let named = told.ends_with(|c| part(c) || c == '.') || after.starts_with(part);
+        told.push_str(if named { word } else { by });
+        rest = after;
+    }
+    told + rest
 }
 
 /// What to run about an error with this code and these details, in this session; none where the
@@ -154,6 +168,22 @@ mod tests {
             let told = in_commands(&format!("call {} now", tool.name));
             assert!(told.starts_with("call `termgate "), "{told}");
         }
+    }
+
+    #[test]
+    fn names_and_paths_that_have_a_tools_name_in_them_stay() {
+        for said in [
+            "no session `wait_for_build`",
+            "no session \"read_screen\"",
+            "cannot run /opt/read_screen/x",
+            "cannot run ./send_keys",
+        ] {
+            assert_eq!(in_commands(said), said);
+        }
+        assert_eq!(
+            in_commands("See read_screen. Or wait_for"),
+            "See `termgate read`. Or `termgate wait`"
+        );
     }
 
     #[test]

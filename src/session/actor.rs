@@ -163,12 +163,12 @@ impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
-        let Opening { mut screen, offset, answered, kept_rows, gaps } = opening;
+        let Opening { mut screen, offset, answered, kept_rows, gaps, found } = opening;
         let records = Records::begin(&pty, records, input.lease(), screen.commands().last(), gaps);
         screen.set_nonce(records.nonce());
         screen.set_host(host_name());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
-        let looks = Looks::begin(clock.now());
+        let looks = Looks::begin(clock.now(), found);
         let view = Arc::new(input.lease().view());
         let first = screen.first_frame(clock.now(), &Facts { lease: view, ..Facts::default() });
         let (frames, receiver) = watch::channel(first);

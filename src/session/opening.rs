@@ -30,6 +30,8 @@ pub struct Opening {
     pub kept_rows: Option<RowNumber>,
     /// The output that was lost.
     pub gaps: Gaps,
+    /// Another daemon had the terminal.
+    pub found: bool,
 }
 
 /// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
@@ -39,7 +41,14 @@ impl Opening {
     /// The empty screen of a program that was just started.
     pub fn empty(size: Size, limits: ScreenLimits) -> Self {
         let screen = Screen::new(size, limits, Origin::default());
-        Self { screen, offset: 0, answered: 0, kept_rows: None, gaps: Gaps::default() }
+        Self {
+            screen,
+            offset: 0,
+            answered: 0,
+            kept_rows: None,
+            gaps: Gaps::default(),
+            found: false,
+        }
     }
 
     /// The screen of a program whose terminal is gone, as it was kept at this moment; none when it cannot
@@ -48,7 +57,7 @@ impl Opening {
         let screen = Screen::restore(snapshot, std::iter::empty::<&[u8]>(), limits).ok()?;
         let mut gaps = Gaps::default();
         gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: Some(kept_at) });
-        Some(Self { screen, offset: 0, answered: 0, kept_rows: None, gaps })
+        Some(Self { screen, offset: 0, answered: 0, kept_rows: None, gaps, found: true })
     }
 
     /// The screen as the daemon before kept it, and where its output goes on.
@@ -80,7 +89,7 @@ impl Opening {
             if offset > 0 {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
-            return Self { screen, offset, answered, kept_rows: None, gaps };
+            return Self { screen, offset, answered, kept_rows: None, gaps, found: true };
         };
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
@@ -90,7 +99,7 @@ impl Opening {
         }
         let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX && !recovered.history_damaged;
         let kept_rows = few.then(|| screen.history_end());
-        Self { screen, offset, answered, kept_rows, gaps }
+        Self { screen, offset, answered, kept_rows, gaps, found: true }
     }
 
     /// An empty screen whose watermarks and rows come after all that were told, as far as anybody

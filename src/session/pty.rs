@@ -81,6 +81,19 @@ impl Evidence {
     }
 }
 
+/// What a program does about what was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It is in front, has read all of it, and waits for more.
+    Waits,
+    /// Not all of it was read.
+    Unread,
+    /// All of it was read, by a program that does something now, or is not in front.
+    Works,
+    /// All of it was read; what is done now, the kernel does not say.
+    Unknown,
+}
+
 /// What goes with input, so that whoever keeps the terminal can judge and remember it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -235,17 +248,22 @@ pub trait Pty: Send + Sync + 'static {
     /// What the kernel said, once the terminal is gone.
     fn unread(&self) -> io::Result<bool>;
 
-    /// Whether the program the session was started with is in front, has read all that was typed, and
-    /// waits for more.
+    /// What the program that the session was started with does about what was typed.
     ///
     /// # Errors
     /// What the kernel said, once the terminal is gone.
-    fn leader_rests(&self) -> io::Result<bool> {
+    fn leader_rest(&self) -> io::Result<Rest> {
         let evidence = self.evidence()?;
         // What was typed is looked for first: whoever has read all and waits now is done with it.
-        Ok(evidence.leader_in_front()
-            && !self.unread()?
-            && surroundings::waits_for_input(evidence.leader))
+        if self.unread()? {
+            return Ok(Rest::Unread);
+        }
+        let waits = if evidence.leader_in_front() {
+            surroundings::waits_for_input(evidence.leader)
+        } else {
+            Some(false)
+        };
+        Ok(waits.map_or(Rest::Unknown, |waits| if waits { Rest::Waits } else { Rest::Works }))
     }
 
     /// Whether `offset` is the end of all that was written to the terminal before this call, so that

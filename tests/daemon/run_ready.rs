@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Pid, mkfifo};
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon, structured};
@@ -93,6 +94,54 @@ async fn whoever_does_not_wait_that_long_is_told_that_there_is_no_prompt_yet() {
     assert!(ended["output"].as_str().unwrap().ends_with("mine"), "{ended}");
     assert!(ended["output"].as_str().unwrap().contains("No such file"), "{ended}");
     daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() {
+    with_each(&["bash", "zsh", "fish"], async |shell| {
+        shell.run("true").await;
+        let listed = shell.call("list_sessions", json!({})).await;
+        let pid = i32::try_from(listed["sessions"][0]["pid"].as_i64().unwrap()).unwrap();
+        kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+        shell.call("send_text", json!({"text": "echo typed; false", "enter": true})).await;
+        let run = json!({"session": shell.session, "command": "echo mine"});
+        let sent = shell.client.send_call("run", run).await;
+        // Whoever waits for it on the same connection has the call begun by then.
+        let never = json!({"pattern": "never there", "timeout_ms": 600});
+        assert_eq!(shell.call("wait_for", never).await["outcome"], "timeout");
+        kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
+        let ended = structured(&shell.client.answer(sent).await);
+        let told = (&ended["output"], &ended["exit_code"]);
+        assert_eq!(told, (&json!("mine"), &json!(0)), "{}: {ended}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_typed_at_a_shell_that_is_slow_to_take_it_runs_before_what_is_sent() {
+    let bindings = [
+        ("zsh", "slow() { sleep 1 }; zle -N slow; bindkey '^X' slow"),
+        ("fish", "bind \\cx 'sleep 1'"),
+    ];
+    for (name, binding) in bindings {
+        with_each(&[name], async |shell| {
+            shell.run(binding).await;
+            shell.press("C-x").await;
+            shell.call("send_text", json!({"text": "echo typed; false", "enter": true})).await;
+            let run = json!({"session": shell.session, "command": "echo mine"});
+            let ended = loop {
+                let call = shell.client.send_call("run", run.clone()).await;
+                let answer = shell.client.answer(call).await;
+                // What the key does may take longer than a command waits for.
+                if answer["structuredContent"]["error_code"] != "busy" {
+                    break structured(&answer);
+                }
+            };
+            let told = (&ended["output"], &ended["exit_code"]);
+            assert_eq!(told, (&json!("mine"), &json!(0)), "{name}: {ended}");
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

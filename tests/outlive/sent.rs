@@ -277,6 +277,27 @@ async fn a_call_that_is_repeated_at_the_next_daemons_follows_the_command_that_it
 }
 
 #[tokio::test]
+async fn what_was_typed_ahead_before_a_restart_runs_before_what_is_sent_after_it() {
+    with_each(async |mut shell| {
+        let id = shell.count().await;
+        shell.until_it_counts(2).await;
+        let ahead = json!({
+            "session": shell.session, "lease_id": shell.lease, "text": "echo typed; false",
+            "enter": true,
+        });
+        shell.client.must("send_text", ahead).await;
+        let mut shell = shell.restart().await;
+        fs::write(&shell.go, "").unwrap();
+        let mine = shell.run("echo mine", 20_000).await;
+        assert_eq!(mine["output"], "mine", "{}: {mine}", shell.name);
+        let code = if shell.name == "dash" { Value::Null } else { json!(0) };
+        assert_eq!(mine["exit_code"], code, "{}: {mine}", shell.name);
+        assert!(mine["command_id"].as_u64().unwrap() > id, "{}: {mine}", shell.name);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_long_command_keeps_its_text_when_the_daemon_is_killed_at_once() {
     with_each(async |mut shell| {
         let long = format!("echo {}; {}", "y".repeat(4_000), shell.counting());

@@ -113,6 +113,15 @@ async fn where_commands_are_traced_nothing_of_what_ours_do_is_shown() {
 }
 
 #[tokio::test]
+async fn where_prompts_are_not_expanded_it_is_said_that_commands_are_not_told() {
+    let mut shell = bash("PS1='> '\n").await;
+    check(&mut shell, &[("shopt -u promptvars", 0)]).await;
+    assert_eq!(shell.run("false").await, ["A untold=1", "B"], "{}", shell.text());
+    assert_eq!(shell.run("shopt -s promptvars").await, ["A untold=1", "B"], "{}", shell.text());
+    check(&mut shell, &[("false", 1)]).await;
+}
+
+#[tokio::test]
 async fn prompt_commands_that_end_early_end_no_marks() {
     let mut shell = bash(
         "PS1='> '; long() { sh -c 'echo waiting; exec sleep 60'; }\n\

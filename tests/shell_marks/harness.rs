@@ -122,7 +122,7 @@ impl Shell {
     pub(crate) async fn prompt(&mut self) -> Vec<String> {
         loop {
             let marks = self.new_marks();
-            let begun = marks.iter().position(|mark| mark == "A");
+            let begun = marks.iter().position(|mark| mark == "A" || mark.starts_with("A "));
             if begun.is_some_and(|at| marks[at..].iter().any(|mark| mark == "B")) {
                 self.seen = self.output.len();
                 return marks;

@@ -54,7 +54,7 @@ impl Resumed<'_> {
         live.resume(Arc::new(daemon)).await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
         loop {
-            let mut told = self.read(live, number).await?;
+            let told = self.read(live, number).await?;
             if told.data["status"] != "running" {
                 return Ok(End::Answered(told));
             }
@@ -78,9 +78,8 @@ impl Resumed<'_> {
             if outcome == "command_done" {
                 continue;
             }
-            if outcome == "exited" {
-                told = self.read(live, number).await?;
-            }
+            // What came while it was waited for is told as well.
+            let mut told = self.read(live, number).await?;
             told.data = at(told.data, outcome, waited.data);
             return Ok(End::Answered(told));
         }
@@ -156,9 +155,7 @@ fn at(mut data: Value, outcome: String, mut waited: Value) -> Value {
         data["prompt"] = asks;
     }
     data["status"] = Value::String(outcome);
-    for member in ["activity", "watermark"] {
-        data[member] = waited[member].take();
-    }
+    data["activity"] = waited["activity"].take();
     data
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Anything that runs in a terminal can write a mark. Only the shell that was started with the
 //! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
-//! terminals agree on; `cmdline_url` is kitty's.
+//! terminals agree on; `cmdline_url` is kitty's, E and `untold` are ours.
 
 use crate::core::percent::decoded;
 
@@ -12,6 +12,8 @@ pub struct Mark {
     pub kind: Kind,
     /// The command that the shell read, where it tells.
     pub text: Option<String>,
+    /// What was read before this prompt may have run, though the shell told no beginning of it.
+    pub untold: bool,
 }
 
 /// What a mark says.
@@ -34,11 +36,12 @@ impl Mark {
     pub fn parse(params: &str, nonce: &str) -> Option<Self> {
         let mut words = params.split(';');
         let kind = words.next()?;
-        let (mut carried, mut code, mut text) = (None, None, None);
+        let (mut carried, mut code, mut text, mut untold) = (None, None, None, false);
         for word in words {
             match word.split_once('=') {
                 Some(("nonce", value)) => carried = Some(value),
                 Some(("cmdline_url", value)) => text = Some(text_of(value)),
+                Some(("untold", value)) => untold = value == "1",
                 Some(_) => {}
                 None => code = code.or_else(|| word.parse().ok()),
             }
@@ -54,7 +57,7 @@ impl Mark {
             "E" => Kind::OutputEnd,
             _ => return None,
         };
-        Some(Self { kind, text })
+        Some(Self { kind, text, untold })
     }
 }
 

@@ -23,7 +23,7 @@ impl Commands {
     ) {
         match mark.kind {
             Kind::PromptStart => {
-                self.on_prompt(here);
+                self.on_prompt(here, mark.untold);
                 self.phase = ShellPhase::Prompting;
             }
             // A program may show the prompt as well.
@@ -78,9 +78,9 @@ impl Commands {
         });
     }
 
-    /// A prompt without an end of the command before it: the shell could not read the line, or does
-    /// not tell.
-    fn on_prompt(&mut self, here: &Here) {
+    /// A prompt without an end of the command before it: the shell could not read the line, or tells
+    /// of no command at all, as it says then.
+    fn on_prompt(&mut self, here: &Here, untold: bool) {
         self.prompted_at = None;
         let moved = self.reading_at.is_none_or(|at| at.row < here.position.row);
         match self.phase {
@@ -91,7 +91,7 @@ impl Commands {
                     self.idled = here.mark;
                 }
                 if self.sent_by_marks() {
-                    self.finish_sent(here, None, Evidence::Osc133, false);
+                    self.finish_sent(here, None, Evidence::Osc133, untold);
                 }
             }
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {}

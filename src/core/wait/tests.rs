@@ -688,7 +688,13 @@ fn marked(marks: &[Kind]) -> Commands {
     let mut commands = Commands::default();
     for kind in marks {
         let here = here();
-        commands.on_mark(Mark { kind: *kind, text: None }, &here, None, None, |_| String::new());
+        commands.on_mark(
+            Mark { kind: *kind, text: None, untold: false },
+            &here,
+            None,
+            None,
+            |_| String::new(),
+        );
     }
     commands
 }

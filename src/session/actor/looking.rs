@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::core::activity::{Activity, KernelView, ShellPhase, Signs, State};
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
-use crate::session::pty::Pty;
+use crate::session::pty::{Pty, Rest};
 
 /// When it is asked after output or input. The last look decides what only quiet tells.
 const OFFSETS: [Duration; 4] = [
@@ -28,9 +28,11 @@ const SETTLED: usize = 2;
 /// How soon it is asked again when output was still on its way here.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// How long after its prompt, or after what was typed there, a shell that never rests has read what
-/// was typed ahead.
+/// How long after its prompt, or after what was typed there, a shell is done with what was typed ahead
+/// and was read: one of which the kernel does not say what it does, and one that seems to do something
+/// for ever.
 const READ_AHEAD: Duration = Duration::from_millis(200);
+const WORKED_MAX: Duration = Duration::from_secs(10);
 
 /// How soon it is asked again while somebody waits for what only the kernel knows: at first and at last;
 /// between them, after a part of the time that nothing came, so that nobody is told much later than
@@ -62,7 +64,9 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    pub(super) fn begin(now: Moment) -> Self {
+    /// Begins with a terminal that was just made, or was `found`: then nobody knows what was typed there
+    /// before and has not been read.
+    pub(super) fn begin(now: Moment, found: bool) -> Self {
         Self {
             seen: None,
             stirred_at: now,
@@ -71,7 +75,7 @@ impl Looks {
             next: 0,
             looked_at: None,
             postponed: false,
-            typed_ahead: false,
+            typed_ahead: found,
             answered: false,
             phase: ShellPhase::default(),
         }
@@ -210,9 +214,14 @@ impl<P: Pty> Actor<P> {
         if !self.looks.typed_ahead || !at_prompt || self.input.next_bytes().is_some() {
             return;
         }
-        let since = self.looks.typed_at.max(self.looks.marked_at);
-        let long_ago = now.since(since) >= READ_AHEAD;
-        if long_ago || self.shell_rests() && !self.output_is_on_its_way() {
+        let age = now.since(self.looks.typed_at.max(self.looks.marked_at));
+        let done = match self.pty.leader_rest() {
+            Ok(Rest::Waits) => !self.output_is_on_its_way(),
+            Ok(Rest::Unread) => false,
+            Ok(Rest::Works) => age >= WORKED_MAX,
+            Ok(Rest::Unknown) | Err(_) => age >= READ_AHEAD,
+        };
+        if done {
             self.looks.typed_ahead = false;
             self.screen.set_typed_ahead(false);
             self.dirty = true;
@@ -222,7 +231,7 @@ impl<P: Pty> Actor<P> {
     /// Whether the session's shell is in front, has read all that was typed, and waits for more.
     pub(super) fn shell_rests(&self) -> bool {
         self.looks.seen().is_some_and(|seen| seen.shell_in_front)
-            && self.pty.leader_rests().unwrap_or(false)
+            && self.pty.leader_rest().is_ok_and(|rest| rest == Rest::Waits)
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.

@@ -16,7 +16,9 @@ use crate::core::frame::{Exit, Size};
 pub use crate::session::pty::fake::program::FakeTerminal;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
+use crate::session::pty::{
+    Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Rest, Stamp,
+};
 
 /// Makes a terminal in memory and the controller of what happens in it.
 ///
@@ -47,6 +49,8 @@ struct State {
     evidence: Evidence,
     /// Whether somebody waits in a read, once the terminal has settled.
     reading: Option<bool>,
+    /// What the program does about what was typed, where that does not follow from who is in front.
+    rest: Option<Rest>,
     looks: usize,
     output_on_its_way: bool,
     sizes: Vec<Size>,
@@ -78,6 +82,7 @@ impl State {
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
             reading: None,
+            rest: None,
             looks: 0,
             output_on_its_way: false,
             sizes: Vec::new(),
@@ -231,8 +236,13 @@ impl Pty for FakePty {
         Ok(false)
     }
 
-    fn leader_rests(&self) -> io::Result<bool> {
-        Ok(self.evidence()?.leader_in_front())
+    fn leader_rest(&self) -> io::Result<Rest> {
+        let state = self.state.borrow();
+        Ok(match state.rest {
+            Some(rest) => rest,
+            None if state.evidence.leader_in_front() => Rest::Waits,
+            None => Rest::Works,
+        })
     }
 
     fn all_read(&self, offset: u64) -> io::Result<bool> {

@@ -7,6 +7,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
@@ -31,6 +32,9 @@ const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 const POLLS: [&str; 5] =
     ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
 
+/// Whether the kernel was ever heard to say what a process waits in.
+static TELLS_PLACES: AtomicBool = AtomicBool::new(false);
+
 /// What this machine is called; none where the system does not say.
 pub fn host_name() -> Option<Arc<str>> {
     nix::unistd::gethostname().ok()?.into_string().ok().map(Arc::from)
@@ -49,10 +53,23 @@ pub fn look(evidence: Evidence, settled: bool) -> KernelView {
     }
 }
 
-/// Whether a process waits for something to be read, as far as the kernel says what it waits in.
-pub fn waits_for_input(pid: ProcessId) -> bool {
-    let waits_in = told_of(pid, "wchan").unwrap_or_default();
-    READS.contains(&waits_in.as_str()) || POLLS.iter().any(|poll| waits_in.starts_with(poll))
+/// Whether a process waits for something to be read; none where the kernel does not say what processes
+/// wait in.
+pub fn waits_for_input(pid: ProcessId) -> Option<bool> {
+    match waits_in(pid) {
+        Some(place) => Some(
+            READS.contains(&place.as_str()) || POLLS.iter().any(|poll| place.starts_with(poll)),
+        ),
+        // What runs waits in nothing. Asking for its state as well would tell another moment.
+        None => TELLS_PLACES.load(Ordering::Relaxed).then_some(false),
+    }
+}
+
+/// What a process waits in; none when it runs, and where the kernel does not say.
+fn waits_in(pid: ProcessId) -> Option<String> {
+    let place = told_of(pid, "wchan").filter(|place| !matches!(place.as_str(), "" | "0"))?;
+    TELLS_PLACES.store(true, Ordering::Relaxed);
+    Some(place)
 }
 
 fn program_name(pid: ProcessId) -> Option<Arc<str>> {
@@ -101,9 +118,9 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
         if Process::find(pid).is_none_or(|process| process.group != group) {
             continue;
         }
-        let waits_in = told_of(pid, "wchan").unwrap_or_default();
-        known |= !matches!(waits_in.as_str(), "" | "0");
-        if READS.contains(&waits_in.as_str()) && reads_terminal(pid) {
+        let place = waits_in(pid);
+        known |= place.is_some();
+        if place.is_some_and(|place| READS.contains(&place.as_str())) && reads_terminal(pid) {
             return Some(true);
         }
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));

@@ -8,6 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::core::commands::record::CommandRecord;
+use crate::core::frame::Frame;
+use crate::session::handle::Session;
 use crate::session::records::gaps::Gap;
 use crate::surface::shape::date::rfc3339;
 
@@ -31,9 +34,22 @@ impl GapWire {
             .collect()
     }
 
+    /// The gaps in the output of a command.
+    pub fn in_output(session: &Session, record: &CommandRecord, frame: &Frame) -> Vec<Self> {
+        let Some(first) = record.spans.first() else { return Vec::new() };
+        let end = record.spans.last().and_then(|span| span.to);
+        let end = end.map_or(frame.end_row(), |end| end.row);
+        Self::among(session.live().gaps().as_slice(), first.from.row.0..=end.0)
+    }
+
     /// All of them, a line each.
     pub fn summary(gaps: &[Self]) -> String {
-        gaps.iter().map(|gap| format!("\n[{}]", gap.sentence())).collect()
+        gaps.iter().map(|gap| format!("\n{}", gap.remark())).collect()
+    }
+
+    /// One of them, for people and models.
+    pub fn remark(&self) -> String {
+        format!("[{}]", self.sentence())
     }
 
     fn sentence(&self) -> String {

@@ -20,6 +20,7 @@ use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::is_zero;
 use crate::surface::shape::room::{cut, room_left};
 use crate::surface::terminal::waiting::{LeaseEnd, lease_end};
@@ -46,6 +47,10 @@ pub struct Followed {
     /// The resource with all of the output, when some was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
+    // Rare, and the list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_output: Vec<GapWire>,
     /// What it asks for: the text before the cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -196,6 +201,9 @@ impl Following {
             lines_left_out: 0,
             rows_trimmed: output.rows_trimmed,
             rest: None,
+            lost_output: record
+                .map(|record| GapWire::in_output(&self.session, record, frame))
+                .unwrap_or_default(),
             prompt: asks.map(|asks| cut(&asks, ASKS_BYTES_MAX)),
             full_screen: record.is_some_and(|record: &Arc<CommandRecord>| record.full_screen),
             activity,
@@ -268,6 +276,7 @@ impl Followed {
             text.push('\n');
             text.push_str(&part);
         }
+        text.push_str(&GapWire::summary(&self.lost_output));
         if !self.output.is_empty() {
             text.push('\n');
             text.push_str(&self.output);

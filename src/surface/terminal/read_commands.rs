@@ -14,6 +14,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::shape::command::{
     ALONE, CommandWire, Ends, Excerpt, newest_that_fit, output_uri,
 };
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::room::{escaped_bytes, json_bytes, room_left};
 use crate::surface::terminal::following::trimmed;
 use crate::surface::tool::{Access, Answer, Tool};
@@ -70,6 +71,10 @@ pub struct CommandList {
     /// The resource with all of the output, when some was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
+    // Rare, and the list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_output: Vec<GapWire>,
     pub watermark: u64,
 }
 
@@ -131,6 +136,7 @@ fn one(
     let output = Output::of(record, &frame);
     let mut list = CommandList::empty(session, &frame);
     list.commands = vec![CommandWire::of(record, clock).within(ALONE)];
+    list.lost_output = GapWire::in_output(session, record, &frame);
     list.rows_trimmed = Some(output.rows_trimmed).filter(|rows| *rows > 0);
     // The output is told to programs and to models.
     let room = room_left(&list, &list.summary()) / 2;
@@ -167,6 +173,7 @@ impl CommandList {
             lines_left_out: None,
             rows_trimmed: None,
             rest: None,
+            lost_output: Vec::new(),
             watermark: frame.watermark.0,
         }
     }
@@ -180,6 +187,7 @@ impl CommandList {
             lines.insert(0, format!("[{older} older ones: before={}]", first.command_id));
         }
         lines.extend(self.rows_trimmed.map(trimmed));
+        lines.extend(self.lost_output.iter().map(GapWire::remark));
         lines.extend(self.output.clone());
         lines.join("\n")
     }

@@ -223,6 +223,8 @@ impl<'a> Readiness<'a> {
             // Also while a program runs that makes the prompt.
             (State::Prompt | State::Running, ShellPhase::Prompting) => Verdict::Starting,
             (State::Running, ShellPhase::Unmarked) if marks || is_blank(frame) => Verdict::Starting,
+            // What a key of the shell's own line editor has started is in front of its prompt.
+            (State::NeedsInput, ShellPhase::Prompting | ShellPhase::Reading) => Verdict::Busy,
             (State::NeedsInput, _) if prompts(&before_cursor(frame)) => {
                 let ready = commands.ready_for(Way::Prompt);
                 if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }

@@ -94,7 +94,11 @@ impl Ending {
         hang_up(&self.doors).await;
         // Dropping the listeners removes their sockets.
         self.tasks.shutdown().await;
-        self.kept.discard();
+        if self.lock.counts() {
+            self.kept.discard();
+        } else {
+            tracing::warn!("the lock is gone, and with it the right to what another may have kept");
+        }
     }
 
     /// Lets go of everything but the lock, which comes back.

@@ -42,7 +42,7 @@ fn of_owner(pid: Option<i32>) -> String {
 #[derive(Clone, Debug)]
 pub struct DaemonLock {
     held: Arc<Held>,
-    directory: PathBuf,
+    path: PathBuf,
 }
 
 impl DaemonLock {
@@ -70,8 +70,7 @@ impl DaemonLock {
             // another process can hold the lock that counts.
             if is_at(&file, path) {
                 tell_pid(&mut file);
-                let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-                return Ok(Self { held: Arc::new(Held(file)), directory });
+                return Ok(Self { held: Arc::new(Held(file)), path: path.to_owned() });
             }
         }
         Err(failed(io::ErrorKind::ResourceBusy.into()))
@@ -99,7 +98,13 @@ impl DaemonLock {
     /// Whether the lock decides about this path: whether it lies in the lock's directory or below.
     pub fn covers(&self, path: &Path) -> bool {
         let climbs = path.components().any(|part| part == Component::ParentDir);
-        path.starts_with(&self.directory) && !climbs
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        path.starts_with(directory) && !climbs
+    }
+
+    /// Whether it is the lock that counts: its file was not removed, so that another could be taken.
+    pub fn counts(&self) -> bool {
+        is_at(&self.held.0, &self.path)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crate::core::ids::{RowNumber, SessionId};
 use crate::holder::memory;
@@ -19,6 +19,8 @@ use crate::session::pty::held::recovered::Segment;
 
 /// How long a segment becomes before another is begun, in bytes.
 const SEGMENT_BYTES: u64 = 1 << 20;
+/// More than any snapshot has: of two screens of 1,000 by 1,000 cells with styles.
+const SNAPSHOT_MAX: u64 = 64 << 20;
 /// What stands before the rows of a checkpoint: the row after them, and their length.
 const RECORD_HEADER: usize = 12;
 
@@ -174,10 +176,13 @@ impl Found {
 /// Reads a snapshot that was found.
 ///
 /// # Errors
-/// What the kernel said.
+/// `InvalidData` for one that is larger than any that a daemon wrote; otherwise what the kernel said.
 pub(super) fn read_snapshot(file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let bytes = file.metadata()?.len();
+    if bytes > SNAPSHOT_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     read(&file, bytes)
 }
 
@@ -208,8 +213,18 @@ fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
     Some((Segment { end_row, rows: rows.to_vec() }, rest))
 }
 
+/// Whoever handed the file over may be no holder: it says nothing of how large its file is but what it
+/// takes of memory itself.
 fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
-    let mut content = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    /// The unit of `st_blocks`, by stat(2).
+    const BLOCK: u64 = 512;
+    if bytes > file.metadata()?.blocks().saturating_mul(BLOCK) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut content = Vec::new();
+    content.try_reserve_exact(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    content.resize(bytes, 0);
     file.read_exact_at(&mut content, 0)?;
     Ok(content)
 }

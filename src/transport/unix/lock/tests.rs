@@ -162,3 +162,14 @@ fn the_program_that_takes_the_place_of_this_one_has_the_lock_already() {
     drop(again);
     DaemonLock::take(&path).unwrap();
 }
+
+#[test]
+fn a_lock_whose_file_was_removed_counts_no_more() {
+    let (_directory, path) = place();
+    let lock = DaemonLock::take(&path).unwrap();
+    assert!(lock.counts());
+    std::fs::remove_file(&path).unwrap();
+    assert!(!lock.counts());
+    let next = DaemonLock::take(&path).unwrap();
+    assert!(next.counts() && !lock.counts());
+}

@@ -119,3 +119,14 @@ fn what_no_daemon_wrote_is_refused() {
     let refused = read_segment(file.into(), 30).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }
+
+#[test]
+fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
+    for bytes in [5_000, SNAPSHOT_MAX + 1, 1 << 46] {
+        let empty = memory::create(c"nothing", bytes).unwrap();
+        let refused = read_snapshot(empty.try_clone().unwrap().into()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
+        let refused = read_segment(empty.into(), bytes).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
+    }
+}
