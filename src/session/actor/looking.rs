@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{Activity, KernelView, ShellPhase, Signs, State};
+use crate::core::commands::record::Position;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
 use crate::session::pty::{Pty, Rest};
@@ -59,8 +60,8 @@ pub(super) struct Looks {
     typed_ahead: bool,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
-    /// Where the shell was then, by its marks.
-    phase: ShellPhase,
+    /// Where the shell was then, by its marks, and where it began to read.
+    prompt: (ShellPhase, Option<Position>),
 }
 
 impl Looks {
@@ -77,7 +78,7 @@ impl Looks {
             postponed: false,
             typed_ahead: found,
             answered: false,
-            phase: ShellPhase::default(),
+            prompt: (ShellPhase::default(), None),
         }
     }
 
@@ -178,13 +179,29 @@ impl<P: Pty> Actor<P> {
         if self.exit.is_some() {
             return None;
         }
-        // A shell that has come to its prompt may be in front again, which everybody waits for.
-        let phase = self.screen.commands().phase();
-        if self.looks.phase != phase && matches!(phase, ShellPhase::Prompting | ShellPhase::Reading)
-        {
+        if self.is_at_another_prompt() {
             return Some(self.looks.stirred_at);
         }
         self.looks.due(self.rules.frame_interval, self.outlets.live.attended())
+    }
+
+    fn prompt(&self) -> (ShellPhase, Option<Position>) {
+        let commands = self.screen.commands();
+        (commands.phase(), commands.reading_at())
+    }
+
+    /// Looks at a shell that has come to its prompt before anybody is told: it may be in front again, which
+    /// everybody waits for, and may have been told to read in another way.
+    pub(super) fn look_at_prompt(&mut self) {
+        if self.is_at_another_prompt() {
+            self.look_if_due();
+        }
+    }
+
+    fn is_at_another_prompt(&self) -> bool {
+        let prompt = self.prompt();
+        let prompts = matches!(prompt.0, ShellPhase::Prompting | ShellPhase::Reading);
+        prompts && self.looks.prompt != prompt
     }
 
     /// Asks the kernel when it is time.
@@ -199,8 +216,8 @@ impl<P: Pty> Actor<P> {
         } else {
             self.looks.note(seen, now);
         }
-        let phase = self.screen.commands().phase();
-        if std::mem::replace(&mut self.looks.phase, phase) != phase {
+        let prompt = self.prompt();
+        if std::mem::replace(&mut self.looks.prompt, prompt) != prompt {
             self.looks.marked_at = now;
         }
         self.mind_type_ahead(now);

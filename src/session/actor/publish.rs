@@ -22,6 +22,7 @@ impl<P: Pty> Actor<P> {
 
     /// Publishes when it is time, and at once when the lease or the exit is another.
     pub(super) fn publish_if_due(&mut self) {
+        self.look_at_prompt();
         self.remember_lease();
         let now = self.clock.now();
         self.outlets.live.set_lease_expires_at(self.input.lease().expires_at(now));
