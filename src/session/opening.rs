@@ -94,6 +94,7 @@ impl Opening {
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
             screen.feed(now, CANCEL);
+            screen.on_lost_output();
             let bytes = Some(offset - covered);
             gaps.add(Gap { row: screen.cursor_row(), bytes, since: None });
         }

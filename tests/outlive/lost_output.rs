@@ -63,3 +63,46 @@ async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_pl
         daemon.kill().await;
     }
 }
+
+#[tokio::test]
+async fn what_a_command_printed_and_nobody_read_is_told_with_the_command() {
+    let home = Home::new();
+    home.configure(CONFIGURATION);
+    let own = home.file("own");
+    std::fs::create_dir(&own).unwrap();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let bash = json!({"command": "bash", "args": ["-i"], "cwd": own, "env": {"HOME": own}});
+    let created = client.must("create_session", bash).await;
+    let (go, written) = (home.file("go"), home.file("written"));
+    let line = format!(
+        "while [ ! -e {} ]; do sleep 0.01; done; seq 100000 199999; echo 1 > {}",
+        go.display(),
+        written.display()
+    );
+    let mut run = json!({
+        "session": created["session"]["id"], "lease_id": created["lease"]["lease_id"],
+        "command": line, "idempotency_key": "count", "timeout_ms": 1_000,
+    });
+    let sent = client.must("run", run.clone()).await;
+    assert_eq!(sent["status"], "timeout", "{sent}");
+    assert!(sent["lost_output"].is_null(), "{sent}");
+    daemon.kill().await;
+    std::fs::write(&go, "").unwrap();
+    number_in(&written).await;
+
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    run["timeout_ms"] = json!(20_000);
+    let ended = client.must("run", run.clone()).await;
+    assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("completed"), &json!(0)));
+    let bytes = ended["lost_output"][0]["bytes"].as_u64().unwrap();
+    assert!((100_000 * 8 - 65_536..100_000 * 8).contains(&bytes), "{ended}");
+    let known = json!({"session": run["session"], "id": sent["command_id"]});
+    let known = client.must("read_commands", known).await;
+    assert_eq!(known["lost_output"], ended["lost_output"], "{known}");
+    let next = json!({"session": run["session"], "lease_id": run["lease_id"], "command": "true"});
+    let next = client.must("run", next).await;
+    assert!(next["lost_output"].is_null(), "nothing of it is missing: {next}");
+    daemon.kill().await;
+}

@@ -44,6 +44,15 @@ impl Commands {
         }
     }
 
+    /// Takes it that what was sent has begun: the shell may have said so in output that was lost, and
+    /// whoever is told that it never ran runs it again.
+    pub fn on_lost_output(&mut self) {
+        if self.phase == ShellPhase::Reading && self.sent_by_marks() {
+            self.phase = ShellPhase::Running;
+            self.reading_at = None;
+        }
+    }
+
     /// The shell reads a line from here on.
     pub fn on_reading(&mut self, here: &Here) {
         self.phase = ShellPhase::Reading;

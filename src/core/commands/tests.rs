@@ -113,6 +113,18 @@ fn output_that_scrolled_away_is_read_from_history() {
 }
 
 #[test]
+fn what_is_sent_to_a_shell_that_tells_no_commands_has_run_and_nobody_knows_how() {
+    for (mark, ran) in [("A", false), ("A;untold=1", true), ("A;untold=0", false)] {
+        let mut shell = Shell::new(6, 40);
+        shell.prompt();
+        shell.submit("make", Way::Marks);
+        shell.write("make\r\nout\r\n").mark(mark).write("$ ").mark("B");
+        let finish = shell.record(1).finish.expect("the prompt is back");
+        assert_eq!((finish.code, finish.ran), (None, ran), "{mark}");
+    }
+}
+
+#[test]
 fn marks_without_the_nonce_are_not_believed() {
     let mut shell = Shell::new(6, 40);
     shell.prompt().write("cat fake\r\n").mark("C");

@@ -62,6 +62,11 @@ impl Screen {
         }
     }
 
+    /// Notes that output was lost in which the shell may have told of commands.
+    pub fn on_lost_output(&mut self) {
+        self.change_commands().on_lost_output();
+    }
+
     /// Notes that the shell reads a line from the cursor on.
     pub fn on_reading(&mut self) {
         let here = self.emulator.here();

@@ -47,6 +47,7 @@ impl<P: Pty> Actor<P> {
         }
         tracing::warn!(session = %self.identity.id, bytes, "output was lost");
         self.feed(CANCEL, false);
+        self.screen.on_lost_output();
         self.offset = oldest;
         let row = self.screen.cursor_row();
         self.remember_gap(Gap { row, bytes: Some(bytes), since: None });

@@ -49,8 +49,6 @@ struct State {
     evidence: Evidence,
     /// Whether somebody waits in a read, once the terminal has settled.
     reading: Option<bool>,
-    /// What the program does about what was typed, where that does not follow from who is in front.
-    rest: Option<Rest>,
     looks: usize,
     output_on_its_way: bool,
     sizes: Vec<Size>,
@@ -82,7 +80,6 @@ impl State {
             room: None,
             evidence: Evidence { leader, foreground: Some(leader), canonical: true, echo: true },
             reading: None,
-            rest: None,
             looks: 0,
             output_on_its_way: false,
             sizes: Vec::new(),
@@ -237,12 +234,8 @@ impl Pty for FakePty {
     }
 
     fn leader_rest(&self) -> io::Result<Rest> {
-        let state = self.state.borrow();
-        Ok(match state.rest {
-            Some(rest) => rest,
-            None if state.evidence.leader_in_front() => Rest::Waits,
-            None => Rest::Works,
-        })
+        let in_front = self.evidence()?.leader_in_front();
+        Ok(if in_front { Rest::Waits } else { Rest::Works })
     }
 
     fn all_read(&self, offset: u64) -> io::Result<bool> {

@@ -29,11 +29,11 @@ pub struct Gaps(Vec<Gap>);
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Wire {
     #[serde(default)]
-    gaps: Vec<GapWire>,
+    gaps: Vec<GapNote>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct GapWire {
+struct GapNote {
     row: u64,
     bytes: Option<u64>,
 }
@@ -58,7 +58,7 @@ impl Gaps {
 
     /// The bytes of a note. A gap that only remains have is in none.
     pub fn to_note(&self) -> Vec<u8> {
-        let gaps = self.0.iter().map(|gap| GapWire { row: gap.row.0, bytes: gap.bytes });
+        let gaps = self.0.iter().map(|gap| GapNote { row: gap.row.0, bytes: gap.bytes });
         write(Wire { gaps: gaps.collect() })
     }
 
@@ -72,7 +72,7 @@ impl Gaps {
             return Ok(gaps);
         }
         let Wire { gaps: kept } = read(bytes)?;
-        for GapWire { row, bytes } in kept {
+        for GapNote { row, bytes } in kept {
             gaps.add(Gap { row: RowNumber(row), bytes, since: None });
         }
         Ok(gaps)

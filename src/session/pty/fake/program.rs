@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::core::frame::{Exit, Size};
 use crate::session::pty::fake::{State, Witness};
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Checkpoint, Evidence, Note, Rest, Stamp};
+use crate::session::pty::{Checkpoint, Evidence, Note, Stamp};
 
 /// The program's end of a terminal in memory: tests write output with it and look at what arrived.
 #[derive(Clone, Debug)]
@@ -73,11 +73,6 @@ impl FakeTerminal {
     /// Says whether somebody waits in a read from now on.
     pub fn set_reading(&self, reading: Option<bool>) {
         self.state.send_modify(|state| state.reading = reading);
-    }
-
-    /// Says what the program does about what was typed from now on.
-    pub fn set_rest(&self, rest: Rest) {
-        self.state.send_modify(|state| state.rest = Some(rest));
     }
 
     /// Says whether the program has written more than can be read yet.
