@@ -42,6 +42,51 @@ const P99_MAX: Duration = Duration::from_millis(5);
 const WAITS: usize = 50;
 const WATCHED: Duration = Duration::from_secs(20);
 
+/// Sessions in which nothing happens, and what is waited for there.
+struct Idle {
+    what: &'static str,
+    /// How each is created, as JSON.
+    program: &'static str,
+    /// What is run in it first.
+    command: Option<&'static str>,
+    /// As JSON.
+    condition: &'static str,
+}
+
+const IDLE: [Idle; 5] = [
+    Idle {
+        what: "a pattern",
+        // One that neither prints nor reads.
+        program: r#""command":"sleep 1000""#,
+        command: None,
+        condition: r#""pattern":"never""#,
+    },
+    Idle {
+        what: "needs_input",
+        program: r#""command":"sleep 1000""#,
+        command: None,
+        condition: r#""needs_input":true"#,
+    },
+    Idle {
+        what: "command_done, of `sleep` in bash",
+        program: r#""command":"bash","args":[]"#,
+        command: Some("sleep 1000"),
+        condition: r#""command_done":true"#,
+    },
+    Idle {
+        what: "command_done, of `cat` in bash",
+        program: r#""command":"bash","args":[]"#,
+        command: Some("cat"),
+        condition: r#""command_done":true"#,
+    },
+    Idle {
+        what: "command_done, of `sleep` in a shell without marks",
+        program: r#""command":"dash","args":[]"#,
+        command: Some("sleep 1000"),
+        condition: r#""command_done":true"#,
+    },
+];
+
 fn main() -> anyhow::Result<()> {
     println!("{}", machine());
     for placement in Placement::ALL {
@@ -57,8 +102,10 @@ fn main() -> anyhow::Result<()> {
     }
     println!("\n| {WAITS} waits for | CPU in {} s | share of a core |", WATCHED.as_secs());
     println!("|---|---|---|");
-    waits("a pattern", r#""pattern":"never""#)?;
-    waits("needs_input", r#""needs_input":true"#)
+    for idle in &IDLE {
+        waits(idle)?;
+    }
+    Ok(())
 }
 
 fn compare(placement: Placement, shell: &str) -> anyhow::Result<()> {
@@ -102,14 +149,16 @@ fn print(shell: &str, ours: &Measured, bare: &Measured) {
 }
 
 /// Opens waits that nothing ends, and prints what they cost the daemon.
-fn waits(what: &str, condition: &str) -> anyhow::Result<()> {
+fn waits(idle: &Idle) -> anyhow::Result<()> {
     Placement::TwoCores.enter()?;
+    let Idle { what, program, command, condition } = idle;
     let served = Daemon::start(Placement::TwoCores, "")?;
     let mut agent = Agent::connect(&served.gateway())?;
     for number in 0..WAITS {
-        // One that neither prints nor reads.
-        let session = format_args!(r#"{{"name":"w{number}","command":"sleep 1000"}}"#);
-        agent.call("create_session", session)?;
+        agent.call("create_session", format_args!(r#"{{"name":"w{number}",{program}}}"#))?;
+        if let Some(command) = command {
+            begin(&mut agent, number, command)?;
+        }
     }
     let mut waiting = Vec::new();
     for number in 0..WAITS {
@@ -127,6 +176,18 @@ fn waits(what: &str, condition: &str) -> anyhow::Result<()> {
     let share = used.as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
     println!("| {what} | {:.0} ms | {share:.2} % |", used.as_secs_f64() * 1e3);
     drop(waiting);
+    Ok(())
+}
+
+/// Has the shell of a session begin a command that does not end.
+fn begin(agent: &mut Agent, number: usize, command: &str) -> anyhow::Result<()> {
+    let run = |command: &str, millis: u32| {
+        format!(r#"{{"session":"w{number}","command":"{command}","timeout_ms":{millis}}}"#)
+    };
+    // Comes back once the shell takes commands.
+    agent.call("run", format_args!("{}", run("true", 10_000)))?;
+    let begun = agent.call("run", format_args!("{}", run(command, 250)))?;
+    ensure!(!begun.contains(r#""status":"completed""#), "it has ended: {begun}");
     Ok(())
 }
 

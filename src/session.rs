@@ -9,6 +9,7 @@ pub mod clock;
 pub mod command;
 pub mod counters;
 pub mod create;
+pub mod departure;
 pub mod error;
 pub mod facts;
 pub mod handle;

@@ -12,8 +12,10 @@ mod commands {
     mod harness;
     mod install;
     mod install_skills;
+    mod lost;
     mod man;
     mod run;
+    mod run_restarted;
     mod serve;
     mod status;
     mod top;

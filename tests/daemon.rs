@@ -12,6 +12,7 @@ mod daemon {
     mod configuration;
     mod contract;
     mod counters;
+    mod departure;
     mod doors;
     mod driven;
     mod endings;

@@ -9,11 +9,14 @@
 mod holder {
     mod either;
     mod endings;
+    mod fake;
     mod golden;
     mod harness;
     mod input;
+    mod noise;
     mod orphans;
     mod output;
     mod strangers;
     mod takeover;
+    mod transcript;
 }

@@ -22,7 +22,7 @@ use termgate::holder::{WORD, start};
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::Environment;
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::{HoldOptions, socket_of};
+use termgate::session::pty::held::options::{HoldOptions, Holders, socket_of};
 use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
 
 static ASKED: AtomicU64 = AtomicU64::new(0);
@@ -100,7 +100,7 @@ async fn exercise() {
     let size = Size { rows: 24, cols: 80 };
     let spec = SpawnSpec::resolve(launch, session, PathBuf::from("/"), environment, size).unwrap();
     let options = HoldOptions {
-        directory: directory.path().to_owned(),
+        holders: Holders::at(directory.path()),
         program: std::env::current_exe().unwrap(),
         ring_bytes: 1 << 20,
         unread: Unread::Block,
@@ -125,7 +125,7 @@ async fn exercise() {
             })
             .unwrap();
             pty.remember(Note::Lease, &[3; 1_000]);
-            pty = HeldPty::attach(directory.path(), session).unwrap().0;
+            pty = HeldPty::attach(&Holders::at(directory.path()), session).unwrap().0;
             attached.insert(read, pty.holder());
         }
     }

@@ -12,6 +12,7 @@ mod outlive {
     mod commands;
     mod descriptors;
     mod dice;
+    mod former;
     mod full_disk;
     mod holders;
     mod home;

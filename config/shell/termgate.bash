@@ -19,8 +19,8 @@ __termgate_ps0='${__termgate_c+${__termgate_c:$((__termgate_ran=1,0))}}'
 
 # The first of ours in PROMPT_COMMAND; where one text has all, it leaves $_ as it was. Where commands
 # are traced, it calls a function that turns that off unseen, which takes a while.
-__termgate_one='__termgate_first${-//[!x]} "$_"'
-__termgate_two='__termgate_again${-//[!x]} "$_"'
+__termgate_one='"__termgate_first${-//[!x]}" "$_"'
+__termgate_two='"__termgate_again${-//[!x]}" "$_"'
 
 __termgate_ran=0        # Whether a command ran since the last prompt.
 __termgate_told=0       # Whether __termgate_first did its work.
@@ -90,6 +90,10 @@ __termgate_catch_up() {
     else
       __termgate_tell
     fi
+  fi
+  # Where the user had none before there is no __termgate_last yet at this prompt.
+  if [[ $__termgate_alone ]] && (( __termgate_shown )); then
+    __termgate_settle
   fi
   __termgate_told=0
   if [[ ! $__termgate_published || $__termgate_options == *e* ]]; then

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -16,9 +16,13 @@ use crate::cli::output::Output;
 use crate::cli::start::{Rights, Stay, settled, start};
 use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
+use crate::transport::unix::lock::DaemonLock;
 
 /// How often a daemon that has gone is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a daemon is looked for that lives and does not let anybody in, as in the pause of an upgrade.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The variable that names the socket clients use.
 const SOCKET: &str = "TERMGATE_SOCKET";
@@ -97,12 +101,21 @@ impl Context {
         }
     }
 
-    /// Connects to the daemon and never starts one.
+    /// Connects to the daemon and never starts one; one that is on its way is waited for.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] when there is none.
     pub async fn running_daemon(&self) -> Result<Daemon, Failure> {
-        Daemon::connect(&self.operator_socket()?).await
+        let deadline = Instant::now() + PAUSE_MAX;
+        let socket = self.operator_socket()?;
+        loop {
+            match Daemon::connect(&socket).await {
+                Err(_) if Instant::now() < deadline && is_locked(&socket) => {
+                    sleep(LOOK_INTERVAL).await;
+                }
+                found => return found,
+            }
+        }
     }
 
     /// Waits for a daemon where the last one was, for so long and while it is worth it.
@@ -116,7 +129,7 @@ impl Context {
     ) -> Result<Daemon, Failure> {
         let deadline = Instant::now() + most;
         loop {
-            match self.running_daemon().await {
+            match Daemon::connect(&self.operator_socket()?).await {
                 Err(_) if Instant::now() < deadline && worth_it() => sleep(LOOK_INTERVAL).await,
                 found => return found,
             }
@@ -186,6 +199,12 @@ pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
 fn chosen_socket(given: Option<PathBuf>) -> Option<PathBuf> {
     let variable = || env::var_os(SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from);
     given.or_else(variable)
+}
+
+/// Whether a process is the daemon whose socket is here.
+fn is_locked(socket: &Path) -> bool {
+    let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
+    paths.is_some_and(|paths| DaemonLock::owner(&paths.lock()).is_some())
 }
 
 /// Where the daemon's sockets are, by the environment.

@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 use crate::core::code::Code;
+use crate::surface::terminal::waiting::DAEMON_LEFT;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,7 @@ impl Exit {
             | ("exited", WaitedFor::Exit) => Self::Done,
             ("timeout", _) => Self::TimedOut,
             ("lease_lost" | "lease_suspended", _) => Self::LeaseConflict,
+            (DAEMON_LEFT, _) => Self::Unreachable,
             (_, _) => Self::Failed,
         }
     }
@@ -170,6 +172,7 @@ mod tests {
         for outcome in ["matched", "changed", "idle", "command_done", "needs_input"] {
             assert_eq!(Exit::of_outcome(outcome, WaitedFor::OtherThings), Exit::Done, "{outcome}");
         }
+        assert_eq!(Exit::of_outcome("daemon_left", WaitedFor::Exit), Exit::Unreachable);
         assert_eq!(Exit::of_outcome("stopped", WaitedFor::OtherThings), Exit::Failed);
         assert_eq!(Exit::of_outcome("lease_lost", WaitedFor::OtherThings), Exit::LeaseConflict);
     }

@@ -10,9 +10,10 @@ use crate::core::code::Code;
 const SESSION: &str = "SESSION";
 
 /// What is run at a command line where a tool is called.
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("acquire_lease", "`termgate lease acquire`"),
     ("create_session", "`termgate new`"),
+    ("follow_command", "`termgate run`"),
     ("list_sessions", "`termgate ls`"),
     ("manage_session", "`termgate kill`"),
     ("preempt_lease", "`termgate lease preempt`"),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::lost::lost;
 use crate::cli::output::Report;
 
 /// Print rows of a session, also those that scrolled off
@@ -40,8 +41,9 @@ impl History {
         });
         let answer = context.daemon().await?.call("read_history", arguments).await?;
         let text = answer.text_at("/text");
-        let more = more(&answer.data);
+        let (lost, more) = (lost(&answer.data), more(&answer.data));
         let mut report = answer.report(text);
+        report.notes.extend(lost);
         report.notes.extend(more);
         Ok(report)
     }

@@ -61,13 +61,18 @@ fn row(session: &Value) -> [String; 8] {
     [
         text("id"),
         text("name"),
-        state(session),
+        state(session) + lost(session),
         format!("{}x{}", session["cols"], session["rows"]),
         rough(session["idle_ms"].as_u64().unwrap_or_default()),
         holder(session),
         session["lease"]["waiters"].as_u64().unwrap_or_default().to_string(),
         text("command"),
     ]
+}
+
+/// What is added to the state of a session of which nobody will see all.
+fn lost(session: &Value) -> &'static str {
+    if session["lost_output"].is_null() { "" } else { ", output lost" }
 }
 
 /// The state, with how the program ended when it has.
@@ -104,6 +109,13 @@ mod tests {
         let expected =
             ["0123456789ab", "build", "running", "120x40", "1m", "claude#p3", "2", "make -j2"];
         assert_eq!(row(&session()), expected);
+    }
+
+    #[test]
+    fn a_session_of_which_output_is_lost_says_so() {
+        let mut gapped = session();
+        gapped["lost_output"] = json!([{"row": 7}]);
+        assert_eq!(row(&gapped)[2], "running, output lost");
     }
 
     #[test]

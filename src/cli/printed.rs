@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
+use crate::cli::lost::lost;
 use crate::cli::output::Output;
 
 /// Where a read says what the text of an output does not.
@@ -46,6 +47,7 @@ impl Printed {
                 let rows = count("rows_trimmed");
                 output.note(&format!("[{rows} rows were gone before they could be read]"));
             }
+            lost(&facts).iter().for_each(|place| output.note(place));
             // Shown and noted without a pause between them, so that giving up in it doubles nothing.
             output.text(&text)?;
             self.next_row = count("next_row").max(self.next_row);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::lost::lost;
 use crate::cli::output::Report;
 use crate::cli::rows::numbered;
 use crate::core::frame::Size;
@@ -73,8 +74,9 @@ impl Read {
         });
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
         let text = self.format.text(&answer.data);
-        let left_out = left_out(&answer.data);
+        let (lost, left_out) = (lost(&answer.data), left_out(&answer.data));
         let mut report = answer.report(text);
+        report.notes.extend(lost);
         report.notes.extend(left_out);
         Ok(report)
     }

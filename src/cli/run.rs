@@ -4,6 +4,7 @@
 //! but that of history.
 
 mod fresh;
+mod interrupts;
 mod live;
 mod resumed;
 mod words;
@@ -16,7 +17,6 @@ use anyhow::Context as _;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
@@ -28,20 +28,16 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
 use crate::cli::reader;
 use crate::cli::run::fresh::Fresh;
+use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::live::Live;
 use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;
+use crate::surface::terminal::waiting::DAEMON_LEFT;
 use crate::transport::client::ClientError;
-
-/// How many lines of output are told where nobody says.
-const LINES_DEFAULT: u64 = 200;
 
 /// How long a command that was interrupted may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
-
-/// The code of a command that C-c ended, where nobody says another.
-const INTERRUPTED: Exit = Exit::Command(130);
 
 /// Run a command in a session, show what it prints, and end with its code
 ///
@@ -57,7 +53,8 @@ const INTERRUPTED: Exit = Exit::Command(130);
 ///
 /// Ends with the code of the command. With 122 when it asks for something and 124 when it takes
 /// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
-/// 2 when the shell could not read it, 130 when C-c ended it; else as every command here.
+/// 2 when the shell could not read it, 130 when C-c ended it (143 for SIGTERM, 129 for SIGHUP); else
+/// as every command here.
 #[derive(Debug, Args)]
 #[command(
     allow_missing_positional = true,
@@ -92,9 +89,12 @@ pub struct Run {
 /// What there is to say of a command at the end.
 enum End {
     Answered(Answer),
-    Interrupted,
+    /// This program is to end like this.
+    Interrupted(Exit),
     /// Nobody reads what it prints.
     Unread,
+    /// The time is over, and no daemon is there to say more.
+    Overdue,
 }
 
 impl Run {
@@ -103,20 +103,21 @@ impl Run {
     /// # Errors
     /// Why it did not run.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let mut interrupts = signal(SignalKind::interrupt()).context("cannot listen for C-c")?;
         if self.max_lines.is_some() && context.output.form() == Form::People {
             let words = "--max-lines goes with --json; without it all of the output is printed";
             return Err(Failure::Usage(words.to_owned()));
         }
         let mut daemon = Arc::new(self.spawn.daemon(context).await?);
+        let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {
+            let mut interrupts = listen()?;
             let fresh = Fresh::create(&daemon).await?;
             let place = (&*fresh.id, &*fresh.name);
             let ended = self.run_in(place, &mut daemon, context, &mut interrupts).await;
             return fresh.leave(&daemon, ended).await;
         };
         let id = id_of(&daemon, name).await?;
-        self.run_in((&id, name), &mut daemon, context, &mut interrupts).await
+        self.run_in((&id, name), &mut daemon, context, &mut listen()?).await
     }
 
     /// Runs it in the session of this id, which people know by this name; another daemon may have
@@ -126,7 +127,7 @@ impl Run {
         (id, name): (&str, &str),
         daemon: &mut Arc<Daemon>,
         context: &Context,
-        interrupts: &mut Signal,
+        interrupts: &mut Interrupts,
     ) -> Result<Report, Failure> {
         let line = line_of(&self.command);
         let session = id.to_owned();
@@ -134,22 +135,22 @@ impl Run {
         let resumed = Resumed {
             context,
             name,
-            lease: self.lease.as_deref(),
-            max_lines: self.max_lines.unwrap_or(LINES_DEFAULT),
+            max_lines: self.max_lines,
             until: context.output.clock().now() + self.timeout,
         };
         let posted = daemon.post("run", self.arguments(id, &line))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
-        ended = finished(ended, &mut live).await;
+        ended = finished(ended, &mut live, &resumed).await;
         while let Err(Failure::Request(ClientError::Closed)) = ended {
             ended = resumed.follow(&mut live, interrupts).await;
-            ended = finished(ended, &mut live).await;
+            ended = finished(ended, &mut live, &resumed).await;
             *daemon = live.daemon();
         }
         match ended? {
             End::Answered(answer) => Ok(report(answer, name)),
-            End::Interrupted => Ok(interrupted(&mut live, interrupts).await),
+            End::Interrupted(exit) => Ok(interrupted(&mut live, interrupts, exit).await),
             End::Unread => Ok(bare(Value::Null, Exit::Done)),
+            End::Overdue => Ok(resumed.overdue(&live)),
         }
     }
 
@@ -175,36 +176,59 @@ async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
 async fn follow(
     posted: Posted,
     live: &mut Live<'_>,
-    interrupts: &mut Signal,
+    interrupts: &mut Interrupts,
 ) -> Result<End, Failure> {
     let mut answer = pin!(posted.wait());
     let mut gone = pin!(reader::gone());
+    let mut showing = true;
     loop {
         tokio::select! {
-            answer = &mut answer => return Ok(End::Answered(answer?)),
-            _ = interrupts.recv() => return Ok(End::Interrupted),
+            answer = &mut answer => return told_by_one_that_stays(answer?),
+            exit = interrupts.next() => return Ok(End::Interrupted(exit)),
             () = &mut gone => return Ok(End::Unread),
-            shown = live.next() => shown?,
+            shown = live.next(), if showing => match shown {
+                Err(failure @ Failure::Output(_)) => return Err(failure),
+                // The answer says why, and may be on its way.
+                shown => showing = shown.is_ok(),
+            },
         }
     }
 }
 
+/// Takes an answer, unless the daemon gave it only because it leaves: the next one knows the rest.
+fn told_by_one_that_stays(answer: Answer) -> Result<End, Failure> {
+    let left = answer.text_at("/status") == DAEMON_LEFT;
+    if left { Err(ClientError::Closed.into()) } else { Ok(End::Answered(answer)) }
+}
+
 /// Shows what is left of a command of which the daemon has told how it ended.
-async fn finished(ended: Result<End, Failure>, live: &mut Live<'_>) -> Result<End, Failure> {
-    if let Ok(End::Answered(answer)) = &ended {
-        live.finish(answer.data["command_id"].as_u64().unwrap_or_default()).await?;
+async fn finished(
+    ended: Result<End, Failure>,
+    live: &mut Live<'_>,
+    resumed: &Resumed<'_>,
+) -> Result<End, Failure> {
+    let Ok(End::Answered(answer)) = &ended else { return ended };
+    let number = answer.data["command_id"].as_u64().unwrap_or_default();
+    let Err(failure) = live.finish(number).await else { return ended };
+    // What ended with its session no other daemon has.
+    let elsewhere = matches!(failure, Failure::Request(ClientError::Closed))
+        && answer.data["status"] != "exited"
+        && resumed.is_held(live);
+    if elsewhere || matches!(failure, Failure::Output(_)) {
+        return Err(failure);
     }
+    live.give_up();
     ended
 }
 
-/// What a command prints and does once it was interrupted.
-async fn interrupted(live: &mut Live<'_>, interrupts: &mut Signal) -> Report {
+/// What a command prints and does once it was interrupted, because this program is to end like this.
+async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exit) -> Report {
     let ended = tokio::select! {
         ended = timeout(PARTING_MAX, live.rest()) => ended.ok().and_then(Result::ok),
         // Whoever insists waits no longer.
-        _ = interrupts.recv() => None,
+        _ = interrupts.next() => None,
     };
-    let exit = ended.flatten().map_or(INTERRUPTED, of_code);
+    let exit = ended.flatten().map_or(exit, of_code);
     let data =
         json!({"session": live.session, "status": "interrupted", "exit_code": ended.flatten()});
     let mut report = bare(data, exit);

@@ -5,18 +5,30 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
+use crate::cli::daemon::Answer;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::surface::terminal::waiting::DAEMON_LEFT;
+use crate::transport::client::ClientError;
+
+/// How long the next daemon is waited for after one that left.
+const RETURN_MAX: Duration = Duration::from_secs(10);
+
+/// How long reaching a daemon may take at least, also where nothing is waited for.
+const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Wait until something happens in a session, or in the first of several
 ///
 /// Ends with 0 when what was waited for happened, with 6 when the time is over, and with 1 when the
-/// stop text appeared or the program ended although that was not waited for.
+/// stop text appeared or the program ended although that was not waited for. When the daemon is
+/// upgraded it goes on under the next one; with --since also when the daemon dies. It ends with 7 where
+/// it cannot: for several sessions, for a daemon that dies without --since, and when none comes back.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("condition").required(true).multiple(true))]
 pub struct Wait {
@@ -62,19 +74,107 @@ impl Wait {
     /// What the daemon answered instead; running out of time is no error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let waited_for = if self.exit { WaitedFor::Exit } else { WaitedFor::OtherThings };
-        let several = self.sessions.len() > 1;
-        let answer = context.daemon().await?.call("wait_for", self.arguments()).await?;
+        let answer = self.wait(context).await?;
         let exit = Exit::of_outcome(&answer.text_at("/outcome"), waited_for);
-        let session = several.then(|| format!("in session {}", answer.text_at("/session")));
-        let report = answer.report_as_told();
-        Ok(Report { exit, notes: session.into_iter().collect(), ..report })
+        let notes = self.notes(&answer);
+        Ok(Report { exit, notes, ..answer.report_as_told() })
     }
 
-    fn arguments(self) -> Value {
+    /// Waits, under the next daemon where this one leaves or dies and it is known from where on.
+    async fn wait(&self, context: &Context) -> Result<Answer, Failure> {
+        let clock = context.output.clock();
+        let begun = clock.now();
+        let until = begun + self.timeout;
+        let mut asked = self.arguments();
+        let reached = timeout(self.timeout.max(REACHED_WITHIN), context.daemon()).await;
+        let Ok(daemon) = reached else {
+            return Ok(self.overdue(&asked["since"], clock.now().since(begun)));
+        };
+        let mut daemon = daemon?;
+        loop {
+            match daemon.call("wait_for", asked.clone()).await {
+                // Watermarks are each session's own, so that for several there is none to go on from.
+                Ok(mut told) if has_left(&told) && self.sessions.len() == 1 => {
+                    asked["since"] = told.data["watermark"].take();
+                }
+                Err(Failure::Request(ClientError::Closed)) if asked["since"].is_null() => {
+                    return Err(self.lost());
+                }
+                Err(Failure::Request(ClientError::Closed)) => {}
+                Ok(told) => return Ok(lasted(told, clock.now().since(begun))),
+                Err(failure) => return Err(failure),
+            }
+            let left = clock.now().until(until);
+            let looking = context.next_daemon(left.min(RETURN_MAX), || true);
+            // Who listens and does not greet is no daemon in time.
+            daemon = match timeout(left, looking).await {
+                Ok(Ok(daemon)) => daemon,
+                Ok(Err(_)) if clock.now() < until => return Err(self.not_back(&asked["since"])),
+                Ok(Err(_)) | Err(_) => {
+                    return Ok(self.overdue(&asked["since"], clock.now().since(begun)));
+                }
+            };
+            asked["timeout_ms"] = json!(millis(clock.now().until(until)));
+        }
+    }
+
+    /// What people are told besides the answer.
+    fn notes(&self, answer: &Answer) -> Vec<String> {
+        if self.sessions.len() == 1 {
+            return Vec::new();
+        }
+        let session = format!("in session {}", answer.text_at("/session"));
+        let left = has_left(answer).then(|| {
+            "the daemon was upgraded; of several sessions none is waited for under the next one: run \
+             it again, or wait for each by itself with --since"
+                .to_owned()
+        });
+        [Some(session), left].into_iter().flatten().collect()
+    }
+
+    /// The daemon died, and nobody knows what this wait had seen.
+    fn lost(&self) -> Failure {
+        let what = "the daemon went away while this waited";
+        let hint = "nothing was changed: once a daemon runs (`termgate serve` starts one), run it \
+                    again, with --since and a watermark to count what happened meanwhile";
+        Failure::Left { what, hint: hint.to_owned(), details: json!({"sessions": self.sessions}) }
+    }
+
+    fn not_back(&self, since: &Value) -> Failure {
+        let what = "the daemon went away, and no other came in time; the session goes on";
+        Failure::Left { what, hint: self.going_on(since), details: json!({"since": since}) }
+    }
+
+    /// The end of a wait whose time is over while no daemon is there.
+    fn overdue(&self, since: &Value, elapsed: Duration) -> Answer {
+        let elapsed_ms = millis(elapsed);
+        let told = "no daemon was there when the time was over";
+        let going_on = self.going_on(since);
+        let text = format!("timeout after {elapsed_ms} ms: {told}\n{going_on}");
+        let data = json!({
+            "outcome": "timeout",
+            "session": self.sessions[0],
+            "watermark": since,
+            "elapsed_ms": elapsed_ms,
+            "warning": told,
+        });
+        Answer { data, text, mcp_version: None }
+    }
+
+    fn going_on(&self, since: &Value) -> String {
+        let name = &self.sessions[0];
+        let from = since.as_u64().map_or_else(String::new, |since| format!(" --since {since}"));
+        format!(
+            "once a daemon runs (`termgate serve` starts one), go on with `termgate wait {name} \
+             ...{from}`"
+        )
+    }
+
+    fn arguments(&self) -> Value {
         json!({
             "sessions": self.sessions,
             "regex": self.regex.is_some(),
-            "pattern": self.pattern.or(self.regex),
+            "pattern": self.pattern.as_ref().or(self.regex.as_ref()),
             "stop_pattern": self.stop,
             "idle_ms": self.idle.map(millis),
             "change": self.change,
@@ -85,4 +185,17 @@ impl Wait {
             "timeout_ms": millis(self.timeout),
         })
     }
+}
+
+fn has_left(answer: &Answer) -> bool {
+    answer.text_at("/outcome") == DAEMON_LEFT
+}
+
+/// The answer with the time that all of the wait took, also under daemons before.
+fn lasted(mut told: Answer, elapsed: Duration) -> Answer {
+    let last = told.data["elapsed_ms"].take();
+    let all = millis(elapsed).max(last.as_u64().unwrap_or_default());
+    told.text = told.text.replacen(&format!(" after {last} ms"), &format!(" after {all} ms"), 1);
+    told.data["elapsed_ms"] = json!(all);
+    told
 }

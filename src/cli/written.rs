@@ -6,6 +6,7 @@ use crate::cli::daemon::Answer;
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::output::Report;
 use crate::cli::rows::of_delta;
+use crate::surface::terminal::waiting::DAEMON_LEFT;
 
 /// The end of a command that typed: what changed since, when it waited, and what went wrong.
 pub fn report(answer: Answer) -> Report {
@@ -27,10 +28,18 @@ fn notes(written: &Value) -> Vec<String> {
         .map(|bytes| format!("{bytes} bytes wait because the program does not read"));
     let discarded = count("discarded").map(|bytes| format!("{bytes} bytes were discarded"));
     let warning = written["warning"].as_str().map(|warning| format!("warning: {warning}"));
-    let outcome = written["wait"]["outcome"].as_str().map(str::to_owned);
+    let session = written["session"].as_str().unwrap_or_default();
+    let wait = &written["wait"];
+    let outcome = wait["outcome"].as_str().map(|outcome| match outcome {
+        DAEMON_LEFT => format!(
+            "the daemon was upgraded after {} bytes were typed; do not type them again: go on with \
+             `termgate wait {session} ... --since {}`",
+            written["written"], wait["watermark"]
+        ),
+        outcome => outcome.to_owned(),
+    });
     let changed = &written["changed"];
     let left_out = changed["rows_left_out"].as_u64().map(|rows| {
-        let session = written["session"].as_str().unwrap_or_default();
         let from = &changed["from"];
         format!("{rows} more rows changed: `termgate read {session} --since {from}` prints all")
     });
@@ -64,6 +73,16 @@ mod tests {
         let notes = notes(&json!({"session": "0a", "changed": changed}));
         let expected = "3 more rows changed: `termgate read 0a --since 7` prints all";
         assert_eq!(notes, [expected]);
+    }
+
+    #[test]
+    fn a_daemon_that_left_is_told_with_what_was_typed_and_the_way_to_go_on() {
+        let wait = json!({"outcome": "daemon_left", "watermark": 9});
+        let written = json!({"session": "0a", "written": 5, "wait": wait, "watermark": 9});
+        let notes = notes(&written);
+        assert!(notes[0].contains("after 5 bytes were typed"), "{notes:?}");
+        assert!(notes[0].contains("`termgate wait 0a ... --since 9`"), "{notes:?}");
+        assert_eq!(exit(&written), Exit::Unreachable);
     }
 
     #[test]

@@ -96,12 +96,15 @@ pub struct KernelView {
     /// Whether somebody in front waits for the terminal in a read; none where nobody looked or the
     /// kernel does not say.
     pub reading: Option<bool>,
+    /// Somebody in front may hand on what is typed, as to another machine or another terminal, so that
+    /// its waiting says nothing of whoever gets it.
+    pub relaying: bool,
 }
 
 /// Where a shell is between its prompts, as it marked it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShellPhase {
-    /// It marks nothing, or has not yet.
+    /// It marks nothing, has not yet, or does not any more.
     #[default]
     Unmarked,
     /// It writes its prompt, or is about to.
@@ -232,10 +235,11 @@ impl Signs<'_> {
         if !self.quiet {
             return (State::Running, running);
         }
-        if !kernel.canonical || kernel.reading == Some(true) {
+        if !kernel.canonical && !kernel.relaying || kernel.reading == Some(true) {
             return (State::NeedsInput, Evidence::Kernel);
         }
-        if kernel.reading.is_none() && asks(self.before_cursor) {
+        let prompted = asks(self.before_cursor) || kernel.relaying && prompts(self.before_cursor);
+        if kernel.reading.is_none() && prompted {
             return (State::NeedsInput, Evidence::Pattern);
         }
         (State::Running, running)

@@ -16,6 +16,8 @@ pub struct Kept {
     segments: Bounded<Segment, SEGMENTS_MAX>,
     notes: Box<[u8]>,
     note_lengths: [usize; NOTES],
+    /// Whether a daemon ever noted anything, be it that there is nothing to note.
+    noted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -39,19 +41,24 @@ impl Default for Kept {
             segments: Bounded::default(),
             notes: vec![0; NOTES * NOTE_MAX].into_boxed_slice(),
             note_lengths: [0; NOTES],
+            noted: false,
         }
     }
 }
 
 impl Kept {
-    /// Takes what came with a commit.
+    /// Takes what came with a commit; what is said to come and did not is not there.
     pub fn commit(&mut self, commit: &Commit, descriptors: &mut Descriptors) {
-        if commit.snapshot {
-            self.snapshots.push(Snapshot { file: descriptors.take(), offset: commit.offset });
+        if commit.snapshot
+            && let Some(file) = descriptors.take()
+        {
+            self.snapshots.push(Snapshot { file: Some(file), offset: commit.offset });
         }
         self.segments.drop_first(usize::from(commit.segments_dropped));
-        if commit.segment {
-            self.segments.push(Segment { file: descriptors.take(), bytes: 0 });
+        if commit.segment
+            && let Some(file) = descriptors.take()
+        {
+            self.segments.push(Segment { file: Some(file), bytes: 0 });
         }
         if let Some(last) = self.segments.as_mut_slice().last_mut() {
             last.bytes = commit.segment_bytes;
@@ -63,6 +70,12 @@ impl Kept {
         let slot = usize::from(note.slot);
         self.notes[slot * NOTE_MAX..][..note.bytes.len()].copy_from_slice(note.bytes);
         self.note_lengths[slot] = note.bytes.len();
+        self.noted = true;
+    }
+
+    /// Whether a daemon has noted anything, and so may have told somebody of the session.
+    pub fn is_noted(&self) -> bool {
+        self.noted
     }
 
     /// The notes that are not empty.

@@ -240,7 +240,7 @@ impl Holder {
     /// and the next one may not find it.
     fn on_hangup(&mut self, room: &mut Frame) -> Course {
         let course = self.hear_the_last(room);
-        if self.kept.notes().next().is_none() { Course::End } else { course }
+        if self.kept.is_noted() { course } else { Course::End }
     }
 
     /// Does what a daemon that is gone had asked for, as far as it concerns only what is kept: what

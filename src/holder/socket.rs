@@ -2,9 +2,10 @@
 //!
 //! It knows nothing of what the frames say. Neither sending nor receiving waits or allocates.
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -28,17 +29,33 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// Listens at a path that does not exist yet, for its owner only.
+/// Listens at a path, for its owner only. Whoever finds the path finds somebody who listens: until then
+/// the socket has [`unfinished`] as its name.
 ///
 /// # Errors
-/// What the kernel said.
+/// `AddrInUse` where something is already; otherwise what the kernel said.
 pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected(SockFlag::SOCK_NONBLOCK)?;
     // The file that `bind` makes takes its mode from the socket.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
-    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
-    listen(&socket, Backlog::new(BACKLOG)?)?;
-    Ok(socket)
+    if path.symlink_metadata().is_ok() {
+        return Err(Errno::EADDRINUSE.into());
+    }
+    let fresh = unfinished(path);
+    bind(socket.as_raw_fd(), &UnixAddr::new(&fresh)?)?;
+    let placed = listen(&socket, Backlog::new(BACKLOG)?).map_err(io::Error::from);
+    let placed = placed.and_then(|()| fs::rename(&fresh, path));
+    if placed.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    placed.map(|()| socket)
+}
+
+/// What a socket is called that is to listen at a path and does not yet; no longer, as the length of such
+/// names is bounded, if the path ends in `.sock`.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{stem}.new"))
 }
 
 /// Connects to whoever listens at a path.
@@ -81,6 +98,14 @@ pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     };
     let peer = getsockopt(&connection, sockopt::PeerCredentials)?;
     if peer.uid() == Uid::effective().as_raw() { Ok(connection) } else { Err(Errno::EACCES) }
+}
+
+/// The process that listens where this connection was made to.
+///
+/// # Errors
+/// What the kernel said.
+pub fn listening_process(connection: BorrowedFd<'_>) -> io::Result<i32> {
+    Ok(getsockopt(&connection, sockopt::PeerCredentials)?.pid())
 }
 
 /// Room for the descriptors of one frame, aligned as the kernel wants it.

@@ -34,6 +34,8 @@ use crate::holder::wire::{FRAME_MAX, Frame};
 const START_MAX: Duration = Duration::from_secs(10);
 /// The bounds of the ring, in bytes; it is a whole number of pages.
 const RING_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
+/// More than the kernel takes of arguments and environment, in bytes.
+const PROGRAM_MAX: u64 = 16 << 20;
 /// What each part of the ring begins at.
 const PAGE: usize = 4096;
 
@@ -180,11 +182,22 @@ fn hear(daemon: &OwnedFd, room: &mut Frame) -> io::Result<(Start, Program)> {
     if !RING_BYTES.contains(&ring_bytes) || !ring_bytes.is_multiple_of(PAGE) {
         return Err(Errno::EINVAL.into());
     }
+    let text = read_program(File::from(program))?;
+    Ok((start, Program::decode(&text).ok_or_else(invalid)?))
+}
+
+fn read_program(mut file: File) -> io::Result<Vec<u8>> {
+    let there = file.metadata()?;
+    if !there.is_file() {
+        return Err(Errno::EPROTO.into());
+    }
+    if there.len() > PROGRAM_MAX {
+        return Err(Errno::E2BIG.into());
+    }
     let mut text = Vec::new();
-    let mut file = File::from(program);
     file.rewind()?;
     file.read_to_end(&mut text)?;
-    Ok((start, Program::decode(&text).ok_or_else(invalid)?))
+    Ok(text)
 }
 
 fn set_up(

@@ -22,13 +22,22 @@ use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::page::Form;
+use crate::surface::shape::room::ends;
 
+/// How many bytes of JSON an error says in one text, which may quote what it was asked: that may be of
+/// any length, and each text is told several times.
+const SAID_BYTES_MAX: usize = 2_000;
 /// How many bytes an error tells of what changed.
 const CHANGED_BYTES_MAX: usize = 20_000;
 /// What a caller is told to wait before it tries again what was busy.
 const BUSY_RETRY_MS: u64 = 100;
 /// And before it tries a terminal again that did not answer.
 const SILENT_RETRY_MS: u64 = 1_000;
+
+/// What an error says, as far as there is room: of what is too long, the beginning and the end.
+pub fn said(text: impl ToString) -> String {
+    ends(&text.to_string(), SAID_BYTES_MAX)
+}
 
 /// An error ready for the wire.
 #[derive(Clone, Debug)]
@@ -42,8 +51,8 @@ pub struct WireError {
 
 impl WireError {
     fn new(code: Code, message: impl ToString) -> Self {
-        let hint = code.advice().to_owned();
-        Self { code, message: message.to_string(), hint, retry_after_ms: None, details: None }
+        let (message, hint) = (said(message), code.advice().to_owned());
+        Self { code, message, hint, retry_after_ms: None, details: None }
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -96,6 +105,7 @@ impl From<&SurfaceError> for WireError {
     fn from(error: &SurfaceError) -> Self {
         match error {
             SurfaceError::Argument { parameter, .. } => {
+                let parameter = said(parameter);
                 Self::new(Code::InvalidArgument, error).details(json!({"parameter": parameter}))
             }
             SurfaceError::SessionNotFound(_) => Self::new(Code::SessionNotFound, error),
@@ -311,6 +321,7 @@ fn create(error: &CreateError) -> WireError {
             (None, SpawnError::Place { .. }) => {
                 WireError::new(Code::StorageError, error).hint(PLACE_REMEDY)
             }
+            (None, SpawnError::Superseded) => WireError::new(Code::DaemonRunning, error),
             (None, SpawnError::Terminal(_) | SpawnError::Holder(_)) => {
                 WireError::new(Code::Internal, error)
             }

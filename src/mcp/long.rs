@@ -18,7 +18,7 @@ pub const OBSERVE_METHOD: &str = "termgate/observe";
 pub const STOP_METHOD: &str = "termgate/stop";
 
 /// Tools that wait whatever their arguments say.
-const WAITING_TOOLS: [&str; 2] = ["wait_for", "run"];
+const WAITING_TOOLS: [&str; 3] = ["wait_for", "run", "follow_command"];
 
 /// The JSON-RPC code of a request refused because there are too many; ours, from the free range.
 pub const BUSY: ErrorCode = ErrorCode(-32000);
@@ -126,6 +126,7 @@ mod tests {
     fn calls_that_wait_are_long() {
         for waiting in [
             call("wait_for", json!({})),
+            call("follow_command", json!({"id": 1})),
             call("acquire_lease", json!({"wait_ms": 1})),
             call("send_text", json!({"text": "x", "until": {"idle_ms": 5}})),
         ] {

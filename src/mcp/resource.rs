@@ -26,9 +26,10 @@ use crate::surface::call::{Daemon, find_session};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::shape::delta::DeltaWire;
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::Format;
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::session::SessionWire;
+use crate::surface::shape::session::{IN_LIST, SessionWire};
 use crate::surface::terminal::read_history::{self, Place, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
 
@@ -207,7 +208,7 @@ impl Resource {
                 let wire = |session: &Session| {
                     let writable =
                         daemon.switchboard.decide(standing, Some(session.id()), now).is_ok();
-                    SessionWire::of(session, writable, now)
+                    SessionWire::of(session, writable, now).within(IN_LIST)
                 };
                 let sessions: Vec<_> = seen(daemon, standing).iter().map(wire).collect();
                 json!({"sessions": sessions})
@@ -328,6 +329,11 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     });
     if let Some(next) = page.next {
         grid["next_top"] = json!(next.0.saturating_sub(frame.base_row.0));
+    }
+    let shown = frame.base_row.0..=frame.end_row().0;
+    let lost = GapWire::among(session.live().gaps().as_slice(), shown);
+    if !lost.is_empty() {
+        grid["lost_output"] = json!(lost);
     }
     if query.since.is_some() {
         grid["reset"] = Value::Bool(delta.reset);

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
+use crate::core::policy::Permit;
 use crate::session::urgent::Urgent;
 
 /// Interrupts a command when it is dropped, unless it was disarmed.
@@ -14,12 +16,21 @@ use crate::session::urgent::Urgent;
 pub struct Interrupt {
     urgent: Arc<Urgent>,
     command: Option<CommandId>,
+    /// Who has to be allowed to write when it strikes; none where the end of the lease disarms it.
+    by: Option<Caller>,
 }
 
 impl Interrupt {
     /// Armed until it is told otherwise.
     pub(in crate::session) fn new(urgent: Arc<Urgent>, command: CommandId) -> Self {
-        Self { urgent, command: Some(command) }
+        Self { urgent, command: Some(command), by: None }
+    }
+
+    /// The same for a caller who has no lease: it strikes where that one may still write then, and
+    /// nobody else who is there has the lease.
+    pub fn by(mut self, _permit: &Permit, caller: Caller) -> Self {
+        self.by = Some(caller);
+        self
     }
 
     /// Nobody gave the command up.
@@ -31,9 +42,8 @@ impl Interrupt {
 impl Drop for Interrupt {
     fn drop(&mut self) {
         if let Some(command) = self.command {
-            self.urgent.post(|entries| {
-                entries.interrupts.insert(command);
-            });
+            let by = self.by.take();
+            self.urgent.post(|entries| entries.interrupts.push((command, by)));
         }
     }
 }

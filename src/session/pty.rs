@@ -16,6 +16,7 @@ pub mod reaper;
 pub mod remains;
 pub mod shell;
 pub mod signal;
+pub mod spare;
 pub mod spawn;
 pub mod surroundings;
 pub mod watch;
@@ -86,6 +87,8 @@ impl Evidence {
 pub enum Rest {
     /// It is in front, has read all of it, and waits for more.
     Waits,
+    /// The same, but what it waits for may be another part of itself, for a moment.
+    Pauses,
     /// Not all of it was read.
     Unread,
     /// All of it was read, by a program that does something now, or is not in front.
@@ -241,6 +244,17 @@ pub trait Pty: Send + Sync + 'static {
         Ok(surroundings::look(self.evidence()?, settled))
     }
 
+    /// Reads what can have changed since something was `known`, when the session's shell has just marked
+    /// its prompt. Takes some microseconds where that shell was in front already.
+    ///
+    /// # Errors
+    /// What the kernel said, once the terminal is gone.
+    fn look_at_prompt(&self, known: &KernelView) -> io::Result<KernelView> {
+        let evidence = self.evidence()?;
+        let again = surroundings::look_again(evidence, known);
+        Ok(again.unwrap_or_else(|| surroundings::look(evidence, false)))
+    }
+
     /// Whether something was typed that nobody has read yet. May wait for the kernel to pass on what
     /// was typed just before.
     ///
@@ -258,12 +272,8 @@ pub trait Pty: Send + Sync + 'static {
         if self.unread()? {
             return Ok(Rest::Unread);
         }
-        let waits = if evidence.leader_in_front() {
-            surroundings::waits_for_input(evidence.leader)
-        } else {
-            Some(false)
-        };
-        Ok(waits.map_or(Rest::Unknown, |waits| if waits { Rest::Waits } else { Rest::Works }))
+        let in_front = evidence.leader_in_front();
+        Ok(if in_front { surroundings::rest_of(evidence.leader) } else { Rest::Works })
     }
 
     /// Whether `offset` is the end of all that was written to the terminal before this call, so that

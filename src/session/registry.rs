@@ -32,7 +32,7 @@ use crate::session::error::SessionError;
 use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
-use crate::session::pty::held::options::HoldOptions;
+use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
 use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -76,15 +76,6 @@ pub struct HoldingLimits {
     pub ring_bytes: u32,
     /// What becomes of output for which there is no room.
     pub unread: Unread,
-}
-
-/// Where and by what program terminals are held, so that they outlive the daemon.
-#[derive(Clone, Debug)]
-pub struct Holding {
-    /// Where holders listen; it must exist and be nobody else's.
-    pub directory: PathBuf,
-    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`](crate::session::pty::held::options::OWN_PROGRAM) is this one.
-    pub program: PathBuf,
 }
 
 /// Why a session did not get another name.
@@ -313,8 +304,8 @@ impl Registry {
     }
 
     /// Where holders listen; none where sessions end with the daemon.
-    pub(in crate::session) fn holders(&self) -> Option<&Path> {
-        self.0.holding.as_ref().map(|holding| holding.directory.as_path())
+    pub(in crate::session) fn holders(&self) -> Option<&Holders> {
+        self.0.holding.as_ref().map(|holding| &holding.holders)
     }
 
     pub(in crate::session) fn own_tenant(&self) -> &TenantId {
@@ -323,9 +314,9 @@ impl Registry {
 
     /// How the terminals of sessions created now are held; none where they end with the daemon.
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
-        let Holding { directory, program } = self.0.holding.clone()?;
+        let Holding { holders, program } = self.0.holding.clone()?;
         let HoldingLimits { orphan_ttl, ring_bytes, unread } = self.limits().holding;
-        Some(HoldOptions { directory, program, ring_bytes, unread, orphan_ttl })
+        Some(HoldOptions { holders, program, ring_bytes, unread, orphan_ttl })
     }
 
     /// Where files may lie for a moment that the shells of sessions read, if there is such a place.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::core::caller::PrincipalName;
+use crate::core::caller::{Caller, PrincipalName};
 use crate::core::commands::record::CommandId;
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::WriteWindow;
@@ -38,8 +38,9 @@ pub struct Entries {
     pub cancelled: BTreeSet<WaiterId>,
     /// Waiting writes that no longer keep their lease alive.
     pub let_go: BTreeSet<WriteId>,
-    /// Commands that their callers gave up and want interrupted.
-    pub interrupts: BTreeSet<CommandId>,
+    /// Commands that their callers gave up and want interrupted, with who has to be allowed to write;
+    /// bounded by the calls that their connections may have in flight.
+    pub interrupts: Vec<(CommandId, Option<Caller>)>,
     /// Whoever goes from now on was sent away and gives no command up.
     pub spare_commands: bool,
     /// The daemon ends.

@@ -15,6 +15,7 @@ use crate::core::moment::Moment;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::counters::Counter;
+use crate::session::departure::Departure;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::surface::error::SurfaceError;
@@ -29,6 +30,8 @@ pub struct Daemon {
     pub lease_auto: AtomicBool,
     /// Who is connected now.
     pub principals: Principals,
+    /// Whether it leaves its sessions to the next one.
+    pub departure: Departure,
     /// When the daemon started.
     pub started: Moment,
 }

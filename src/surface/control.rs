@@ -1,5 +1,6 @@
 //! The daemon's own tools: explaining its answers, and what operators do.
 
+pub mod follow_command;
 pub mod preempt_lease;
 pub mod set_write;
 pub mod why;
@@ -10,6 +11,7 @@ use crate::surface::tool::Entry;
 pub fn entries() -> Vec<Entry> {
     vec![
         Entry::of::<why::Why>(),
+        Entry::of::<follow_command::FollowCommand>(),
         Entry::of::<preempt_lease::PreemptLease>(),
         Entry::of::<set_write::SetWrite>(),
     ]

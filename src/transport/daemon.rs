@@ -40,10 +40,12 @@ use crate::mcp::observe::Tally;
 use crate::mcp::server::Shared;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
+use crate::session::departure::Departure;
 use crate::session::facts::{Fact, What};
+use crate::session::pty::held::options::{self, Holding};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
-use crate::session::registry::{Holding, Listening, Registry, Settings as SessionSettings};
+use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::SwitchWire;
 use crate::surface::switchboard::Switchboard;
@@ -71,7 +73,7 @@ use crate::transport::unix::handed::onward::ignores_hangup;
 use crate::transport::unix::handed::{Handed, HandedError};
 use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_limit};
 use crate::transport::unix::listener::{BindError, remove_stale};
-use crate::transport::unix::lock::LockError;
+use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 
 /// How long a daemon waits for one that is ending; a little more than that takes at most.
@@ -166,7 +168,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let found = Found { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
-    let holding = Holding { directory: paths.holders(), program: holder };
+    let holding = Holding { holders: holders_of(&paths, &lock), program: holder };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
@@ -178,7 +180,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
     tasks.spawn(roll.enter(open_session_doors(announcements, doors_of_sessions)));
-    let kept = KeptSwitches::at(paths.switches());
+    let kept = KeptSwitches::at(paths.switches(), &lock);
     let write_from = kept.resume(&daemon.switchboard, read_only, daemon.now());
     tasks.spawn(roll.enter(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
     // Whoever comes in finds every session that was there before.
@@ -209,8 +211,16 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
         () = program.replaceable(upgrades) => Ended::Replaced,
     };
-    Ending { registry, doors, notifier, tasks, kept, lock, found }.end(ended).await;
+    Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await;
     Ok(ended)
+}
+
+/// The holders that this daemon may come to: those of its place, until its lock counts no more.
+fn holders_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> options::Holders {
+    let lock = Arc::downgrade(lock);
+    options::Holders::claimed(paths.holders(), move || {
+        lock.upgrade().is_some_and(|lock| lock.counts())
+    })
 }
 
 /// Makes the process fit to have sessions.
@@ -292,6 +302,7 @@ impl Assembly {
             switchboard: Switchboard::new(switches),
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
+            departure: Departure::default(),
             started,
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use crate::commands::harness::{Home, is_installed};
 
 /// `run` with one line for the shell of a session.
-fn run(home: &Home, options: &str, session: &str, line: &str) -> Command {
+pub(crate) fn run(home: &Home, options: &str, session: &str, line: &str) -> Command {
     let mut command = home.termgate(&format!("run {options}"));
     command.args([session, line]);
     command
@@ -19,7 +19,7 @@ fn ran(home: &Home, session: &str, line: &str) -> Output {
     run(home, "", session, line).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
@@ -228,7 +228,7 @@ fn a_daemon_that_is_read_only_runs_nothing() {
 }
 
 /// `run` with these words, in a session of its own; the user's shell is bash.
-fn run_fresh(home: &Home, options: &str, words: &[&str]) -> Command {
+pub(crate) fn run_fresh(home: &Home, options: &str, words: &[&str]) -> Command {
     let mut command = home.termgate(&format!("run {options} --"));
     command.args(words).env("SHELL", "/bin/bash");
     command
@@ -306,12 +306,12 @@ fn a_command_needs_a_session_or_two_dashes_before_it() {
 }
 
 /// A command that runs until this file is there, between two lines.
-fn gated(gate: &std::path::Path) -> String {
+pub(crate) fn gated(gate: &std::path::Path) -> String {
     format!("echo first; until [ -e {} ]; do sleep 0.05; done; echo last; (exit 5)", gate.display())
 }
 
 /// Starts `run` of such a command, and waits until it is on its way.
-fn begun(mut command: Command) -> (Child, BufReader<ChildStdout>) {
+pub(crate) fn begun(mut command: Command) -> (Child, BufReader<ChildStdout>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut shown = BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();

@@ -230,6 +230,9 @@ async fn bad_arguments_of_operators_tools() {
     let mut wire = daemon.operator().await;
     let session = start(&mut wire).await;
     for (tool, arguments, parameter) in [
+        ("follow_command", json!({"session": session}), "id"),
+        ("follow_command", json!({"session": session, "id": 9}), "id"),
+        ("follow_command", json!({"session": session, "id": 9, "max_lines": 0}), "max_lines"),
         ("preempt_lease", json!({}), "session"),
         ("preempt_lease", json!({"session": 5}), "session"),
         ("set_write", json!({}), "state"),

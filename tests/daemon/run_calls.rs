@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
 use crate::daemon::shells::{ALL, POSIX, Shell, with_each};
 
 impl Shell {
@@ -143,6 +143,77 @@ async fn whoever_hangs_up_interrupts_its_command_when_that_was_asked_for() {
     let ended = observer.wait_for(ended).await;
     assert_eq!(ended["command"]["exit_code"], 130, "{ended}");
     daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_follows_a_command_interrupts_it_only_where_it_may_write() {
+    let daemon = TestDaemon::writable().await;
+    let mut shell = Shell::start(&daemon, "bash").await;
+    let lease = shell.client.acquire(&shell.session).await;
+    let line = r#"sh -c 'trap "echo hit; exit 3" INT; echo be""gun; while :; do sleep 0.05; done'"#;
+    let ended = shell.run_with(line, json!({"timeout_ms": 1})).await;
+    assert_eq!(ended.0["status"], "timeout", "{}", ended.0);
+    shell.wait_for(json!({"pattern": "begun", "since": 0})).await;
+    let mut operator = daemon.operator().await;
+    let follow = json!({
+        "session": shell.session, "id": ended.number("command_id"), "on_cancel": "interrupt",
+    });
+    let mut look = follow.clone();
+    look["timeout_ms"] = json!(0);
+    let still = json!({"command_done": true, "timeout_ms": 300});
+
+    let told = operator.structured("follow_command", look.clone()).await;
+    assert!(told["warning"].as_str().unwrap().contains("held by"), "{told}");
+    hang_up(&daemon, &mut operator, &follow, async || {}).await;
+    let seen = shell.call("wait_for", still.clone()).await;
+    assert_eq!(seen["outcome"], "timeout", "past the lease of another: {seen}");
+
+    let held = json!({"lease_id": lease["lease_id"]});
+    shell.client.structured("release_lease", held).await;
+    let told = operator.structured("follow_command", look.clone()).await;
+    assert_eq!(told["warning"], Value::Null, "{told}");
+    hang_up(&daemon, &mut operator, &follow, async || {
+        let off = json!({"state": "off"});
+        daemon.operator().await.structured("set_write", off).await;
+    })
+    .await;
+    let told = operator.structured("follow_command", look).await;
+    assert!(told["warning"].as_str().unwrap().contains("read-only"), "{told}");
+    hang_up(&daemon, &mut operator, &follow, async || {}).await;
+    let seen = shell.call("wait_for", still).await;
+    assert_eq!(seen["outcome"], "timeout", "while writing is off: {seen}");
+
+    operator.structured("set_write", json!({"state": "on"})).await;
+    hang_up(&daemon, &mut operator, &follow, async || {}).await;
+    let done = shell.wait_for(json!({"command_done": true, "since": 0})).await;
+    assert_eq!(done["command"]["exit_code"], 3, "{done}");
+    daemon.stop().await;
+}
+
+/// Follows a command, hangs up after something else was done, and waits until that is known.
+async fn hang_up(
+    daemon: &TestDaemon,
+    operator: &mut Wire,
+    follow: &Value,
+    meanwhile: impl AsyncFnOnce(),
+) {
+    let before = connections(operator).await;
+    let mut follower = daemon.operator().await;
+    follower.send_call("follow_command", follow.clone()).await;
+    // A connection's calls are taken up in order.
+    follower.structured("list_sessions", json!({})).await;
+    meanwhile().await;
+    drop(follower);
+    soon("the end of its connection", async { while connections(operator).await != before {} })
+        .await;
+}
+
+async fn connections(operator: &mut Wire) -> Value {
+    let uri = json!({"uri": "termgate://daemon"});
+    let read = operator.request("resources/read", uri).await.unwrap();
+    let daemon: Value =
+        serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+    daemon["connections"]["open"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

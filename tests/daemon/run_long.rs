@@ -26,18 +26,38 @@ async fn a_command_may_be_longer_than_a_line_of_a_terminal() {
     .await;
 }
 
+/// Runs a command that writes a document, which must be this one afterwards.
+async fn check_document(shell: &mut Shell, command: &str, wanted: &str) {
+    shell.must(command, 0, "").await;
+    let lines = wanted.lines().count().to_string();
+    shell.must("wc -l < document | tr -d ' '", 0, &lines).await;
+    let home = shell.run("pwd").await.output().to_owned();
+    let arrived = fs::read_to_string(format!("{home}/document")).unwrap();
+    assert!(arrived == wanted, "{}: {} bytes", shell.name, wanted.len());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_here_document_arrives_as_it_was_sent() {
     with_each(&POSIX, async |shell| {
         shell.must("cat <<EOF\none $((1 + 1))\n  two\nEOF", 0, "one 2\n  two").await;
         for bytes in [24 * KIB, 512 * KIB] {
-            let (command, lines) = here_document("cat > document", bytes);
-            shell.must(&command, 0, "").await;
+            let (command, _) = here_document("cat > document", bytes);
             let wanted = command.split_once('\n').unwrap().1.strip_suffix("EOF").unwrap();
-            shell.must("wc -l < document | tr -d ' '", 0, &lines.to_string()).await;
-            let home = shell.run("pwd").await.output().to_owned();
-            let arrived = fs::read_to_string(format!("{home}/document")).unwrap();
-            assert!(arrived == wanted, "{}: {bytes}", shell.name);
+            check_document(shell, &command, wanted).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_of_many_lines_arrives_in_a_shell_that_has_no_here_documents() {
+    with_each(&["fish"], async |shell| {
+        shell.must("echo 'one\n  two' | cat", 0, "one\n  two").await;
+        for bytes in [24 * KIB, 512 * KIB] {
+            let (command, _) = here_document("cat", bytes);
+            let wanted = command.split_once('\n').unwrap().1.strip_suffix("EOF").unwrap();
+            let quoted = wanted.replace('\\', r"\\").replace('\'', r"\'");
+            check_document(shell, &format!("printf %s '{quoted}' > document"), wanted).await;
         }
     })
     .await;

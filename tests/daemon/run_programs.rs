@@ -152,6 +152,33 @@ async fn what_runs_in_an_interpreter_is_known_by_its_prompt_and_the_answer_says_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_works_silently_behind_a_terminal_of_its_own_is_not_taken_to_ask() {
+    with_each(&ALL, async |shell| {
+        // As ssh does, it has this terminal raw and hands on all that is typed.
+        let inner = "env PS1='inner> ' python3 -c 'import pty; pty.spawn([\"dash\", \"-i\"])'";
+        let outer = shell.asks(inner, "needs_input").await;
+        assert_eq!(outer.0["prompt"], "inner> ", "{}", outer.0);
+        for (command, output) in [("sleep 1; echo built", "built"), ("echo a; sleep 1; false", "a")]
+        {
+            let ended = shell.run(command).await;
+            let told = json!([ended.0["status"], ended.0["exit_code"], ended.0["evidence"]]);
+            assert_eq!(told, json!(["completed", null, "pattern"]), "{command}: {}", ended.0);
+            assert_eq!(ended.output(), output, "{}: {command}", shell.name);
+        }
+        let begun = shell.asks("printf 'Name? '; read name; echo got $name", "needs_input").await;
+        assert_eq!(begun.0["prompt"], "Name? ", "{}", begun.0);
+        assert_eq!(begun.0["evidence"], "pattern", "{}", begun.0);
+        shell.call("send_text", json!({"text": "me", "enter": true})).await;
+        shell.wait_for(json!({"pattern": "got me", "since": begun.0["watermark"]})).await;
+        shell.call("send_text", json!({"text": "exit", "enter": true})).await;
+        let since = outer.0["watermark"].clone();
+        shell.wait_for(json!({"command_done": true, "since": since})).await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_block_that_is_not_all_there_asks_for_its_rest() {
     with_each(&["bash"], async |shell| {
         shell.asks("python3 -q", "needs_input").await;
@@ -191,6 +218,70 @@ async fn of_progress_the_final_state_is_told() {
                     printf \"\\033[K\"; sleep 0.02; done; printf \"\\r\\033[KDone.\\n\"'";
     with_each(&ALL, async |shell| {
         shell.must(progress, 0, "Done.").await;
+    })
+    .await;
+}
+
+/// Prints so many lines, and the progress of it in the last row, below those that scroll; at its end
+/// it takes that row away, or waits for ever.
+const INSTALL: &str = r#"
+rows=$(stty size)
+rows=${rows% *}
+keep() { printf '\n\0337\033[0;%dr\0338\033[1A' "$1"; }
+paint() { printf '\0337\033[%d;0f\033[42mProgress: [%3d%%]\033[49m\0338' "$rows" "$1"; }
+keep $((rows - 1))
+for number in $(seq "$1"); do
+  printf 'Unpacking package '
+  paint $((number * 100 / $1))
+  echo "$number ..."
+  [ $((number % 8)) != 0 ] || sleep 0.02
+done
+[ "$2" != stay ] || exec sleep 300
+keep "$rows"
+printf '\033[J'
+"#;
+
+fn unpacked(count: usize) -> String {
+    let lines = (1..=count).map(|number| format!("Unpacking package {number} ..."));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_progress_below_the_lines_that_scroll_only_those_are_told() {
+    with_each(&ALL, async |shell| {
+        let home = shell.run("pwd").await.output().to_owned();
+        fs::write(format!("{home}/install"), INSTALL).unwrap();
+        // First where there is room on the screen, and then at its end.
+        for count in [5, 60, 5, 30] {
+            let output = unpacked(count);
+            let ended = shell.must(&format!("sh install {count}"), 0, &output).await;
+            let record = shell.record(ended.number("command_id")).await;
+            assert_eq!(record["output"], output, "{}: {record}", shell.name);
+        }
+        let history = shell.call("read_history", json!({})).await;
+        let screen = shell.call("read_screen", json!({})).await;
+        for told in [history, screen] {
+            assert!(!told.to_string().contains("Progress"), "{}: {told}", shell.name);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_that_was_interrupted_is_no_output_either() {
+    with_each(&ALL, async |shell| {
+        let home = shell.run("pwd").await.output().to_owned();
+        fs::write(format!("{home}/install"), INSTALL).unwrap();
+        let begun = shell.run_with("sh install 40 stay", json!({"timeout_ms": 1_000})).await;
+        assert_eq!(begun.status(), "timeout", "{}: {}", shell.name, begun.0);
+        assert_eq!(begun.output(), unpacked(40), "{}", shell.name);
+        shell.interrupt(begun.number("command_id")).await;
+        let record = shell.record(begun.number("command_id")).await;
+        assert_eq!(record["output"], unpacked(40) + "\n^C", "{}: {record}", shell.name);
+        // Whatever it has left of the screen.
+        shell.must("echo fine", 0, "fine").await;
+        let lines: Vec<_> = (1..=50).map(|number| number.to_string()).collect();
+        shell.must("seq 50", 0, &lines.join("\n")).await;
     })
     .await;
 }

@@ -120,13 +120,16 @@ async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_typed_at_a_shell_that_is_slow_to_take_it_runs_before_what_is_sent() {
     let bindings = [
-        ("zsh", "slow() { sleep 1 }; zle -N slow; bindkey '^X' slow"),
-        ("fish", "bind \\cx 'sleep 1'"),
+        ("bash", "C-g", r#"bind -x '"\C-g": sleep 1'"#),
+        // What it begins to wait for after this one is a longer name of a command.
+        ("bash", "C-x", r#"bind -x '"\C-x": sleep 1'"#),
+        ("zsh", "C-x", "slow() { sleep 1 }; zle -N slow; bindkey '^X' slow"),
+        ("fish", "C-x", r"bind \cx 'sleep 1'"),
     ];
-    for (name, binding) in bindings {
+    for (name, key, binding) in bindings {
         with_each(&[name], async |shell| {
             shell.run(binding).await;
-            shell.press("C-x").await;
+            shell.press(key).await;
             shell.call("send_text", json!({"text": "echo typed; false", "enter": true})).await;
             let run = json!({"session": shell.session, "command": "echo mine"});
             let ended = loop {

@@ -40,6 +40,7 @@ async fn a_command_has_its_own_output_and_nothing_else() {
         ("echo plain".to_owned(), "plain".to_owned()),
         ("printf 'no line end'".to_owned(), "no line end".to_owned()),
         ("printf 'a\\nb'".to_owned(), "a\nb".to_owned()),
+        ("printf '日本 äöü 🦀'".to_owned(), "日本 äöü 🦀".to_owned()),
         ("printf '\\n\\n'; echo x; echo; echo".to_owned(), "\n\nx\n\n".to_owned()),
         ("echo héllo 日本語 🦀 e\u{301}".to_owned(), "héllo 日本語 🦀 e\u{301}".to_owned()),
         (format!("echo {wide}"), wide.clone()),
@@ -173,6 +174,44 @@ async fn a_line_that_a_shell_cannot_read_was_not_run_and_the_next_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_shell_without_marks_says_of_a_line_that_it_cannot_read_is_the_output_of_it() {
+    with_each(&["dash"], async |shell| {
+        for command in ["echo )", "true\necho )\ntrue", "if true; fi", "echo ${}"] {
+            let ended = shell.run(command).await;
+            shell.check(command, &ended, 2);
+            let told = ended.output().to_lowercase();
+            assert!(told.contains("syntax error") || told.contains("bad sub"), "{}", ended.0);
+            assert_eq!(ended.number("lines_total"), 1, "{command}: {}", ended.0);
+            shell.must("echo fine", 0, "fine").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_without_marks_asks_for_the_rest_of_a_command_as_well() {
+    with_each(&["dash"], async |shell| {
+        for (begun, rest, output) in
+            [("echo one \\", "two", "one two"), ("echo 'one", "two'", "one\ntwo")]
+        {
+            let ended = shell.run(begun).await;
+            assert_eq!(ended.status(), "needs_input", "{begun}: {}", ended.0);
+            assert_eq!(ended.0["prompt"], "> ", "{begun}: {}", ended.0);
+            let since = ended.number("watermark");
+            shell.call("send_text", json!({"text": rest, "enter": true})).await;
+            shell.wait_for(json!({"command_done": true, "since": since})).await;
+            let record = shell.record(ended.number("command_id")).await;
+            assert_eq!(record["output"], format!("> {rest}\n{output}"), "{begun}: {record}");
+        }
+        let ended = shell.run("echo 'begun").await;
+        assert_eq!(ended.status(), "needs_input", "{}", ended.0);
+        shell.interrupt(ended.number("command_id")).await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_is_not_all_there_asks_for_the_rest() {
     with_each(&MARKING, async |shell| {
         // fish masks a quote that is pasted behind a quote.
@@ -204,7 +243,8 @@ async fn what_was_left_on_the_line_is_no_part_of_a_command() {
     with_each(&MARKING, async |shell| {
         shell.must("true", 0, "").await;
         for left in ["echo left ", "echo 'left\nbelow it"] {
-            shell.call("send_text", json!({"text": left})).await;
+            // A shell asks for pastes to be marked a moment after its prompt, and knows them before.
+            shell.call("send_text", json!({"text": left, "paste": "always"})).await;
             let last = left.lines().last().unwrap();
             shell.wait_for(json!({"pattern": last, "since": 0})).await;
             shell.must("echo mine", 0, "mine").await;
@@ -213,26 +253,48 @@ async fn what_was_left_on_the_line_is_no_part_of_a_command() {
     .await;
 }
 
+/// Runs commands in a shell of their own, of which the last ends it with this code.
+async fn check_end(daemon: &TestDaemon, name: &'static str, commands: &[&str], code: i32) {
+    let mut shell = Shell::start(daemon, name).await;
+    let (last, before) = commands.split_last().unwrap();
+    for command in before {
+        assert_eq!(shell.run(command).await.status(), "completed", "{name}: {command}");
+    }
+    let ended = shell.run(last).await;
+    let told = json!([ended.0["status"], ended.0["exit_code"], ended.0["evidence"]]);
+    assert_eq!(told, json!(["exited", code, "exit"]), "{name}: {last}: {}", ended.0);
+    let prints = last.contains("echo last; exit");
+    assert_eq!(ended.output().contains("last"), prints, "{name}: {last}: {}", ended.0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_ends_the_shell_has_the_code_of_the_shell() {
     let daemon = TestDaemon::writable().await;
+    for name in ALL.into_iter().filter(|name| is_installed(name)) {
+        check_end(&daemon, name, &["exec false"], 1).await;
+        check_end(&daemon, name, &["exec sh -c 'echo last; exit 9'"], 9).await;
+    }
     for name in POSIX.into_iter().filter(|name| is_installed(name)) {
-        for (commands, code) in [
-            (&["exit 3"][..], 3),
-            (&["exec false"], 1),
-            (&["exec sh -c 'echo last; exit 9'"], 9),
-            (&["set -e", "false"], 1),
-        ] {
+        check_end(&daemon, name, &["exit 3"], 3).await;
+        check_end(&daemon, name, &["sh -c 'exit 5'", "exit"], 5).await;
+        check_end(&daemon, name, &["set -e", "false"], 1).await;
+        check_end(&daemon, name, &["set -e", "true; (exit 4); echo last"], 4).await;
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fish_tells_how_exit_ended_before_it_ends_itself() {
+    let daemon = TestDaemon::writable().await;
+    for name in ["fish"].into_iter().filter(|name| is_installed(name)) {
+        for commands in [&["exit 3"][..], &["sh -c 'exit 3'", "exit"]] {
             let mut shell = Shell::start(&daemon, name).await;
-            let (last, before) = commands.split_last().unwrap();
-            for command in before {
-                shell.must(command, 0, "").await;
+            for command in commands {
+                shell.must(command, 3, "").await;
             }
-            let ended = shell.run(last).await;
-            assert_eq!(ended.status(), "exited", "{name}: {last}: {}", ended.0);
-            assert_eq!(ended.0["exit_code"], code, "{name}: {last}: {}", ended.0);
-            assert_eq!(ended.0["evidence"], "exit", "{name}: {last}: {}", ended.0);
-            assert_eq!(ended.output().contains("last"), last.contains("last"), "{name}");
+            let ended = shell.wait_for(json!({"exit": true})).await;
+            assert_eq!(ended["outcome"], "exited", "{ended}");
+            assert_eq!(ended["exit"]["code"], 3, "{ended}");
         }
     }
     daemon.stop().await;

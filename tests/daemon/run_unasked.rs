@@ -219,6 +219,50 @@ async fn several_lines_are_one_command_also_for_a_shell_without_a_line_editor() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zsh_that_loses_its_hook_for_prompts_by_a_command_ends_that_and_marks_the_next() {
+    with_each(&["zsh"], async |shell| {
+        shell.must("true", 0, "").await;
+        let emptied = shell.run("echo gone; precmd_functions=()").await;
+        assert_eq!((emptied.status(), emptied.output()), ("completed", "gone"), "{}", emptied.0);
+        assert_eq!(emptied.0["exit_code"], Value::Null, "nobody told it: {}", emptied.0);
+        shell.must("echo fine; (exit 3)", 3, "fine").await;
+        shell.must("echo again", 0, "again").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zsh_that_loses_all_of_its_hooks_by_a_command_runs_on_without_codes() {
+    for taken in ["precmd_functions=() preexec_functions=()", "unfunction -m '__termgate*'"] {
+        with_each(&["zsh"], async |shell| {
+            shell.must("true", 0, "").await;
+            for (command, output) in [
+                (format!("echo gone; {taken}").as_str(), "gone"),
+                ("echo one; (exit 4)", "one"),
+                ("cd /; pwd; sleep 0.3; echo two", "/\ntwo"),
+                ("true", ""),
+            ] {
+                let ended = shell.run(command).await;
+                assert_eq!(ended.status(), "completed", "{command}: {}", ended.0);
+                assert_eq!(ended.output(), output, "{command}: {}", ended.0);
+                assert_eq!(ended.0["exit_code"], Value::Null, "nobody told it: {}", ended.0);
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bash_that_sets_its_prompt_commands_and_ps0_anew_tells_how_the_next_command_ended() {
+    with_each(&["bash"], async |shell| {
+        shell.must("true", 0, "").await;
+        shell.must("PROMPT_COMMAND=: PS0=", 0, "").await;
+        shell.must("echo after; (exit 4)", 4, "after").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_was_typed_is_not_asked_for_again() {
     with_each(&["bash"], async |shell| {
         let line = "bash -c 'read -s -p \"P1: \" a; sleep 0.5; echo; read -s -p \"P2: \" b; echo'";

@@ -348,3 +348,119 @@ async fn a_write_that_waits_tells_the_changed_rows_that_fit_and_where_the_others
     assert_eq!(rows, (1..=151).collect::<Vec<_>>());
     daemon.stop().await;
 }
+
+/// Creates sessions of which everything that is told is long and awkward.
+async fn with_long_sessions(daemon: &TestDaemon, client: &mut Wire, count: usize) {
+    let deep = daemon.file("home").join(vec!["a\"deep\"directory"; 60].join("/"));
+    std::fs::create_dir_all(&deep).unwrap();
+    let tags = vec!["\"".repeat(64); 16];
+    let line = "printf '\\033]2;%s\\007%s' \"$LONG\" \"$LONG\"; printf END; exec cat";
+    for number in 0..count {
+        let create = json!({
+            "name": format!("long{number:02}"), "command": "sh",
+            "args": ["-c", line, "\"\\".repeat(1_500)], "cwd": deep, "tags": tags,
+            "env": {"LONG": "\"\\".repeat(100)},
+        });
+        let created = client.structured("create_session", create).await;
+        let session = &created["session"]["id"];
+        client.wait_for(json!({"session": session, "pattern": "END", "since": 0})).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_sessions_are_found_by_going_on_after_the_last_one_told() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    with_long_sessions(&daemon, &mut client, 15).await;
+    let (mut found, mut page, mut pages) = (Vec::new(), json!({}), 0);
+    loop {
+        let (list, text) = bounded(&mut client, "list_sessions", &page).await;
+        let sessions = list["sessions"].as_array().unwrap();
+        for session in sessions {
+            assert_eq!(session["cut"], true, "{session}");
+            for cut in ["title", "command", "cwd"] {
+                assert!(session[cut].as_str().unwrap().ends_with('…'), "{cut}: {session}");
+            }
+            found.push(session["name"].as_str().unwrap().to_owned());
+        }
+        pages += 1;
+        let Some(left) = list["left_out"].as_u64() else { break };
+        assert_eq!(left as usize, 15 - found.len(), "{list}");
+        let last = found.last().unwrap();
+        let said = format!("{left} more are left out; go on with after={last}");
+        assert!(text.ends_with(&said), "{text}");
+        page["after"] = json!(last);
+    }
+    assert!((2..=5).contains(&pages), "{pages} pages");
+    assert_eq!(found, (0..15).map(|number| format!("long{number:02}")).collect::<Vec<_>>());
+    let alone = json!({"session": "long07"});
+    let (alone, _) = bounded(&mut client, "list_sessions", &alone).await;
+    let alone = &alone["sessions"][0];
+    assert!(alone["cwd"].as_str().unwrap().ends_with("directory"), "{alone}");
+    assert!(alone["title"].as_str().unwrap().ends_with('\\'), "{alone}");
+    let all = daemon.operator().await.structured("list_sessions", json!({})).await;
+    assert_eq!((all["sessions"].as_array().unwrap().len(), all.get("left_out")), (15, None));
+    assert_eq!(all["sessions"][0].get("cut"), None, "operators are told all");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_command_line_that_is_very_long_the_beginning_is_told_to_who_created_the_session() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let line = format!(": {}; exec cat", "\"\"".repeat(20_000));
+    let create = json!({"command": "sh", "args": ["-c", line], "name": "long"});
+    let (created, text) = bounded(&mut client, "create_session", &create).await;
+    let command = created["session"]["command"].as_str().unwrap();
+    assert!(command.starts_with("sh -c") && command.ends_with('…'), "{command}");
+    assert_eq!(created["session"]["cut"], true);
+    assert!(text.len() < 1_000, "{text}");
+    for asked in [json!({}), json!({"session": "long"})] {
+        let (listed, _) = bounded(&mut client, "list_sessions", &asked).await;
+        assert_eq!(listed["sessions"][0]["cut"], true, "{listed}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_repeats_no_more_of_what_it_was_asked_than_there_is_room_for() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let created = client.structured("create_session", json!({"command": "exec cat"})).await;
+    let session = &created["session"]["id"];
+    let long = format!("{}END", "\"".repeat(50_000));
+    for (tool, arguments, code) in [
+        ("read_screen", json!({"session": long}), "session_not_found"),
+        ("read_screen", json!({"session": session, &*long: 1}), "invalid_argument"),
+        ("create_session", json!({"command": long, "args": []}), "invalid_argument"),
+        ("create_session", json!({"cwd": format!("/{long}")}), "invalid_argument"),
+        ("create_session", json!({"name": long}), "invalid_argument"),
+        (
+            "wait_for",
+            json!({"session": session, "pattern": "(".repeat(4_000), "regex": true}),
+            "invalid_argument",
+        ),
+        ("send_keys", json!({"session": session, "keys": long}), "invalid_argument"),
+        ("release_lease", json!({"lease_id": long}), "invalid_argument"),
+        ("why", json!({"code": long}), "invalid_argument"),
+    ] {
+        let result = client.call(tool, arguments).await;
+        let bytes = result.to_string().len();
+        assert!(bytes <= 10_000, "{tool}, {code}: {bytes} bytes");
+        assert_eq!(result["structuredContent"]["error_code"], code, "{tool}");
+    }
+    let unknown = client.call("read_screen", json!({"session": long})).await;
+    let said = unknown["structuredContent"]["message"].as_str().unwrap();
+    assert!(said.starts_with("no session `\"") && said.ends_with("END`"), "{said}");
+    assert!(said.contains("more bytes …]"), "{said}");
+    for (method, params) in [
+        ("tools/call", json!({"name": long, "arguments": {}})),
+        ("resources/read", json!({"uri": format!("termgate://{long}")})),
+        ("resources/read", json!({"uri": format!("termgate://session/{long}/grid")})),
+    ] {
+        let error = client.request(method, params).await.unwrap_err();
+        let bytes = error.to_string().len();
+        assert!(bytes <= 10_000, "{method}: {bytes} bytes");
+    }
+    daemon.stop().await;
+}

@@ -15,15 +15,22 @@ use crate::daemon::program::{Home, PROGRAM};
 
 const UNREACHABLE: i32 = 7;
 
+/// How a daemon leaves its sessions to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Leaving {
+    ByUpgrade,
+    ForTheNext,
+}
+
 /// A daemon whose program is a file of its own.
-struct Installed {
-    home: Home,
+pub(crate) struct Installed {
+    pub(crate) home: Home,
     program: PathBuf,
     daemon: Child,
 }
 
 impl Installed {
-    async fn serving(words: &[&str]) -> Self {
+    pub(crate) async fn serving(words: &[&str]) -> Self {
         Self::serving_in(Home::new(), words).await
     }
 
@@ -43,7 +50,7 @@ impl Installed {
     }
 
     /// A client, once the daemon lets one in.
-    async fn client(&self) -> Wire {
+    pub(crate) async fn client(&self) -> Wire {
         let path = self.home.paths.gateway();
         let waiting = async {
             while tokio::net::UnixStream::connect(path).await.is_err() {
@@ -58,6 +65,22 @@ impl Installed {
     async fn upgrade(&self) -> (Value, i32) {
         let (code, output, _) = self.home.run(&["upgrade", "--json"]).await;
         (serde_json::from_str(&output).unwrap(), code)
+    }
+
+    /// Has it leave its sessions, and gives back the daemon that has them then.
+    pub(crate) async fn leave(mut self, leaving: Leaving) -> Self {
+        match leaving {
+            Leaving::ByUpgrade => {
+                let (told, code) = self.upgrade().await;
+                assert_eq!(code, 0, "{told}");
+                self
+            }
+            Leaving::ForTheNext => {
+                kill(self.pid(), Signal::SIGUSR1).unwrap();
+                assert!(soon("its end", self.daemon.wait()).await.unwrap().success());
+                Self::serving_in(self.home, &[]).await
+            }
+        }
     }
 
     /// The numbers of what the process has open and the next program would find open, too.

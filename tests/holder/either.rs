@@ -344,7 +344,7 @@ async fn a_program_that_cannot_be_started_leaves_nothing_behind() {
         spec.program = PathBuf::from("/nonexistent/program");
         let mut directory = PathBuf::new();
         let refused = Terminal::open_with(kind, &spec, |options| {
-            directory = options.directory.clone();
+            directory = options.holders.directory.clone();
         });
         let refused = refused.unwrap_err();
         assert!(matches!(refused, SpawnError::Program { .. }), "{refused}");

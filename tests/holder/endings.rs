@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use termgate::core::frame::Exit;
+use termgate::session::pty::held::options::Holders;
 use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
 use termgate::session::pty::{Checkpoint, Note, ProcessId, Pty, Stamp};
@@ -194,7 +195,7 @@ async fn a_second_holder_of_one_session_is_refused_and_the_first_goes_on() {
     let spec = spec(Launch::Line("echo ready; sleep 1000".to_owned()));
     let first = Terminal::open(Kind::Held, &spec).unwrap();
     let second = Terminal::open_with(Kind::Held, &spec, |options| {
-        options.directory = first.directory().to_owned();
+        options.holders = Holders::at(first.directory());
     });
     assert!(second.unwrap_err().to_string().contains("in use"));
     wait_for(&first, "ready").await;

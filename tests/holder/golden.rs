@@ -15,7 +15,7 @@ const WRITE: [u8; 16] = [
 ];
 
 /// Reads a file of hexadecimal bytes with comments.
-fn golden(name: &str) -> Vec<u8> {
+pub(crate) fn golden(name: &str) -> Vec<u8> {
     let path = format!("tests/holder/golden/{name}.hex");
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
     let text = fs::read_to_string(path).unwrap();

@@ -11,7 +11,7 @@ use termgate::holder::wire::to_holder::Unread;
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::{HoldOptions, socket_of};
+use termgate::session::pty::held::options::{HoldOptions, Holders, socket_of};
 use termgate::session::pty::held::recovered::Recovered;
 use termgate::session::pty::kill::KillError;
 use termgate::session::pty::own::OwnPty;
@@ -67,7 +67,7 @@ impl Terminal {
     ) -> Result<Self, SpawnError> {
         let directory = tempfile::tempdir().unwrap();
         let mut options = HoldOptions {
-            directory: directory.path().to_owned(),
+            holders: Holders::at(directory.path()),
             program: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
             ring_bytes: 1 << 20,
             unread: Unread::Block,
@@ -111,7 +111,7 @@ impl Terminal {
 
     /// Comes to the terminal as another daemon would.
     pub(crate) fn attach(&self) -> (HeldPty, Recovered) {
-        HeldPty::attach(self.directory(), self.session).unwrap()
+        HeldPty::attach(&Holders::at(self.directory()), self.session).unwrap()
     }
 
     /// Leaves the terminal as a daemon that was killed does, and comes to it as another.
@@ -131,7 +131,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         // Whoever was superseded meanwhile could end nothing.
-        if let Ok((pty, _)) = HeldPty::attach(self.directory(), self.session) {
+        if let Ok((pty, _)) = HeldPty::attach(&Holders::at(self.directory()), self.session) {
             pty.forget();
         }
     }

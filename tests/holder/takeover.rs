@@ -1,15 +1,21 @@
 //! Two daemons at one terminal: the one that came last is listened to, the other does no harm.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use termgate::core::frame::Exit;
+use termgate::holder::socket::unfinished;
+use termgate::session::pty::command::Launch;
 use termgate::session::pty::held::HeldPty;
+use termgate::session::pty::held::options::Holders;
 use termgate::session::pty::kill::KillError;
 use termgate::session::pty::signal::Signal;
+use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::{Note, Pty, Stamp};
 
 use crate::holder::harness::{
-    Terminal, checkpoint, exit_of, read_to_end, read_until, until, wait_for,
+    Kind, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, until, wait_for,
 };
 
 #[tokio::test]
@@ -55,11 +61,12 @@ async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
     let runtime = tokio::runtime::Handle::current();
     let attaching = tokio::task::spawn_blocking(move || {
         let _runtime = runtime.enter();
-        HeldPty::attach(&directory, session)
+        HeldPty::attach(&Holders::at(directory), session)
     });
     until("the latter has connected", || {
         let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
-        let path = terminal.socket().display().to_string();
+        // The kernel knows it by the name that it had first.
+        let path = unfinished(&terminal.socket()).display().to_string();
         sockets.lines().filter(|line| line.ends_with(&path)).count() > 1
     })
     .await;
@@ -69,6 +76,42 @@ async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
     assert!([b"".as_slice(), b"former"].contains(&recovered.notes.get(Note::Lease)));
     assert!(terminal.try_write(b"former", Stamp::default()).is_err());
     assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_daemon_whose_place_another_took_does_not_come_again_to_a_holder_that_was_silent() {
+    let ours = Arc::new(AtomicBool::new(true));
+    let place = Arc::clone(&ours);
+    let first = Terminal::held("stty raw -echo; echo ready; exec cat", |options| {
+        let directory = options.holders.directory.clone();
+        options.holders = Holders::claimed(directory, move || place.load(Ordering::SeqCst));
+    });
+    wait_for(&first, "ready").await;
+    let holder =
+        termgate::session::pty::processes::ProcessHandle::open(first.as_held().holder()).unwrap();
+    holder.signal(19).unwrap();
+    // The holder answers nobody until this gives up.
+    let unheard = first.try_write(b"former", Stamp::default()).unwrap_err();
+    assert_eq!(unheard.kind(), ErrorKind::TimedOut);
+    assert!(first.as_held().is_silent());
+    ours.store(false, Ordering::SeqCst);
+    holder.signal(18).unwrap();
+    let (second, _) = first.attach();
+    first.as_held().returned().await;
+    assert_eq!(exit_of(&first).await, Exit::Lost);
+    assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
+    let mut output = Vec::new();
+    read_until(&second, &mut output, Some("latter")).await;
+}
+
+#[tokio::test]
+async fn a_daemon_whose_place_another_took_starts_no_holder() {
+    let spec = spec(Launch::Line("echo never".to_owned()));
+    let refused = Terminal::open_with(Kind::Held, &spec, |options| {
+        let directory = options.holders.directory.clone();
+        options.holders = Holders::claimed(directory, || false);
+    });
+    assert!(matches!(refused, Err(SpawnError::Superseded)));
 }
 
 #[tokio::test]

@@ -145,6 +145,18 @@ impl Client {
         answer.unwrap_or_else(|error| panic!("{tool} {arguments}: {error}"))
     }
 
+    /// Reads a resource of a daemon that stays: what it holds.
+    pub(crate) async fn read_resource(&mut self, uri: &str) -> Value {
+        let id = self.send("resources/read", json!({"uri": uri})).await.unwrap();
+        let mut read = self.answer(id).await.unwrap().unwrap();
+        read["contents"][0].take()
+    }
+
+    /// Reads a resource that is JSON.
+    pub(crate) async fn read_facts(&mut self, uri: &str) -> Value {
+        serde_json::from_str(self.read_resource(uri).await["text"].as_str().unwrap()).unwrap()
+    }
+
     /// The next message, whatever it is.
     pub(crate) async fn next(&mut self) -> Result<Value, Gone> {
         match self.kept.pop_front() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::outlive::client::{SAFETY, listed, start, within};
@@ -233,5 +233,28 @@ async fn nothing_is_left_of_a_program_that_ignores_requests_and_left_the_session
     };
     let nothing = || programs() == 0 && !lives(session.pid) && !lives(escaped);
     within(CLEARED, "its processes to end", nothing).await;
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_holder_whose_socket_was_removed_is_named_with_what_becomes_of_its_session() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let session = start(&mut home.client().await, "exec sleep 1000").await;
+    let holder = home.holder(&session.id);
+    fs::remove_file(home.runtime(&format!("h/{}.sock", session.id))).unwrap();
+    let told = async || {
+        let doctor = home.command(&["doctor", "--json"]).output().await.unwrap();
+        let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+        let checks = doctor["data"]["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == "holders").unwrap().clone()
+    };
+    let kept = told().await;
+    assert!(kept["found"].as_str().unwrap().contains(&format!("process {holder}")), "{kept}");
+    assert!(kept["advice"].as_str().unwrap().contains("before the daemon is restarted"), "{kept}");
+    daemon.kill().await;
+    let daemon = home.serve().await;
+    let lost = told().await;
+    assert!(lost["advice"].as_str().unwrap().contains(&format!("kill -9 {holder}")), "{lost}");
     daemon.kill().await;
 }

@@ -1,5 +1,7 @@
 //! Output that is lost while no daemon reads it, as configured, is told to whoever reads the session.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use crate::outlive::client::{Client, listed, start};
@@ -7,6 +9,18 @@ use crate::outlive::home::{Home, number_in};
 use crate::outlive::storm::text_of;
 
 const CONFIGURATION: &str = "[sessions]\nring_bytes = 65536\noverwrite_unread = true\n";
+
+/// A program that prints when the first file is there and then makes the second one.
+fn gated(home: &Home, printing: &str) -> (String, [PathBuf; 2]) {
+    let [go, written] = ["go", "written"].map(|name| home.file(name));
+    let line = format!(
+        "echo before; while [ ! -e {} ]; do sleep 0.01; done; {printing}; echo after; \
+         echo 1 > {}; exec sleep 1000",
+        go.display(),
+        written.display()
+    );
+    (line, [go, written])
+}
 
 /// What is told of the rows that history still has.
 async fn history(client: &mut Client, session: &str) -> Value {
@@ -20,13 +34,7 @@ async fn output_that_was_overwritten_while_no_daemon_read_it_is_told_with_its_pl
     home.configure(CONFIGURATION);
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let (go, written) = (home.file("go"), home.file("written"));
-    let line = format!(
-        "echo before; while [ ! -e {} ]; do sleep 0.01; done; seq 100000 199999; echo after; \
-         echo 1 > {}; exec sleep 1000",
-        go.display(),
-        written.display()
-    );
+    let (line, [go, written]) = gated(&home, "seq 100000 199999");
     let session = start(&mut client, &line).await;
     let said = json!({"session": session.id, "pattern": "before", "since": 0});
     client.must("wait_for", said).await;
@@ -101,8 +109,48 @@ async fn what_a_command_printed_and_nobody_read_is_told_with_the_command() {
     let known = json!({"session": run["session"], "id": sent["command_id"]});
     let known = client.must("read_commands", known).await;
     assert_eq!(known["lost_output"], ended["lost_output"], "{known}");
+    let id = &sent["command_id"];
+    let output = format!(
+        "termgate://session/{}/command/{id}/output",
+        created["session"]["id"].as_str().unwrap()
+    );
+    for (uri, remarks) in [(output.clone(), 1), (format!("{output}?from_row=0"), 0)] {
+        let read = client.read_resource(&uri).await;
+        let facts = &read["_meta"]["dev.termgate/output"];
+        assert_eq!(facts["lost_output"], ended["lost_output"], "{facts}");
+        let said = read["text"].as_str().unwrap().matches("bytes of output are lost");
+        assert_eq!(said.count(), remarks, "what is read on from a row is output alone");
+    }
+    let end = client.read_resource(&format!("{output}?from_row={}", u64::MAX / 2)).await;
+    assert!(end["_meta"]["dev.termgate/output"]["lost_output"].is_null(), "{end}");
     let next = json!({"session": run["session"], "lease_id": run["lease_id"], "command": "true"});
     let next = client.must("run", next).await;
     assert!(next["lost_output"].is_null(), "nothing of it is missing: {next}");
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn what_is_missing_on_the_screen_is_told_with_the_screen() {
+    let home = Home::new();
+    home.configure(CONFIGURATION);
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (line, [go, written]) = gated(&home, "head -c 300000 /dev/zero | tr '\\0' '\\r'");
+    let session = start(&mut client, &line).await;
+    let said = json!({"session": session.id, "pattern": "before", "since": 0});
+    client.must("wait_for", said).await;
+    let grid = format!("termgate://session/{}/grid", session.id);
+    assert!(client.read_facts(&grid).await["lost_output"].is_null());
+    daemon.kill().await;
+    std::fs::write(&go, "").unwrap();
+    number_in(&written).await;
+
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let said = json!({"session": session.id, "pattern": "after", "since": 0});
+    client.must("wait_for", said).await;
+    let screen = client.must("read_screen", json!({"session": session.id})).await;
+    assert!(screen["lost_output"][0]["bytes"].as_u64().unwrap() > 200_000, "{screen}");
+    assert_eq!(client.read_facts(&grid).await["lost_output"], screen["lost_output"]);
     daemon.kill().await;
 }

@@ -4,9 +4,10 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Client, listed, start, within};
+use crate::outlive::client::{Client, SAFETY, listed, start, within};
 use crate::outlive::home::Home;
 
 /// Enough for a daemon, its client and some sessions; one after the other, so that the last one that is
@@ -60,6 +61,93 @@ async fn run_short_of(most: usize) {
     }
     let again = create(&mut client).await.expect("two have made room");
     assert_eq!(listed(&mut client, &again).await["state"], "running");
+    daemon.kill().await;
+}
+
+/// Creates sessions until the daemon has no more room, or there are so many.
+async fn create_many(client: &mut Client, most: usize) -> Vec<String> {
+    let mut created = Vec::new();
+    while created.len() < most {
+        match create(client).await {
+            Ok(id) => created.push(id),
+            Err(_) => break,
+        }
+    }
+    created
+}
+
+/// The sessions that run, by the daemon's word.
+async fn running(client: &mut Client) -> Vec<String> {
+    let listed = client.must("list_sessions", json!({"state": "running"})).await;
+    let all = listed["sessions"].as_array().unwrap().iter();
+    let mut ids: Vec<_> = all.map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn a_daemon_has_descriptors_for_all_sessions_of_one_that_had_as_few() {
+    for most in DESCRIPTORS.step_by(4) {
+        let home = Home::new();
+        let mut daemon = home.serve_with_descriptors(most).await;
+        let mut created = create_many(&mut home.client().await, SESSIONS_MAX).await;
+        created.sort();
+        for _ in 0..3 {
+            daemon.kill().await;
+            daemon = home.serve_with_descriptors(most).await;
+            assert_eq!(running(&mut home.client().await).await, created, "{most}");
+        }
+        daemon.kill().await;
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_with_fewer_descriptors_than_its_sessions_need_serves_what_it_can_and_says_so() {
+    const MANY: usize = 12;
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut created = create_many(&mut home.client().await, MANY).await;
+    created.sort();
+    assert_eq!(created.len(), MANY);
+    daemon.kill().await;
+
+    let daemon = home.serve_with_descriptors(76).await;
+    let mut client = home.client().await;
+    let found = running(&mut client).await;
+    assert!(!found.is_empty() && found.len() < MANY, "{found:?}");
+    assert!(found.iter().all(|id| created.contains(id)), "{found:?}");
+    let doctor = home.command(&["doctor", "--json"]).output().await.unwrap();
+    let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = doctor["data"]["checks"].as_array().unwrap();
+    let told: Vec<_> = checks.iter().filter(|check| check["name"] == "holders").collect();
+    assert_eq!(told.len(), MANY - found.len(), "{told:?}");
+    for check in told {
+        let advice = check["advice"].as_str().unwrap();
+        assert!(advice.contains("of 76 descriptors") && advice.contains("kill -USR1"), "{check}");
+    }
+
+    // Room is made, and another one is found without anybody's doing.
+    for id in found.iter().take(2) {
+        for _ in 0..2 {
+            let killed = json!({"session": id, "action": "kill"});
+            client.must("manage_session", killed).await;
+        }
+    }
+    let left: Vec<_> = found[2..].to_vec();
+    let until = tokio::time::Instant::now() + SAFETY;
+    while running(&mut client).await.len() <= left.len() {
+        assert!(tokio::time::Instant::now() < until, "waited in vain for another session");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (_, log) = {
+        daemon.signal(Signal::SIGKILL);
+        daemon.ends().await
+    };
+    assert!(log.contains("no descriptors for these sessions"), "{log}");
+
+    // Nothing was ended for want of descriptors.
+    let daemon = home.serve().await;
+    assert_eq!(running(&mut home.client().await).await.len(), MANY - 2);
     daemon.kill().await;
 }
 

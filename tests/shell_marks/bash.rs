@@ -103,13 +103,49 @@ async fn files_that_are_read_again_change_nothing_for_the_marks() {
 }
 
 #[tokio::test]
-async fn where_commands_are_traced_nothing_of_what_ours_do_is_shown() {
-    let mut shell = bash("PS1='> '\n").await;
-    check(&mut shell, &[("set -x", 0), ("false", 1), ("! cd /", 1), ("set +x", 0)]).await;
-    assert!(shell.text().contains("+ false"), "{}", shell.text());
-    for ours in ["builtin", "__termgate_status", "[[", "(("] {
-        assert!(!shell.text().contains(ours), "{ours}: {}", shell.text());
+async fn prompt_commands_and_ps0_that_are_set_at_a_prompt_leave_no_command_without_its_marks() {
+    for setting in [
+        "PROMPT_COMMAND= PS0=",
+        "PROMPT_COMMAND=: PS0=",
+        "PROMPT_COMMAND='history -a'; PS0='[%t] '",
+        "PROMPT_COMMAND+=(:); PS0=",
+        "PROMPT_COMMAND=(: \"${PROMPT_COMMAND[@]}\"); PS0=",
+        "PROMPT_COMMAND=\"$PROMPT_COMMAND; y=1\" PS0=",
+        "PROMPT_COMMAND=\"z=1; $PROMPT_COMMAND\"; unset PS0",
+        "unset 'PROMPT_COMMAND[0]' PS0",
+    ] {
+        let mut shell = bash("PS1='> '\n").await;
+        let again = [(setting, 0), ("(exit 4)", 4), ("false", 1), (setting, 0), ("(exit 5)", 5)];
+        check(&mut shell, &again).await;
     }
+}
+
+/// What bash says it does while commands are traced, but for the commands that are run here.
+async fn trace(rc: &'static str) -> Vec<String> {
+    let mut shell = bash(rc).await;
+    check(&mut shell, &[("set -x", 0), ("false", 1), ("! cd /", 1), ("set +x", 0)]).await;
+    let text = shell.text();
+    // Marks may stand before what is shown of a line.
+    let lines = text.lines().filter_map(|line| line.rsplit("\u{1b}\\").next());
+    let (ours, own): (Vec<_>, Vec<_>) =
+        lines.filter(|line| line.starts_with('+')).partition(|line| line.starts_with("++"));
+    assert_eq!(own, ["+ false", "+ cd /", "+ set +x"], "{text}");
+    ours.into_iter().map(|line| line.trim_start_matches('+').trim_start().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn where_commands_are_traced_no_more_of_ours_is_shown_than_what_is_called() {
+    for rc in ["PS1='> '\n", "PS1='> '; IFS=x\n", "PS1='> '; IFS=_-\n"] {
+        // One prompt each after `set -x`, `false` and `! cd /`, whose last words are given to ours.
+        let calls = ["-x", "false", "/"]
+            .map(|last| [format!("__termgate_firstx {last}"), format!("__termgate_againx {last}")]);
+        assert_eq!(trace(rc).await, calls.concat(), "{rc}");
+    }
+    let traced = trace("PS1='> '; PROMPT_COMMAND='mine=1'\n").await;
+    let calls = ["firstx -x", "againx -x", "last", "eval"].map(|call| format!("__termgate_{call}"));
+    let evaluated = ["builtin eval mine=1", "mine=1", "__termgate_finish"].map(str::to_owned);
+    assert_eq!(traced[..7], [&calls[..], &evaluated[..]].concat(), "{traced:?}");
+    assert_eq!(traced.len(), 3 * 7, "{traced:?}");
 }
 
 #[tokio::test]

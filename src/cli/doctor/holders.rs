@@ -2,6 +2,7 @@
 //!
 //! It asks no holder anything, since whoever connects to one takes its session over.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::config::paths::RuntimePaths;
 use crate::core::ids::SessionId;
 use crate::holder::WORD;
 use crate::session::pty::ProcessId;
-use crate::session::pty::processes::is_stopped;
+use crate::session::pty::processes::{is_stopped, told_of};
 
 const NAME: &str = "holders";
 
@@ -24,18 +25,82 @@ struct Held {
     stopped: bool,
     /// Whether a daemon has opened the session's doors.
     claimed: bool,
+    /// Whether a daemon to come can find it.
+    socket: bool,
 }
 
 /// Which sessions are held, and what is odd about any of them.
 pub(super) fn holders(ground: &Ground) -> Vec<Check> {
     let Ok(paths) = &ground.paths else { return Vec::new() };
-    judge(&held(paths), matches!(ground.daemon, Found::Running(_)))
+    match &ground.daemon {
+        Found::Running(status) => {
+            let pid = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            let shortage = pid.and_then(|pid| Shortage::of(ProcessId(pid)));
+            judge(&held(paths), Runs::Yes(shortage))
+        }
+        Found::Absent | Found::Broken(_) => judge(&held(paths), Runs::No),
+    }
 }
 
-fn judge(held: &[Held], runs: bool) -> Vec<Check> {
+/// Whether a daemon runs, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    No,
+    Yes(Option<Shortage>),
+}
+
+/// A daemon that has hardly a descriptor left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shortage {
+    pid: ProcessId,
+    open: usize,
+    limit: usize,
+}
+
+impl Shortage {
+    /// What a daemon has left free when it takes no session over any more, more or less.
+    const SPARE_MAX: usize = 32;
+
+    fn of(pid: ProcessId) -> Option<Self> {
+        let limits = told_of(pid, "limits")?;
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        let limit = limit.split_whitespace().next()?.parse().ok()?;
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+        (open + Self::SPARE_MAX >= limit).then_some(Self { pid, open, limit })
+    }
+
+    fn advice(self) -> String {
+        let Self { pid, open, limit } = self;
+        format!(
+            "The daemon has {open} of {limit} descriptors open, and none for it. It is found \
+             when sessions that have ended are removed (`termgate kill` does); or run `kill -USR1 {pid}`, which leaves all sessions as they are, and start \
+             the daemon with a higher hard limit (ulimit -Hn, LimitNOFILE=)."
+        )
+    }
+}
+
+fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
+    let (runs, shortage) = match daemon {
+        Runs::No => (false, None),
+        Runs::Yes(shortage) => (true, shortage),
+    };
     let mut checks = Vec::new();
-    for Held { session, by, stopped, claimed } in held {
+    for Held { session, by, stopped, claimed, socket } in held {
         checks.extend(match by {
+            Some(pid) if !socket && runs && *claimed => Some(Check::warn(
+                NAME,
+                format!("the socket of process {pid}, which holds session {session}, was removed"),
+                "The daemon that runs has the session, and no other one will find it: finish what it \
+                 is for before the daemon is restarted or upgraded.",
+            )),
+            Some(pid) if !socket => Some(Check::warn(
+                NAME,
+                format!(
+                    "process {pid} holds session {session}, and no daemon finds it, since its socket \
+                     was removed"
+                ),
+                format!("Nothing leads back to it; to end its programs, run: kill -9 {pid}"),
+            )),
             Some(pid) if *stopped => Some(Check::warn(
                 NAME,
                 format!("process {pid}, which holds session {session}, stands still"),
@@ -44,9 +109,14 @@ fn judge(held: &[Held], runs: bool) -> Vec<Check> {
             Some(pid) if runs && !claimed => Some(Check::warn(
                 NAME,
                 format!("process {pid} holds session {session}, which the daemon does not have"),
-                format!(
-                    "The daemon's log says why. `termgate upgrade` tries again; to end its programs, \
-                     run: kill -9 {pid}"
+                shortage.map_or_else(
+                    || {
+                        format!(
+                            "The daemon's log says why. `termgate upgrade` tries again; to end its \
+                             programs, run: kill -9 {pid}"
+                        )
+                    },
+                    Shortage::advice,
                 ),
             )),
             None if runs => Some(Check::warn(
@@ -70,15 +140,19 @@ fn judge(held: &[Held], runs: bool) -> Vec<Check> {
 }
 
 fn held(paths: &RuntimePaths) -> Vec<Held> {
-    let holders = holders_below(&paths.holders());
+    // The sockets first, so that a holder that ends meanwhile is not taken for one without.
     let entries = fs::read_dir(paths.holders()).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| session_of(entry.file_name().to_str()?));
-    ids.map(|session| {
-        let by = holders.iter().find(|(of, _)| *of == session).map(|(_, pid)| *pid);
+    let found: BTreeSet<_> =
+        entries.filter_map(|entry| session_of(entry.file_name().to_str()?)).collect();
+    let holders: BTreeMap<_, _> = holders_below(&paths.holders()).into_iter().collect();
+    let sessions: BTreeSet<_> = found.iter().chain(holders.keys()).copied().collect();
+    let held = |session| {
+        let by = holders.get(&session).copied();
         let stopped = by.is_some_and(is_stopped);
-        Held { session, by, stopped, claimed: paths.session(session).exists() }
-    })
-    .collect()
+        let claimed = paths.session(session).exists();
+        Held { session, by, stopped, claimed, socket: found.contains(&session) }
+    };
+    sessions.into_iter().map(held).collect()
 }
 
 /// Who holds a terminal at a socket in this directory, by the command lines of all processes.
@@ -104,26 +178,49 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Verdict;
 
+    const YES: Runs = Runs::Yes(None);
+
     fn one(by: Option<i32>, stopped: bool, claimed: bool) -> Held {
         let session = "0123456789ab".parse().unwrap();
-        Held { session, by: by.map(ProcessId), stopped, claimed }
+        Held { session, by: by.map(ProcessId), stopped, claimed, socket: true }
     }
 
     #[test]
     fn a_holder_that_no_session_claims_is_told_while_a_daemon_runs() {
-        let told = judge(&[one(Some(7), false, false)], true);
+        let told = judge(&[one(Some(7), false, false)], YES);
         assert_eq!(told[0].verdict, Verdict::Warn);
         assert!(told[0].found.contains("process 7 holds session 0123456789ab"), "{told:?}");
-        assert_eq!(judge(&[one(Some(7), false, false)], false)[0].verdict, Verdict::Ok);
-        assert_eq!(judge(&[one(Some(7), false, true)], true)[0].verdict, Verdict::Ok);
+        assert_eq!(judge(&[one(Some(7), false, false)], Runs::No)[0].verdict, Verdict::Ok);
+        assert_eq!(judge(&[one(Some(7), false, true)], YES)[0].verdict, Verdict::Ok);
     }
 
     #[test]
     fn a_holder_that_was_stopped_or_killed_is_told() {
-        let stopped = judge(&[one(Some(7), true, true)], true);
+        let stopped = judge(&[one(Some(7), true, true)], YES);
         assert!(stopped[0].advice.as_ref().unwrap().contains("kill -CONT 7"), "{stopped:?}");
-        let killed = judge(&[one(None, false, true)], true);
+        let killed = judge(&[one(None, false, true)], YES);
         assert_eq!(killed[0].verdict, Verdict::Warn);
-        assert_eq!(judge(&[], true)[0].found, "none");
+        assert_eq!(judge(&[], YES)[0].found, "none");
+    }
+
+    #[test]
+    fn a_holder_whose_socket_was_removed_is_told_with_what_becomes_of_its_session() {
+        let gone = |claimed| Held { socket: false, ..one(Some(7), false, claimed) };
+        let kept = &judge(&[gone(true)], YES)[0];
+        assert_eq!(kept.verdict, Verdict::Warn);
+        assert!(kept.found.contains("process 7") && kept.found.contains("removed"), "{kept:?}");
+        assert!(kept.advice.as_ref().unwrap().contains("upgraded"), "{kept:?}");
+        for runs in [YES, Runs::No] {
+            let lost = &judge(&[gone(false)], runs)[0];
+            assert!(lost.advice.as_ref().unwrap().contains("kill -9 7"), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_for_which_the_daemon_has_no_descriptors_is_told_with_what_to_do() {
+        let short = Shortage { pid: ProcessId(9), open: 60, limit: 64 };
+        let told = &judge(&[one(Some(7), false, false)], Runs::Yes(Some(short)))[0];
+        let advice = told.advice.as_ref().unwrap();
+        assert!(advice.contains("60 of 64") && advice.contains("kill -USR1 9"), "{told:?}");
     }
 }

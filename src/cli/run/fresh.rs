@@ -2,12 +2,19 @@
 //!
 //! It never ends what goes on: whoever has to answer or to wait finds the session by its name.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::new::{create, surroundings};
 use crate::cli::output::Report;
+use crate::transport::client::ClientError;
+
+/// How long its removal may take.
+const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
 /// Such a session.
 #[derive(Debug)]
@@ -34,6 +41,9 @@ impl Fresh {
         if matches!(ended, Err(Failure::Left { .. })) {
             return ended;
         }
+        if matches!(ended, Err(Failure::Request(ClientError::Closed))) {
+            return Err(self.idle());
+        }
         let status = ended.as_ref().ok().and_then(|report| report.data["status"].as_str());
         if matches!(status, Some("timeout" | "needs_input" | "lease_lost" | "lease_suspended")) {
             return ended.map(|mut report| {
@@ -41,8 +51,10 @@ impl Fresh {
                 report
             });
         }
-        let over = matches!(status, Some("exited" | "interrupted"));
-        self.remove(daemon).await;
+        let known = ended.as_ref().is_ok_and(|report| !report.data["exit_code"].is_null());
+        let over = status == Some("interrupted") || status == Some("exited") && known;
+        // A daemon that stands still keeps nobody here.
+        let _ = timeout(REMOVAL_MAX, self.remove(daemon)).await;
         ended.map(|mut report| {
             if over {
                 // They tell of the session.
@@ -53,6 +65,17 @@ impl Fresh {
             }
             report
         })
+    }
+
+    /// What there is to say when the daemon went away before the command was sent.
+    fn idle(&self) -> Failure {
+        let name = &self.name;
+        let what = "the daemon went away before the command was sent; nothing ran";
+        let hint = format!(
+            "session {name} is left with a shell: once a daemon runs (`termgate serve` starts one), \
+             `termgate run {name} COMMAND` runs it there, and `termgate kill {name}` ends it"
+        );
+        Failure::Left { what, hint, details: json!({"session": self.id, "command_id": null}) }
     }
 
     async fn remove(&self, daemon: &Daemon) {

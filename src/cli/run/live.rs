@@ -46,7 +46,7 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
-    /// Goes on under the next daemon; what was shown is not shown again, and what came meanwhile is.
+    /// Goes on under the next daemon; what was shown is not shown again.
     pub(super) async fn resume(&mut self, daemon: Arc<Daemon>) -> Result<(), Failure> {
         self.news = daemon.client().news();
         self.daemon = daemon;
@@ -54,6 +54,11 @@ impl<'a> Live<'a> {
         if let Some((_, printed)) = &self.printed {
             self.daemon.subscribe(printed.uri()).await?;
         }
+        Ok(())
+    }
+
+    /// Shows what came while nobody looked.
+    pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
         match self.output.form() {
             Form::Json => Ok(()),
             Form::People => self.show().await,
@@ -106,6 +111,11 @@ impl<'a> Live<'a> {
             self.printed = Some((number, Printed::of(&self.session, number)));
         }
         self.show().await
+    }
+
+    /// Says that what is left of the output cannot be shown any more.
+    pub(super) fn give_up(&self) {
+        self.output.note("[what it printed last is gone with its session]");
     }
 
     async fn advance(&mut self) -> Result<(), Failure> {

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::signal::unix::Signal;
+use tokio::time::timeout;
 
 use crate::cli::context::Context;
-use crate::cli::daemon::Answer;
 use crate::cli::duration::millis;
+use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::output::Report;
 use crate::cli::reader;
+use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::live::Live;
-use crate::cli::run::{End, follow};
+use crate::cli::run::{End, bare, follow};
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::options::socket_of;
@@ -29,8 +31,7 @@ pub(super) struct Resumed<'a> {
     pub(super) context: &'a Context,
     /// The name of its session.
     pub(super) name: &'a str,
-    pub(super) lease: Option<&'a str>,
-    pub(super) max_lines: u64,
+    pub(super) max_lines: Option<u64>,
     /// Until when it is waited for.
     pub(super) until: Moment,
 }
@@ -43,70 +44,62 @@ impl Resumed<'_> {
     pub(super) async fn follow(
         &self,
         live: &mut Live<'_>,
-        interrupts: &mut Signal,
+        interrupts: &mut Interrupts,
     ) -> Result<End, Failure> {
-        let daemon = tokio::select! {
-            found = self.context.next_daemon(RETURN_MAX, || self.is_held(live)) => found.ok(),
-            _ = interrupts.recv() => None,
+        let left = self.time_left();
+        let looking = self.context.next_daemon(RETURN_MAX.min(left), || self.is_held(live));
+        let found = tokio::select! {
+            // Who listens and does not greet is no daemon in time.
+            found = timeout(left, looking) => found.ok().and_then(Result::ok),
+            _ = interrupts.next() => return Err(self.left(live)),
             () = reader::gone() => return Ok(End::Unread),
         };
-        let Some(daemon) = daemon else { return Err(self.left(live)) };
+        let Some(daemon) = found else {
+            let overdue = self.time_left().is_zero() && self.is_held(live);
+            return if overdue { Ok(End::Overdue) } else { Err(self.left(live)) };
+        };
         live.resume(Arc::new(daemon)).await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
-        loop {
-            let told = self.read(live, number).await?;
-            if told.data["status"] != "running" {
-                return Ok(End::Answered(told));
-            }
-            let wait = json!({
-                "session": live.session,
-                "command_done": true,
-                "needs_input": true,
-                "since": told.data["watermark"],
-                "timeout_ms": millis(self.context.output.clock().now().until(self.until)),
-            });
-            let waiting = live.daemon().post("wait_for", wait)?;
-            let waited = match follow(waiting, live, interrupts).await? {
-                End::Answered(waited) => waited,
-                End::Interrupted => {
-                    self.interrupt(live).await;
-                    return Ok(End::Interrupted);
-                }
-                End::Unread => return Ok(End::Unread),
-            };
-            let outcome = waited.text_at("/outcome");
-            if outcome == "command_done" {
-                continue;
-            }
-            // What came while it was waited for is told as well.
-            let mut told = self.read(live, number).await?;
-            told.data = at(told.data, outcome, waited.data);
-            return Ok(End::Answered(told));
-        }
+        // Before anything is shown: who ends this program from now on interrupts the command.
+        let posted = live.daemon().post("follow_command", self.arguments(live, number))?;
+        live.catch_up().await?;
+        follow(posted, live, interrupts).await
     }
 
-    /// The command as it is now, in the words of `run`.
-    async fn read(&self, live: &Live<'_>, number: u64) -> Result<Answer, Failure> {
-        let asked = json!({
+    fn arguments(&self, live: &Live<'_>, number: u64) -> Value {
+        json!({
             "session": live.session,
             "id": number,
-            "head": self.max_lines.div_ceil(2),
-            "tail": self.max_lines / 2,
-        });
-        let mut answer = live.daemon().call("read_commands", asked).await?;
-        answer.data = of_run(answer.data);
-        Ok(answer)
+            "timeout_ms": millis(self.time_left()),
+            "max_lines": self.max_lines,
+            "on_cancel": "interrupt",
+        })
     }
 
-    /// Presses C-c, which nobody else does any more.
-    async fn interrupt(&self, live: &Live<'_>) {
-        let keys = json!({"session": live.session, "keys": "C-c", "lease_id": self.lease});
-        // Whether it ended is seen all the same.
-        let _ = live.daemon().call("send_keys", keys).await;
+    fn time_left(&self) -> Duration {
+        self.context.output.clock().now().until(self.until)
+    }
+
+    /// The end of the wait for a command of which no daemon could tell any more.
+    pub(super) fn overdue(&self, live: &Live<'_>) -> Report {
+        let name = self.name;
+        let told = "the daemon went away, and no other was there in time; the command goes on";
+        let data = json!({
+            "session": live.session,
+            "command_id": live.known(),
+            "status": "timeout",
+            "exit_code": null,
+            "warning": told,
+        });
+        let hint = format!(
+            "once a daemon runs (`termgate serve` starts one), wait with `termgate wait {name} \
+             --command-done --since 0`, or stop it with `termgate keys {name} C-c`"
+        );
+        Report { notes: vec![told.to_owned(), hint], ..bare(data, Exit::GOES_ON) }
     }
 
     /// Whether somebody still has the terminal of the session.
-    fn is_held(&self, live: &Live<'_>) -> bool {
+    pub(super) fn is_held(&self, live: &Live<'_>) -> bool {
         is_held(self.context, &live.session).unwrap_or(true)
     }
 
@@ -134,29 +127,6 @@ impl Resumed<'_> {
         let hint = format!("look with `termgate read {name}` before you run it again");
         Failure::Left { what, hint, details: json!({"session": live.session, "command_id": null}) }
     }
-}
-
-/// What `read_commands` tells of one command, as `run` would.
-fn of_run(mut data: Value) -> Value {
-    let mut command = data["commands"][0].take();
-    if let Value::Object(members) = &mut data {
-        members.remove("commands");
-    }
-    for member in ["command_id", "status", "exit_code", "evidence"] {
-        data[member] = command[member].take();
-    }
-    data
-}
-
-/// The same, where a wait for its end had this outcome instead.
-fn at(mut data: Value, outcome: String, mut waited: Value) -> Value {
-    let asks = waited["last_rows"].as_array_mut().and_then(Vec::pop);
-    if let Some(asks) = asks.filter(|_| outcome == "needs_input") {
-        data["prompt"] = asks;
-    }
-    data["status"] = Value::String(outcome);
-    data["activity"] = waited["activity"].take();
-    data
 }
 
 /// Whether there is somebody at the place where the terminal of a session is held, as far as that can

@@ -9,6 +9,7 @@ fn kernel() -> KernelView {
         canonical: true,
         echo: true,
         reading: None,
+        relaying: false,
     }
 }
 
@@ -53,6 +54,21 @@ fn before_somebody_reads_what_is_not_shown_the_question_may_not_be_all_there() {
     let nobody = KernelView { reading: Some(false), ..unknown.clone() };
     let working = Signs { kernel: Some(&nobody), quiet: true, ..soon };
     check(&working, State::Running, Evidence::Osc133);
+}
+
+#[test]
+fn whoever_hands_on_what_is_typed_asks_where_the_screen_looks_like_it_and_only_there() {
+    let raw = KernelView { canonical: false, echo: false, ..kernel() };
+    let relay = KernelView { relaying: true, ..raw.clone() };
+    let shown =
+        |before_cursor| Signs { shell: ShellPhase::Running, before_cursor, ..signs(&relay) };
+    check(&shown(""), State::Running, Evidence::Osc133);
+    check(&shown("Compiling foo"), State::Running, Evidence::Osc133);
+    for asking in ["Name? ", "Password: ", "me@there:~$ "] {
+        check(&shown(asking), State::NeedsInput, Evidence::Pattern);
+    }
+    let other = Signs { kernel: Some(&raw), ..shown("") };
+    check(&other, State::NeedsInput, Evidence::Kernel);
 }
 
 #[test]

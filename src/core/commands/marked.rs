@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::core::activity::{Evidence, ShellPhase};
 use crate::core::commands::mark::{Kind, Mark};
-use crate::core::commands::record::{CommandRecord, Here, Position, Span};
+use crate::core::commands::record::{CommandId, CommandRecord, Here, Position, Span};
 use crate::core::commands::{Commands, Way};
 
 impl Commands {
@@ -53,10 +53,17 @@ impl Commands {
         }
     }
 
-    /// The shell reads a line from here on.
+    /// The shell reads a line from here on, whatever it told of the end of what ran before.
+    ///
+    /// One that ran a command and told nothing of the prompt behind it may not tell of the next command
+    /// either, so that nothing is expected of it until it does.
     pub fn on_reading(&mut self, here: &Here) {
-        self.phase = ShellPhase::Reading;
-        self.reading_at = Some(here.position);
+        (self.phase, self.reading_at) = if self.phase == ShellPhase::Running {
+            self.finish_marked(here, None);
+            (ShellPhase::Unmarked, None)
+        } else {
+            (ShellPhase::Reading, Some(here.position))
+        };
     }
 
     fn on_start(
@@ -67,11 +74,11 @@ impl Commands {
         directory: Option<&Arc<str>>,
         typed: impl FnOnce(Position) -> String,
     ) {
+        let begun = self.sent_to_shell();
         self.phase = ShellPhase::Running;
         self.prompted_at = None;
         let reading_at = self.reading_at.take();
-        let sent = self.sent.as_ref().filter(|sent| sent.way == Way::Marks).map(|sent| sent.id);
-        let id = sent.unwrap_or_else(|| {
+        let id = begun.unwrap_or_else(|| {
             let text = told.or_else(|| reading_at.map(typed)).unwrap_or_default();
             let mut record =
                 CommandRecord::open(self.next_id(), text.trim(), here.now, here.position);
@@ -85,6 +92,17 @@ impl Commands {
             record.spans = vec![Span { from: here.position, to: None }];
             record.echo_lines = 0;
         });
+    }
+
+    /// What was sent to the shell itself, from now on by marks: one that tells of the beginning tells of
+    /// the end.
+    fn sent_to_shell(&mut self) -> Option<CommandId> {
+        let marks_again = self.phase == ShellPhase::Unmarked;
+        let sent = self.sent.as_mut()?;
+        if sent.way == Way::Kernel && marks_again {
+            sent.way = Way::Marks;
+        }
+        (sent.way == Way::Marks).then_some(sent.id)
     }
 
     /// A prompt without an end of the command before it: the shell could not read the line, or tells
@@ -131,6 +149,12 @@ impl Commands {
                 }
             });
         }
+    }
+
+    /// Whether what runs under the shell's marks writes no more: the shell is on its way to its prompt.
+    pub fn output_has_ended(&self) -> bool {
+        let span = self.running().and_then(|record| record.spans.last());
+        self.phase == ShellPhase::Running && span.is_some_and(|span| span.to.is_some())
     }
 
     /// Ends what runs under the shell's marks, and whatever was sent to it.

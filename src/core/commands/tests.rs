@@ -125,6 +125,49 @@ fn what_is_sent_to_a_shell_that_tells_no_commands_has_run_and_nobody_knows_how()
 }
 
 #[test]
+fn what_ran_has_ended_where_a_shell_reads_again_behind_the_end_of_the_output() {
+    let mut shell = Shell::new(6, 40);
+    shell.prompt().write("precmd_functions=()\r\n").mark("C").write("out\r\n");
+    assert!(!shell.screen.commands().output_has_ended());
+    shell.mark("E").write("$ ");
+    assert!(shell.screen.commands().output_has_ended());
+    shell.screen.on_reading(Moment::default());
+    shell.ended(1, None, Evidence::Osc133);
+    shell.printed(1, &["out"]);
+    assert!(shell.screen.commands().ready_for(Way::Kernel), "it may not tell of the next either");
+}
+
+/// A shell that reads again behind the end of the output, and has told of no prompt.
+fn one_that_lost_its_marks() -> Shell {
+    let mut shell = Shell::new(8, 40);
+    shell.prompt().write("precmd_functions=()\r\n").mark("C").mark("E").write("$ ");
+    shell.screen.on_reading(Moment::default());
+    shell
+}
+
+#[test]
+fn a_command_for_a_shell_that_lost_its_marks_ends_without_them() {
+    let mut shell = one_that_lost_its_marks();
+    shell.submit("echo out", Way::Kernel);
+    shell.write("echo out\r\nout\r\n$ ");
+    shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
+    shell.ended(2, None, Evidence::Kernel);
+    shell.printed(2, &["out"]);
+    assert!(shell.screen.commands().ready_for(Way::Kernel));
+}
+
+#[test]
+fn a_command_of_which_a_shell_that_lost_its_marks_tells_is_told_by_them_alone() {
+    let mut shell = one_that_lost_its_marks();
+    let sent = shell.submit("echo out", Way::Kernel);
+    shell.write("echo out\r\n").mark("C").write("out\r\n").mark("D;3").prompt();
+    shell.ended(sent.0, Some(3), Evidence::Osc133);
+    shell.printed(sent.0, &["out"]);
+    assert_eq!(shell.screen.commands().last(), sent, "it is one command");
+    assert!(shell.screen.commands().ready_for(Way::Marks));
+}
+
+#[test]
 fn marks_without_the_nonce_are_not_believed() {
     let mut shell = Shell::new(6, 40);
     shell.prompt().write("cat fake\r\n").mark("C");
@@ -248,7 +291,7 @@ fn a_shell_that_reads_after_half_a_prompt_takes_the_next_command() {
     let mut shell = Shell::new(8, 20);
     shell.prompt().write("x\r\n").mark("C").mark("D;130").mark("A").write("^C");
     assert!(!shell.screen.commands().ready_for(Way::Marks));
-    shell.screen.on_reading();
+    shell.screen.on_reading(Moment::default());
     assert!(shell.screen.commands().ready_for(Way::Marks));
     shell.command("y", "out\r\n", 0);
     shell.printed(2, &["out"]);

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use unicode_width::UnicodeWidthChar;
+
 use crate::core::activity::{Evidence, prompts};
 use crate::core::commands::record::{CommandId, Here, Position};
 use crate::core::commands::{Commands, Submission};
@@ -49,8 +51,8 @@ impl Screen {
         let before = self.before_cursor();
         // What stands before the prompt on its row is the last of the output.
         let known = prompt.filter(|prompt| !prompt.is_empty() || !prompts(&before));
-        let col = known.and_then(|prompt| Some(before.strip_suffix(&*prompt)?.len()));
-        let col = col.and_then(|col| u16::try_from(col).ok()).unwrap_or_default();
+        let shown = known.filter(|prompt| before.ends_with(&**prompt));
+        let col = shown.map_or(0, |prompt| here.position.col.saturating_sub(columns_of(&prompt)));
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, None, evidence, true);
     }
@@ -68,8 +70,8 @@ impl Screen {
     }
 
     /// Notes that the shell reads a line from the cursor on.
-    pub fn on_reading(&mut self) {
-        let here = self.emulator.here();
+    pub fn on_reading(&mut self, now: Moment) {
+        let here = Here { now, ..self.emulator.here() };
         self.change_commands().on_reading(&here);
     }
 
@@ -90,4 +92,10 @@ impl Screen {
     fn change_commands(&mut self) -> &mut Commands {
         Arc::make_mut(&mut self.emulator.shell_mut().commands)
     }
+}
+
+/// How many columns a text takes.
+fn columns_of(text: &str) -> u16 {
+    let columns: usize = text.chars().filter_map(UnicodeWidthChar::width).sum();
+    u16::try_from(columns).unwrap_or(u16::MAX)
 }

@@ -72,9 +72,7 @@ impl<W: Word> Marks<W> {
 
 #[cfg(test)]
 mod tests {
-    use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, fence};
-    use loom::thread;
 
     use super::*;
 
@@ -90,55 +88,5 @@ mod tests {
         fn fence(order: Ordering) {
             fence(order);
         }
-    }
-
-    /// A ring of two places, in which the data at an offset is the offset and one more.
-    struct Ring {
-        marks: Marks<AtomicU64>,
-        places: [AtomicU64; 2],
-    }
-
-    impl Ring {
-        fn new() -> Arc<Self> {
-            let number = || AtomicU64::new(0);
-            let marks = Marks::new(number(), number());
-            Arc::new(Self { marks, places: [number(), number()] })
-        }
-
-        fn write(&self, offset: u64) {
-            self.places[offset as usize % 2].store(offset + 1, Ordering::Relaxed);
-            self.marks.publish(offset + 1);
-        }
-
-        /// Copies what there is from an offset on; none when it was overwritten.
-        fn copy(&self, offset: u64) -> Option<Vec<u64>> {
-            let count = self.marks.head().checked_sub(offset).filter(|count| *count <= 2)?;
-            let place = |offset: u64| self.places[offset as usize % 2].load(Ordering::Relaxed);
-            let copied = (offset..offset + count).map(place).collect();
-            (!self.marks.has_released(offset)).then_some(copied)
-        }
-    }
-
-    #[test]
-    fn what_is_copied_is_what_was_written_in_every_order_of_two_processors() {
-        loom::model(|| {
-            let ring = Ring::new();
-            let writer = thread::spawn({
-                let ring = Arc::clone(&ring);
-                move || {
-                    ring.write(0);
-                    ring.write(1);
-                    ring.marks.release(1);
-                    ring.write(2);
-                }
-            });
-            for offset in [0, 1] {
-                for (at, copied) in (offset..).zip(ring.copy(offset).unwrap_or_default()) {
-                    assert_eq!(copied, at + 1, "at offset {at}");
-                }
-            }
-            writer.join().unwrap();
-            assert_eq!(ring.copy(1), Some(vec![2, 3]));
-        });
     }
 }

@@ -89,3 +89,33 @@ fn whoever_comes_to_one_that_stands_still_does_not_wait_for_it() {
     let refused = waiting.into_iter().find_map(Result::err).expect("not all can wait");
     assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
 }
+
+#[test]
+fn whoever_finds_a_socket_at_its_path_finds_somebody_who_listens() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.sock");
+    let looking = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            loop {
+                match connect_to(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    found => return found.map(drop).map_err(|error| error.kind()),
+                }
+            }
+        }
+    });
+    let _listener = listen_at(&path).unwrap();
+    assert_eq!(looking.join().unwrap(), Ok(()));
+    let names: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn nobody_listens_where_something_is_already() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.sock");
+    let _first = listen_at(&path).unwrap();
+    assert_eq!(listen_at(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    connect_to(&path).expect("the first one still listens");
+}

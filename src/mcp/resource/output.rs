@@ -115,7 +115,7 @@ fn narrowed(span: &Span, from: RowNumber, end: RowNumber, cursor: RowNumber) -> 
 }
 
 /// The row on which the output begins.
-fn first_row(record: &CommandRecord) -> RowNumber {
+pub(super) fn first_row(record: &CommandRecord) -> RowNumber {
     record.spans.first().map_or(RowNumber::default(), |span| span.from.row)
 }
 

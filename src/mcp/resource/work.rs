@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::ids::{RowNumber, Watermark};
-use crate::mcp::resource::output::Piece;
+use crate::mcp::resource::output::{Piece, first_row};
 use crate::mcp::resource::query::{self, OutputQuery};
 use crate::mcp::resource::{Content, git, log};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::command::{CommandWire, newest_that_fit, output_uri};
+use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::room::escaped_bytes;
 use crate::surface::shape::session::cwd_of;
 use crate::surface::terminal::read_commands::find;
@@ -118,19 +119,37 @@ fn output(
     query: OutputQuery,
 ) -> Result<Content, SurfaceError> {
     let record = find(frame, id)?;
-    let Some(from) = query.from_row else {
-        let mut piece = Piece::beginning(record, frame);
-        let uri = output_uri(session.id(), id);
-        if piece.rows_trimmed > 0 {
-            let notice = "rows are gone from history";
-            piece.text.insert_str(0, &format!("[… {} {notice}]\n", piece.rows_trimmed));
-        }
-        if piece.lines_left_out > 0 {
-            let (count, row) = (piece.lines_left_out, piece.next_row.0);
-            piece.text.push_str(&format!("[… {count} more lines: {uri}?from_row={row}]\n"));
-        }
-        return Ok(Content::Output { facts: piece.facts(record), text: piece.text });
+    let piece = match query.from_row {
+        Some(from) => Piece::following(record, frame, RowNumber(from)),
+        None => Piece::beginning(record, frame),
     };
-    let piece = Piece::following(record, frame, RowNumber(from));
-    Ok(Content::Output { facts: piece.facts(record), text: piece.text })
+    let gaps = session.live().gaps();
+    let from = query.from_row.unwrap_or_default().max(first_row(record).0);
+    let lost = GapWire::among(gaps.as_slice(), from..piece.next_row.0);
+    let mut facts = piece.facts(record);
+    if !lost.is_empty() {
+        facts["lost_output"] = json!(lost);
+    }
+    let text = match query.from_row {
+        Some(_) => piece.text,
+        None => remarked(piece, &lost, &output_uri(session.id(), id)),
+    };
+    Ok(Content::Output { text, facts })
+}
+
+/// The text of a piece with what is missing of the output.
+fn remarked(piece: Piece, lost: &[GapWire], uri: &str) -> String {
+    let mut text = String::new();
+    if piece.rows_trimmed > 0 {
+        text.push_str(&format!("[… {} rows are gone from history]\n", piece.rows_trimmed));
+    }
+    for gap in lost {
+        text.push_str(&format!("{}\n", gap.remark()));
+    }
+    text.push_str(&piece.text);
+    if piece.lines_left_out > 0 {
+        let (count, row) = (piece.lines_left_out, piece.next_row.0);
+        text.push_str(&format!("[… {count} more lines: {uri}?from_row={row}]\n"));
+    }
+    text
 }

@@ -21,6 +21,7 @@ use crate::mcp::attach::{
     ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, Input, Open, Room,
     SIZE_METHOD, TAKE_OVER_METHOD, Which, note,
 };
+use crate::mcp::error::said;
 use crate::mcp::observe::{Ended, Observation};
 use crate::mcp::server::{Server, protocol_error};
 use crate::mcp::turn::TurnSlot;
@@ -250,5 +251,6 @@ fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData
 }
 
 pub(super) fn unknown_method(method: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method is named `{method}`"), None)
+    let message = said(format!("no method is named `{method}`"));
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }

@@ -15,7 +15,7 @@ use crate::gateway::Request;
 use crate::gateway::calls::{Calls, Outcome};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
 use crate::mcp::envelope::Envelope;
-use crate::mcp::error::WireError;
+use crate::mcp::error::{WireError, said};
 use crate::mcp::long::always_waits;
 use crate::mcp::news::Wire;
 use crate::mcp::outbox::PushLane;
@@ -40,7 +40,7 @@ impl CallHandler for Server {
         };
         let standing = self.standing(&meta);
         let Some(entry) = self.shared.gateway.entry(&name, &standing) else {
-            let message = format!("no tool is named `{name}`");
+            let message = said(format!("no tool is named `{name}`"));
             return Err(ErrorData::invalid_params(message, None)).into();
         };
         let mut counted = Counted::of(self.shared.gateway.calls(), entry.name);

@@ -12,6 +12,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
 use crate::core::policy::Standing;
+use crate::mcp::error::said;
 use crate::mcp::prompt::{Prompt, prompts};
 use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS, Template};
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
@@ -76,8 +77,8 @@ impl Server {
         let room = self.connection.outbox.room(LARGE_READ_ROOM).await;
         self.connection.outbox.attach(&context.id, room);
         let unknown = || {
-            let message = format!("no resource is named `{}`", request.uri);
-            ErrorData::resource_not_found(message, Some(json!({"uri": request.uri})))
+            let message = said(format!("no resource is named `{}`", request.uri));
+            ErrorData::resource_not_found(message, Some(json!({"uri": said(&request.uri)})))
         };
         let resource = Resource::parse(&request.uri).map_err(|error| protocol_error(&error))?;
         let resource = resource.filter(|it| it.is_told_to(&standing)).ok_or_else(unknown)?;

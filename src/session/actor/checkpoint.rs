@@ -21,6 +21,9 @@ use crate::session::pty::{Checkpoint, Pty};
 /// is tried again that was not taken.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// How old what is kept may become where the output never falls silent.
+const AGE_MAX: Duration = Duration::from_secs(5);
+
 /// How long after the frame with the end of a command that is kept: whoever waits for it goes first.
 const AFTER_END: Duration = Duration::from_millis(1);
 
@@ -32,8 +35,9 @@ pub(super) struct Kept {
     /// The highest watermark that may be published.
     reserved: Watermark,
     commands: Milestones,
-    /// When output last came.
+    /// When output last came, and when the first came that nothing kept covers.
     output_at: Moment,
+    unkept_since: Option<Moment>,
     /// When is looked whether the output is silent.
     due: Option<Moment>,
     /// Before when none is tried, after one that was not taken.
@@ -68,6 +72,7 @@ impl Kept {
             reserved: Watermark(0),
             commands: Milestones::default(),
             output_at: now,
+            unkept_since: None,
             due: None,
             retry_at: now,
         };
@@ -109,6 +114,7 @@ impl Kept {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
                 self.commands = Milestones::of(screen.commands());
+                self.unkept_since = None;
                 // The terminal still has to hear that nothing more is expected.
                 self.due = self.due.filter(|_| !quiet);
             }
@@ -133,7 +139,8 @@ impl<P: Pty> Actor<P> {
         self.kept.keep(&*self.pty, (&mut self.screen, self.offset), now, quiet);
     }
 
-    /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent.
+    /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent or goes
+    /// on for so long that what is kept is out of date.
     pub(super) fn checkpoint_if_due(&mut self) {
         let owed_at = self.end_owed_at();
         if self.pty.owes(self.offset) || owed_at.is_some_and(|at| at <= self.clock.now()) {
@@ -146,6 +153,9 @@ impl<P: Pty> Actor<P> {
             self.checkpoint_now(true);
         } else if due <= now {
             self.kept.due = Some(silent_at);
+            if self.kept.unkept_since.is_some_and(|since| now.since(since) >= AGE_MAX) {
+                self.checkpoint_now(false);
+            }
         }
     }
 
@@ -181,6 +191,7 @@ impl<P: Pty> Actor<P> {
         if self.pty.outlives_daemon() {
             let now = self.clock.now();
             self.kept.output_at = now;
+            self.kept.unkept_since.get_or_insert(now);
             self.kept.due.get_or_insert(now + QUIET);
         }
     }

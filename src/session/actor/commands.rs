@@ -85,20 +85,24 @@ impl<P: Pty> Actor<P> {
             self.screen.on_prompted(self.clock.now());
         }
         if self.reads_without_prompt() {
-            self.screen.on_reading();
+            self.screen.on_reading(self.clock.now());
         }
         while let Some(evidence) = self.ready_again() {
             self.screen.finish_sent(self.clock.now(), evidence);
         }
     }
 
-    /// Whether the shell that marks its commands waits for one though its prompt has no end: it was
-    /// interrupted while it made it.
+    /// Whether the shell that marks its commands waits for one though its prompt has no end, since it was
+    /// interrupted while it made it, or no beginning either, since what marks it was taken away.
     fn reads_without_prompt(&mut self) -> bool {
-        self.looks.quiet()
-            && self.screen.commands().phase() == ShellPhase::Prompting
-            && !is_question(&self.screen.before_cursor())
-            && self.shell_rests()
+        let commands = self.screen.commands();
+        let prompts = match commands.phase() {
+            ShellPhase::Prompting => self.looks.quiet(),
+            // Nothing asks behind the end of the output, so that nobody is to take it for a question.
+            ShellPhase::Running => self.looks.settled_since() && commands.output_has_ended(),
+            ShellPhase::Reading | ShellPhase::Unmarked => false,
+        };
+        prompts && !is_question(&self.screen.before_cursor()) && self.shell_rests()
     }
 
     /// Whether the shell that marks its commands waits behind a prompt that no end came before.

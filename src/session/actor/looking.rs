@@ -29,10 +29,10 @@ const SETTLED: usize = 2;
 /// How soon it is asked again when output was still on its way here.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// How long after its prompt, or after what was typed there, a shell is done with what was typed ahead
-/// and was read: one of which the kernel does not say what it does, and one that seems to do something
-/// for ever.
-const READ_AHEAD: Duration = Duration::from_millis(200);
+/// When a shell is done with what was typed ahead and was read: one of which it is not known that it
+/// waits for more, when it was silent for so long (fish pauses for 250 ms at most); one that seems to do
+/// something for ever, so long after its prompt, or after what was typed there.
+const READ_AHEAD: Duration = Duration::from_millis(300);
 const WORKED_MAX: Duration = Duration::from_secs(10);
 
 /// How soon it is asked again while somebody waits for what only the kernel knows: at first and at last;
@@ -210,7 +210,13 @@ impl<P: Pty> Actor<P> {
         if self.look_due().is_none_or(|due| due > now) {
             return;
         }
-        let seen = self.pty.look(self.looks.settled()).ok();
+        let settled = self.looks.settled();
+        let known = self.looks.seen().filter(|_| !settled && self.is_at_another_prompt());
+        let seen = match known {
+            Some(known) => self.pty.look_at_prompt(known),
+            None => self.pty.look(settled),
+        }
+        .ok();
         if self.looks.decides(seen.as_ref()) && self.output_is_on_its_way() {
             self.looks.postpone(now);
         } else {
@@ -236,7 +242,10 @@ impl<P: Pty> Actor<P> {
             Ok(Rest::Waits) => !self.output_is_on_its_way(),
             Ok(Rest::Unread) => false,
             Ok(Rest::Works) => age >= WORKED_MAX,
-            Ok(Rest::Unknown) | Err(_) => age >= READ_AHEAD,
+            Ok(Rest::Pauses | Rest::Unknown) | Err(_) => {
+                let silent = self.looks.silent_for(READ_AHEAD, now);
+                age >= WORKED_MAX || silent && !self.output_is_on_its_way()
+            }
         };
         if done {
             self.looks.typed_ahead = false;
@@ -248,7 +257,7 @@ impl<P: Pty> Actor<P> {
     /// Whether the session's shell is in front, has read all that was typed, and waits for more.
     pub(super) fn shell_rests(&self) -> bool {
         self.looks.seen().is_some_and(|seen| seen.shell_in_front)
-            && self.pty.leader_rest().is_ok_and(|rest| rest == Rest::Waits)
+            && matches!(self.pty.leader_rest(), Ok(Rest::Waits | Rest::Pauses))
     }
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.

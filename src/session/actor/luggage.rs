@@ -7,8 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{Foreground, ShellPhase};
+use crate::core::caller::Caller;
 use crate::core::commands::Way;
 use crate::core::commands::record::CommandId;
+use crate::core::input::error::WriteError;
+use crate::core::lease::error::LeaseError;
+use crate::core::lease::request::TakeRule;
 use crate::session::actor::Actor;
 use crate::session::command::Provision;
 use crate::session::live::Attending;
@@ -58,6 +62,22 @@ impl Luggage {
 }
 
 impl<P: Pty> Actor<P> {
+    /// Whether a command may be interrupted that was given up by this caller, or under its lease where
+    /// none is named. A lease of a daemon before is nobody's who is there.
+    pub(super) fn may_interrupt(&mut self, id: CommandId, by: Option<&Caller>) -> bool {
+        let Some(by) = by else { return true };
+        match self.input.would_authorize(self.clock.now(), by, None, TakeRule::HeldOnly) {
+            Ok(())
+            | Err(WriteError::Lease(
+                LeaseError::Required | LeaseError::Held { reclaimable: true, .. },
+            )) => true,
+            Err(error) => {
+                tracing::info!(session = %self.identity.id, command = id.0, %error, "not interrupted");
+                false
+            }
+        }
+    }
+
     /// Interrupts the commands that were given up, and drops what those needed that ended.
     pub(super) fn mind_luggage(&mut self) {
         for (id, so_far) in std::mem::take(&mut self.luggage.given_up) {

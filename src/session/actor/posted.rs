@@ -31,7 +31,10 @@ impl<P: Pty> Actor<P> {
                 self.input.let_go(now, token);
             }
         }
-        self.luggage.on_given_up(entries.interrupts, entries.spare_commands);
+        let given_up = entries.interrupts.into_iter();
+        let given_up = given_up.filter(|(id, by)| self.may_interrupt(*id, by.as_ref()));
+        let given_up = given_up.map(|(id, _)| id).collect();
+        self.luggage.on_given_up(given_up, entries.spare_commands);
         for connection in entries.closed {
             self.on_connection_closed(connection);
         }

@@ -226,7 +226,12 @@ impl Pty for FakePty {
             canonical: evidence.canonical,
             echo: evidence.echo,
             reading: self.state.borrow().reading.filter(|_| settled),
+            relaying: false,
         })
+    }
+
+    fn look_at_prompt(&self, _known: &KernelView) -> io::Result<KernelView> {
+        self.look(false)
     }
 
     fn unread(&self) -> io::Result<bool> {

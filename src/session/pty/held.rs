@@ -24,6 +24,7 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use tokio::io::unix::AsyncFd;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
@@ -35,6 +36,7 @@ use crate::holder::wire::from_holder::Outcome;
 use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
 use crate::session::pty::held::link::{Link, Presence, Room};
+use crate::session::pty::held::options::Holders;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, Holder, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
@@ -55,6 +57,7 @@ const HOLDER_END_MAX: Duration = Duration::from_millis(500);
 pub struct HeldPty {
     session: SessionId,
     socket: PathBuf,
+    holders: Holders,
     remains: Remains,
     /// Another one after the holder fell silent and was come to again.
     link: Mutex<Arc<Link>>,
@@ -91,6 +94,18 @@ impl HeldPty {
 
     fn link(&self) -> Arc<Link> {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the holder listens to another daemon, as of this moment.
+    fn is_superseded(&self) -> bool {
+        let lives = readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0);
+        lives && self.link().is_lost()
+    }
+
+    /// Waits for the end of a holder whose connection was closed; the connection of one that ends is
+    /// closed a moment before it has ended.
+    async fn holder_ends(&self) -> Result<(), Elapsed> {
+        timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.map(drop)
     }
 
     fn foreground(&self) -> Option<ProcessId> {
@@ -150,7 +165,9 @@ impl Pty for HeldPty {
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
         // Also when the holder is gone: this is for those who come when it is.
-        if let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet) {
+        if !self.is_superseded()
+            && let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet)
+        {
             tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,20 +285,20 @@ impl Pty for HeldPty {
             let known = *standing.borrow_and_update();
             match known.exit {
                 Some((exit, _)) => return exit,
-                None if known.presence == Presence::Gone => return Exit::Lost,
+                None if known.presence == Presence::Gone => break,
                 None => {}
             }
             if link.hear(&mut standing).await.is_err() {
-                return Exit::Lost;
+                break;
             }
         }
+        // Whoever is told looks whether it was superseded, which a holder that has ended says it was not.
+        let _ = self.holder_ends().await;
+        Exit::Lost
     }
 
     async fn kill(&self) -> Result<(), KillError> {
-        // The connection of a holder that ends is closed a moment before it has ended.
-        if self.link().is_lost()
-            && timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.is_err()
-        {
+        if self.link().is_lost() && self.holder_ends().await.is_err() {
             return Err(KillError::NotOurs);
         }
         // One that was stopped must go on, to tell how the program ended.
@@ -305,7 +322,7 @@ impl Pty for HeldPty {
     }
 
     async fn vanished(&self) {
-        let ended = timeout(HOLDER_END_MAX, self.holder_ended.readable()).await;
+        let ended = self.holder_ends().await;
         // Where another daemon has the session, its holder stays, as it must.
         if ended.is_err() && !self.link().is_lost() {
             let (session, holder) = (self.session, self.holder.pid);

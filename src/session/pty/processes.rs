@@ -108,8 +108,17 @@ pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Re
 
 /// Whether a process stands still by a signal, or by whoever traces it.
 pub fn is_stopped(pid: ProcessId) -> bool {
+    is_in(pid, &['T', 't'])
+}
+
+/// Whether a process runs, or does as soon as there is a processor for it.
+pub fn is_running(pid: ProcessId) -> bool {
+    is_in(pid, &['R'])
+}
+
+fn is_in(pid: ProcessId, states: &[char]) -> bool {
     let stat = told_of(pid, "stat").unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(states))
 }
 
 /// The memory that this process holds, in bytes; none where the system does not say.

@@ -38,6 +38,8 @@ pub enum SpawnError {
     Terminal(#[source] io::Error),
     #[error("cannot start the process that holds the terminal: {0}")]
     Holder(#[source] io::Error),
+    #[error("another daemon has taken the place of this one")]
+    Superseded,
     /// What cannot be used is the directory in which holders listen.
     #[error("cannot use the directory {}, where terminals are held: {source}", path.display())]
     Place { path: PathBuf, source: io::Error },
@@ -58,7 +60,7 @@ impl SpawnError {
     /// What there was not enough of, if that is why.
     pub fn shortage(&self) -> Option<Shortage> {
         let source = match self {
-            Self::Command(_) => return None,
+            Self::Command(_) | Self::Superseded => return None,
             Self::Terminal(source)
             | Self::Holder(source)
             | Self::Place { source, .. }

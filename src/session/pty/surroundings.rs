@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::libc;
 
 use crate::core::activity::{Foreground, KernelView};
-use crate::session::pty::processes::{Process, told_of};
-use crate::session::pty::{Evidence, ProcessId};
+use crate::session::pty::processes::{Process, is_running, told_of};
+use crate::session::pty::{Evidence, ProcessId, Rest};
 
 /// Programs that take commands from people.
 const SHELLS: [&str; 10] =
@@ -32,6 +32,9 @@ const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 const POLLS: [&str; 5] =
     ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
 
+/// A shell that also waits there, for a moment, before it runs a line: for a thread that highlights it.
+const PAUSING: &str = "fish";
+
 /// Whether the kernel was ever heard to say what a process waits in.
 static TELLS_PLACES: AtomicBool = AtomicBool::new(false);
 
@@ -43,25 +46,41 @@ pub fn host_name() -> Option<Arc<str>> {
 /// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {
     let Evidence { leader, foreground, canonical, echo } = evidence;
+    let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
+    let raw = settled && !canonical && !shell_in_front;
     KernelView {
         foreground: foreground
             .map(|group| Foreground { group: group.0, program: program_name(group) }),
-        shell_in_front: evidence.leader_in_front() && is_interactive_shell(leader),
+        shell_in_front,
         canonical,
         echo,
         reading: foreground.filter(|_| settled && canonical).and_then(anybody_reads),
+        relaying: foreground.filter(|_| raw).is_some_and(anybody_relays),
     }
 }
 
-/// Whether a process waits for something to be read; none where the kernel does not say what processes
-/// wait in.
-pub fn waits_for_input(pid: ProcessId) -> Option<bool> {
-    match waits_in(pid) {
-        Some(place) => Some(
-            READS.contains(&place.as_str()) || POLLS.iter().any(|poll| place.starts_with(poll)),
-        ),
-        // What runs waits in nothing. Asking for its state as well would tell another moment.
-        None => TELLS_PLACES.load(Ordering::Relaxed).then_some(false),
+/// Looks at the modes alone, where the shell that was `known` to be in front has just marked its prompt
+/// there, and so runs no other program yet; none where another is in front.
+pub fn look_again(evidence: Evidence, known: &KernelView) -> Option<KernelView> {
+    let Evidence { leader, canonical, echo, .. } = evidence;
+    let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
+    let same = evidence.leader_in_front() && in_front && known.shell_in_front;
+    same.then(|| KernelView { canonical, echo, reading: None, relaying: false, ..known.clone() })
+}
+
+/// What a shell that has read all that was typed does about it.
+pub fn rest_of(shell: ProcessId) -> Rest {
+    let polls = |place: &str| POLLS.iter().any(|poll| place.starts_with(poll));
+    match waits_in(shell).as_deref() {
+        Some(place) if READS.contains(&place) => Rest::Waits,
+        Some(place) if polls(place) => {
+            let pauses = program_name(shell).as_deref() == Some(PAUSING);
+            if pauses { Rest::Pauses } else { Rest::Waits }
+        }
+        Some(_) => Rest::Works,
+        // What runs waits in nothing; of a kernel that names no place it is known by its state alone.
+        None if TELLS_PLACES.load(Ordering::Relaxed) || is_running(shell) => Rest::Works,
+        None => Rest::Unknown,
     }
 }
 
@@ -105,30 +124,49 @@ fn takes_commands(words: &[&str]) -> bool {
     true
 }
 
-/// Whether a process of the group, or one below its leader in the same group, waits in a read of
-/// its terminal; none where the kernel does not say what processes wait in.
-fn anybody_reads(group: ProcessId) -> Option<bool> {
+/// The leader of a group, and those below it in the same group.
+fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     let mut left = vec![group];
-    let (mut known, mut seen) = (false, 0);
-    while let Some(pid) = left.pop() {
-        seen += 1;
-        if seen > PROCESSES_MAX {
-            break;
+    let next = move || {
+        loop {
+            let pid = left.pop()?;
+            if Process::find(pid).is_none_or(|process| process.group != group) {
+                continue;
+            }
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+            left.extend(children.map(ProcessId));
+            return Some(pid);
         }
-        if Process::find(pid).is_none_or(|process| process.group != group) {
-            continue;
-        }
+    };
+    std::iter::from_fn(next).take(PROCESSES_MAX)
+}
+
+/// Whether a member of the group waits in a read of its terminal; none where the kernel does not say what
+/// processes wait in.
+fn anybody_reads(group: ProcessId) -> Option<bool> {
+    let mut known = false;
+    for pid in members(group) {
         let place = waits_in(pid);
         known |= place.is_some();
         if place.is_some_and(|place| READS.contains(&place.as_str())) && reads_terminal(pid) {
             return Some(true);
         }
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.unwrap_or_default();
-        let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-        left.extend(children.map(ProcessId));
     }
     known.then_some(false)
+}
+
+/// Whether a member of the group has a connection or the other end of a terminal, as ssh and script have;
+/// of one that does not let us look nobody knows, and it may.
+fn anybody_relays(group: ProcessId) -> bool {
+    members(group).any(|pid| {
+        let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
+        open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+            let target = target.to_string_lossy();
+            target.starts_with("socket:") || target.ends_with("/ptmx")
+        })
+    })
 }
 
 /// Whether the call that a process waits in, where that can be told, is a read of a terminal.
@@ -154,7 +192,55 @@ fn reads_terminal(pid: ProcessId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    /// What a program is told to do that is a child for so long.
+    fn rest_while(script: &str) -> Rest {
+        let mut sh = Command::new("sh");
+        let mut child = sh.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        // It is itself by then.
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 1]).unwrap();
+        let rest = rest_of(ProcessId(child.id().try_into().unwrap()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        rest
+    }
+
+    #[test]
+    fn a_shell_that_does_something_is_not_at_rest_also_before_the_kernel_named_any_place() {
+        for _ in 0..20 {
+            assert_eq!(rest_while("echo; while :; do :; done"), Rest::Works);
+        }
+    }
+
+    #[test]
+    fn a_shell_that_was_in_front_is_asked_for_no_more_than_the_modes() {
+        let shell = ProcessId(7);
+        let evidence =
+            Evidence { leader: shell, foreground: Some(shell), canonical: false, echo: true };
+        let foreground = Foreground { group: 7, program: Some("zsh".into()) };
+        let known = KernelView {
+            foreground: Some(foreground),
+            shell_in_front: true,
+            canonical: true,
+            echo: false,
+            reading: Some(true),
+            relaying: false,
+        };
+        let now = KernelView { canonical: false, echo: true, reading: None, ..known.clone() };
+        assert_eq!(look_again(evidence, &known), Some(now));
+        let others = [
+            (Evidence { foreground: Some(ProcessId(8)), ..evidence }, known.clone()),
+            (Evidence { leader: ProcessId(8), ..evidence }, known.clone()),
+            (evidence, KernelView { shell_in_front: false, ..known.clone() }),
+            (evidence, KernelView { foreground: None, ..known }),
+        ];
+        for (evidence, known) in others {
+            assert_eq!(look_again(evidence, &known), None, "{evidence:?} {known:?}");
+        }
+    }
 
     #[test]
     fn a_shell_takes_commands_unless_it_was_given_some() {

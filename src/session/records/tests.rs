@@ -259,12 +259,18 @@ proptest! {
     ) {
         let _ = SessionRecord::from_note(&bytes, id());
         let _ = from_note(&bytes);
-        for mut note in [session().to_note(), to_note(&lease())] {
+        let _ = (CommandsRecord::from_note(&bytes), Gaps::from_note(&bytes));
+        let notes =
+            [session().to_note(), to_note(&lease()), FIRST_COMMANDS.into(), FIRST_GAPS.into()];
+        for mut note in notes {
             let at = at % note.len();
             note[at] = byte;
             let _ = SessionRecord::from_note(&note, id());
             let _ = from_note(&note);
             let _ = from_note(&note[..at]);
+            for note in [&note, &note[..at]] {
+                let _ = (CommandsRecord::from_note(note), Gaps::from_note(note));
+            }
         }
     }
 }
@@ -278,4 +284,25 @@ fn a_gap_that_is_found_again_is_told_once() {
         gaps = Gaps::from_note(&gaps.to_note()).unwrap();
     }
     assert_eq!(gaps.as_slice(), [gap(1, 40), gap(7, 9), gap(8, 1)]);
+}
+
+/// The notes of commands and of gaps as the first version wrote them, which hold as long as there are
+/// sessions that it began.
+const FIRST_COMMANDS: &[u8] =
+    br#"{"v":1,"last":7,"calls":[["a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",7]]}"#;
+const FIRST_GAPS: &[u8] = br#"{"v":1,"gaps":[{"row":12,"bytes":4096},{"row":40,"bytes":null}]}"#;
+
+#[test]
+fn the_first_notes_of_commands_and_gaps_are_read_by_every_later_version() {
+    let stamp = WriteStamp(std::array::from_fn(|index| 0xa0 + index as u8));
+    let commands =
+        CommandsRecord { last: CommandId(7), calls: [(stamp, CommandId(7))].into_iter().collect() };
+    assert_eq!(CommandsRecord::from_note(FIRST_COMMANDS).unwrap(), commands);
+    let mut gaps = Gaps::default();
+    for (row, bytes) in [(12, Some(4_096)), (40, None)] {
+        gaps.add(Gap { row: RowNumber(row), bytes, since: None });
+    }
+    assert_eq!(Gaps::from_note(FIRST_GAPS).unwrap(), gaps);
+    // Nor does a daemon of the first version find anything else in those of today.
+    assert_eq!((commands.to_note(), gaps.to_note()), (FIRST_COMMANDS.into(), FIRST_GAPS.into()));
 }

@@ -14,13 +14,15 @@ use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::lease::record::LeaseRecord;
+use crate::holder::socket;
 use crate::session::opening::Opening;
 use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
-use crate::session::pty::held::options::socket_of;
+use crate::session::pty::held::options::{Holders, socket_of};
 use crate::session::pty::held::recovered::Recovered;
 use crate::session::pty::remains::Remains;
+use crate::session::pty::spare::{OF_A_SESSION, is_want_of_descriptors, spare_descriptors};
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
@@ -39,13 +41,24 @@ enum Found {
     Nothing,
     /// Somebody is there and does not answer.
     Silent(SessionId),
+    /// There are no descriptors for what somebody holds.
+    Crowded(SessionId),
+}
+
+/// For how many of so many sessions there are descriptors, beside those for clients.
+fn room_for(sessions: usize) -> usize {
+    /// For the daemon's own sockets, and for some clients, who may end a session to make room. Less than
+    /// is asked for when a session is created, so that the next daemon with as many finds them all.
+    const LEFT_FREE: usize = 12;
+    let spare = spare_descriptors(LEFT_FREE + sessions * OF_A_SESSION);
+    spare.saturating_sub(LEFT_FREE) / OF_A_SESSION
 }
 
 impl Registry {
     /// The sessions whose holders another daemon has left, in no order; what lies there of other sessions
     /// is removed.
     pub fn left_behind(&self) -> Vec<SessionId> {
-        let Some(directory) = self.holders() else { return Vec::new() };
+        let Some(Holders { directory, .. }) = self.holders() else { return Vec::new() };
         match sort_out(directory) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
@@ -56,32 +69,68 @@ impl Registry {
     }
 
     /// Takes these sessions over, with what `window` says that the write switches leave open for
-    /// each. Gives back those whose holders do not answer, to be asked again.
+    /// each. Gives back those whose holders do not answer, and those for which there are no descriptors,
+    /// to be asked again.
     pub async fn recover_left(
         &self,
         left: Vec<SessionId>,
         window: impl Fn(&TenantId, SessionId) -> WriteWindow + Sync,
     ) -> Vec<SessionId> {
-        let mut silent = Vec::new();
-        for some in left.chunks(AT_A_TIME) {
-            let mut finding = JoinSet::new();
-            for id in some {
-                let (registry, id) = (self.clone(), *id);
-                finding.spawn(async move {
-                    let found = spawn_blocking(move || registry.find(id)).await;
-                    found.unwrap_or(Found::Silent(id))
-                });
+        let (mut silent, crowded) = self.recover_some(left, AT_A_TIME, &window).await;
+        // Together they need more for a moment than one after the other.
+        let (still_silent, crowded) = self.recover_some(crowded, 1, &window).await;
+        silent.extend(still_silent);
+        if !crowded.is_empty() {
+            tracing::warn!(
+                sessions = crowded.len(),
+                "there are no descriptors for these sessions, which go on and are found once there are; \
+                 raise the hard limit (ulimit -Hn, LimitNOFILE=), or remove sessions that have ended"
+            );
+            silent.extend(crowded);
+        }
+        silent
+    }
+
+    /// Takes sessions over as long as there are descriptors, so many at a time; gives back those that did
+    /// not answer, and those for which there were none.
+    async fn recover_some(
+        &self,
+        left: Vec<SessionId>,
+        at_a_time: usize,
+        window: &(impl Fn(&TenantId, SessionId) -> WriteWindow + Sync),
+    ) -> (Vec<SessionId>, Vec<SessionId>) {
+        let (mut silent, mut crowded) = (Vec::new(), Vec::new());
+        let mut rest = left.as_slice();
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(room_for(at_a_time.min(rest.len())));
+            if some.is_empty() {
+                crowded.extend(others);
+                break;
             }
-            for found in finding.join_all().await {
+            for found in self.find_all(some).await {
                 match found {
-                    Found::Survivor(survivor) => self.take_over(*survivor, &window).await,
+                    Found::Survivor(survivor) => self.take_over(*survivor, window).await,
                     Found::Remains(remains) => drop(self.recover(*remains).await),
                     Found::Nothing => {}
                     Found::Silent(id) => silent.push(id),
+                    Found::Crowded(id) => crowded.push(id),
                 }
             }
+            rest = others;
         }
-        silent
+        (silent, crowded)
+    }
+
+    async fn find_all(&self, sessions: &[SessionId]) -> Vec<Found> {
+        let mut finding = JoinSet::new();
+        for id in sessions {
+            let (registry, id) = (self.clone(), *id);
+            finding.spawn(async move {
+                let found = spawn_blocking(move || registry.find(id)).await;
+                found.unwrap_or(Found::Silent(id))
+            });
+        }
+        finding.join_all().await
     }
 
     async fn take_over(
@@ -99,8 +148,10 @@ impl Registry {
 
     /// Blocks for the time of an answer.
     fn find(&self, id: SessionId) -> Found {
-        let Some(directory) = self.holders() else { return Found::Nothing };
-        match HeldPty::attach(directory, id) {
+        // What another daemon has by now is its own.
+        let holders = self.holders().filter(|holders| holders.are_ours());
+        let Some(holders) = holders else { return Found::Nothing };
+        match HeldPty::attach(holders, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(AttachError::Gone { path, source }) if source.kind() == ErrorKind::NotFound => {
                 // It ended by itself.
@@ -112,6 +163,11 @@ impl Registry {
             {
                 tracing::warn!(session = %id, "its terminal is gone: the process that held it died");
                 self.remains(id, path)
+            }
+            Err(AttachError::Gone { source, .. } | AttachError::Memory { source, .. })
+                if is_want_of_descriptors(&source) =>
+            {
+                Found::Crowded(id)
             }
             Err(error @ (AttachError::Gone { .. } | AttachError::Silent { .. })) => {
                 tracing::warn!(session = %id, %error, "its holder does not answer yet");
@@ -192,7 +248,7 @@ impl Registry {
 /// The sessions that have a socket in this directory. What lies there of a session without one is removed:
 /// its holder has ended by itself.
 fn sort_out(directory: &Path) -> io::Result<Vec<SessionId>> {
-    let (mut ids, mut others) = (Vec::new(), BTreeSet::new());
+    let (mut ids, mut others, mut unfinished) = (Vec::new(), BTreeSet::new(), Vec::new());
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
@@ -200,6 +256,13 @@ fn sort_out(directory: &Path) -> io::Result<Vec<SessionId>> {
         // What has another name is none of ours.
         ids.extend(name.strip_suffix(".sock").and_then(parse));
         others.extend(Remains::owner(name).and_then(parse));
+        unfinished
+            .extend(name.strip_prefix('.').and_then(|it| it.strip_suffix(".new")).and_then(parse));
+    }
+    // Their holders were to be started by the daemon before, and nobody was told of them: one that is
+    // still about to listen finds that it cannot, and ends.
+    for id in unfinished {
+        let _ = fs::remove_file(socket::unfinished(&socket_of(directory, id)));
     }
     for id in others.into_iter().filter(|id| !ids.contains(id)) {
         Remains::beside(&socket_of(directory, id)).clear();

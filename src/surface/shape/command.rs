@@ -10,7 +10,7 @@ use crate::core::activity::Evidence;
 use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::ids::SessionId;
 use crate::session::clock::Clock;
-use crate::surface::shape::room::{beginning, cut, escaped_bytes, room_left};
+use crate::surface::shape::room::{abridged, cut, escaped_bytes, fitting, room_left};
 
 /// How many bytes of one line an answer holds, and how many what is said of the others takes.
 const LINE_BYTES_MAX: usize = 4_000;
@@ -116,12 +116,6 @@ impl CommandWire {
     }
 }
 
-/// The text, or its beginning and a sign that there is more.
-fn abridged(text: &str, bytes_max: usize) -> String {
-    let told = beginning(text, bytes_max);
-    if told.len() == text.len() { text.to_owned() } else { format!("{told}…") }
-}
-
 /// How far a command got.
 pub fn status_word(record: &CommandRecord) -> &'static str {
     match record.finish {
@@ -190,23 +184,6 @@ impl Excerpt {
             rest: (!whole).then(|| uri.to_owned()),
         }
     }
-}
-
-/// How many lines fit, and the bytes they take.
-struct Fitting {
-    count: usize,
-    bytes: usize,
-}
-
-fn fitting(costs: impl Iterator<Item = usize>, room: usize) -> Fitting {
-    let mut fitting = Fitting { count: 0, bytes: 0 };
-    for cost in costs {
-        if fitting.bytes + cost > room {
-            break;
-        }
-        fitting = Fitting { count: fitting.count + 1, bytes: fitting.bytes + cost };
-    }
-    fitting
 }
 
 /// The newest of these commands whose sizes fit into one result, at most so many, oldest first.

@@ -2,11 +2,11 @@
 //!
 //! It decides which rows a gap belongs to, and knows nothing of why there is one.
 
-use std::ops::RangeInclusive;
+use std::ops::RangeBounds;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::core::commands::record::CommandRecord;
 use crate::core::frame::Frame;
@@ -15,7 +15,7 @@ use crate::session::records::gaps::Gap;
 use crate::surface::shape::date::rfc3339;
 
 /// Output that nobody will see.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GapWire {
     /// What is missing came before this row ends.
     pub row: u64,
@@ -28,7 +28,7 @@ pub struct GapWire {
 
 impl GapWire {
     /// The gaps that somebody meets who reads these rows.
-    pub fn among(gaps: &[Gap], rows: RangeInclusive<u64>) -> Vec<Self> {
+    pub fn among(gaps: &[Gap], rows: impl RangeBounds<u64>) -> Vec<Self> {
         let met = gaps.iter().filter(|gap| rows.contains(&gap.row.0));
         met.map(|gap| Self { row: gap.row.0, bytes: gap.bytes, since: gap.since.map(date) })
             .collect()
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&told).unwrap(), json!([{"row": 4, "bytes": 1_000}]));
         assert!(GapWire::summary(&told).contains("1000 bytes of output are lost"));
         assert_eq!(GapWire::among(&gaps, 0..=3), []);
-        assert_eq!(GapWire::among(&gaps, 0..=u64::MAX).len(), 2);
+        assert_eq!(GapWire::among(&gaps, ..).len(), 2);
     }
 
     #[test]

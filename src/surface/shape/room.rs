@@ -27,6 +27,34 @@ pub fn beginning(text: &str, bytes_max: usize) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
+/// The text, or its beginning and a sign that there is more.
+pub fn abridged(text: &str, bytes_max: usize) -> String {
+    let told = beginning(text, bytes_max);
+    if told.len() == text.len() { text.to_owned() } else { format!("{told}…") }
+}
+
+/// The text, or its beginning and its end in about so many bytes, saying how much is missing between
+/// them.
+pub fn ends(text: &str, bytes_max: usize) -> String {
+    if escaped_bytes(text) <= bytes_max {
+        return text.to_owned();
+    }
+    let head = beginning(text, bytes_max / 2);
+    let tail = ending(&text[head.len()..], bytes_max / 2);
+    let left = text.len() - head.len() - tail.len();
+    format!("{head}[… {left} more bytes …]{tail}")
+}
+
+/// The end of a text that takes so many bytes in JSON at most.
+fn ending(text: &str, bytes_max: usize) -> &str {
+    let mut bytes = 0;
+    let told = text.char_indices().rev().take_while(|(_, character)| {
+        bytes += escaped(*character);
+        bytes <= bytes_max
+    });
+    told.last().map_or("", |(start, _)| &text[start..])
+}
+
 /// A line that one answer has room for, saying how much of it is missing.
 pub fn cut(line: &str, bytes_max: usize) -> String {
     let told = beginning(line, bytes_max);
@@ -40,6 +68,25 @@ pub fn cut(line: &str, bytes_max: usize) -> String {
 pub fn room_left(result: &impl Serialize, text: &str) -> usize {
     let taken = AROUND_BYTES + json_bytes(result) + escaped_bytes(text);
     RESULT_BYTES_MAX.saturating_sub(taken)
+}
+
+/// How many of some things fit, and the bytes they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fitting {
+    pub count: usize,
+    pub bytes: usize,
+}
+
+/// How many of the first of these sizes fit into so much room.
+pub fn fitting(costs: impl Iterator<Item = usize>, room: usize) -> Fitting {
+    let mut fitting = Fitting { count: 0, bytes: 0 };
+    for cost in costs {
+        if fitting.bytes + cost > room {
+            break;
+        }
+        fitting = Fitting { count: fitting.count + 1, bytes: fitting.bytes + cost };
+    }
+    fitting
 }
 
 /// How many bytes a value takes as JSON.
@@ -73,6 +120,15 @@ mod tests {
         assert_eq!(beginning("äöü", 3), "ä");
         assert_eq!(beginning("\"\"\"", 5), "\"\"");
         assert_eq!(beginning("\u{1}a", 5), "");
+    }
+
+    #[test]
+    fn of_a_text_that_is_too_long_both_ends_are_told_and_how_much_is_missing() {
+        assert_eq!(ends("abcdef", 6), "abcdef");
+        assert_eq!(ends("abcdefg", 4), "ab[… 3 more bytes …]fg");
+        assert_eq!(ends("äbcdö", 4), "ä[… 3 more bytes …]ö");
+        assert_eq!(ends("\"\"\"\"", 4), "\"[… 2 more bytes …]\"");
+        assert_eq!(ends("\u{1}\u{1}", 4), "[… 2 more bytes …]");
     }
 
     #[test]

@@ -10,10 +10,25 @@ use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::shown;
+use crate::surface::shape::room::abridged;
 use crate::surface::shape::{ExitShape, LeaseShape};
 
 /// How many characters of the last line a list shows.
 const LAST_LINE_CHARACTERS: usize = 120;
+
+/// How many bytes of a session's long texts are told, as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    title: usize,
+    command: usize,
+    cwd: usize,
+}
+
+/// What each session of a list has: some twenty of them fit into one result, whatever they show.
+pub const IN_LIST: Share = Share { title: 160, command: 240, cwd: 160 };
+
+/// What a session has that is told alone: its title whole, and a directory as long as they get.
+pub const ALONE: Share = Share { title: 1_600, command: 4_000, cwd: 4_096 };
 
 /// One session of a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -44,6 +59,9 @@ pub struct SessionWire {
     pub write_allowed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Of `title`, `command` or `cwd` only the beginning is told here, and ends in `…`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl SessionWire {
@@ -74,10 +92,30 @@ impl SessionWire {
             observers: session.live().observers(),
             history_rows: frame.history.len(),
             output_bytes: session.live().output_bytes.get(),
-            lost_output: GapWire::among(session.live().gaps().as_slice(), 0..=u64::MAX),
+            lost_output: GapWire::among(session.live().gaps().as_slice(), ..),
             write_allowed,
             tags: about.tags.clone(),
+            cut: false,
         }
+    }
+
+    /// The same with so much of its long texts.
+    #[must_use]
+    pub fn within(mut self, share: Share) -> Self {
+        let Share { title, command, cwd } = share;
+        for (text, bytes_max) in
+            [(&mut self.title, title), (&mut self.command, command), (&mut self.cwd, cwd)]
+        {
+            let told = abridged(text, bytes_max);
+            self.cut |= told != *text;
+            *text = told;
+        }
+        self
+    }
+
+    /// What it runs, for a model.
+    pub fn command_told(&self) -> String {
+        abridged(&self.command, IN_LIST.command)
     }
 
     /// One line that tells a model what it needs to choose a session.
@@ -88,9 +126,10 @@ impl SessionWire {
             None => "free".to_owned(),
         };
         let lost = if self.lost_output.is_empty() { "" } else { ", some output is lost" };
+        let command = self.command_told();
         format!(
-            "{} {:?} {} ({}x{}, {state}, idle {} ms{lost}) lease: {lease}; last line: {}",
-            self.id, self.name, self.command, self.cols, self.rows, self.idle_ms, self.last_line
+            "{} {:?} {command} ({}x{}, {state}, idle {} ms{lost}) lease: {lease}; last line: {}",
+            self.id, self.name, self.cols, self.rows, self.idle_ms, self.last_line
         )
     }
 }

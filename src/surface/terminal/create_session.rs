@@ -17,7 +17,7 @@ use crate::surface::argument::plain;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::lease::GrantWire;
-use crate::surface::shape::session::SessionWire;
+use crate::surface::shape::session::{ALONE, SessionWire};
 use crate::surface::terminal::acquire_lease::fresh_lease;
 use crate::surface::tool::{Access, Answer, Tool};
 
@@ -45,7 +45,7 @@ pub struct Parameters {
     cols: Option<u64>,
     #[serde(default)]
     tags: Vec<String>,
-    /// Whether you hold its first lease (default true)
+    /// Hold its first lease (default true)
     lease: Option<bool>,
 }
 
@@ -76,13 +76,13 @@ impl Tool for CreateSession {
         session.set_window(call.daemon.switchboard.window_of(session.tenant(), Some(session.id())));
         call.touched(&session);
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
-        let session = SessionWire::of(&session, true, sessions.clock().now());
+        let session = SessionWire::of(&session, true, sessions.clock().now()).within(ALONE);
         let held = lease.as_ref().map_or_else(
             || "nobody holds its lease".to_owned(),
             |lease| format!("you hold lease {}", lease.lease_id),
         );
-        let text =
-            format!("created {} {:?} ({}); {held}", session.id, session.name, session.command);
+        let command = session.command_told();
+        let text = format!("created {} {:?} ({command}); {held}", session.id, session.name);
         Ok(Answer { result: Created { session, lease }, text })
     }
 }

@@ -17,13 +17,14 @@ use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
 use crate::session::clock::Clock;
+use crate::session::departure::Waiting;
 use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::is_zero;
 use crate::surface::shape::room::{cut, room_left};
-use crate::surface::terminal::waiting::{LeaseEnd, lease_end};
+use crate::surface::terminal::waiting::{DAEMON_LEFT, LeaseEnd, lease_end};
 
 /// What became of a command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -31,7 +32,7 @@ pub struct Followed {
     pub session: String,
     pub command_id: u64,
     /// `completed`, `timeout`, `needs_input`, `exited`, `not_run` when the shell could not read it,
-    /// `lease_lost`, or `lease_suspended` while a person types.
+    /// `lease_lost`, `lease_suspended` while a person types, or `daemon_left`: ask the next one.
     pub status: &'static str,
     /// Null where nobody said.
     pub exit_code: Option<i32>,
@@ -95,11 +96,12 @@ enum End {
     Lease(LeaseEnd),
     Timeout,
     Gone,
+    DaemonLeft,
 }
 
 impl Following {
     /// Follows it to its end.
-    pub async fn end(self, clock: &Clock, max_lines: usize) -> Followed {
+    pub async fn end(self, clock: &Clock, waiting: &Waiting, max_lines: usize) -> Followed {
         let mut frames = self.session.frames();
         let _attending = self.session.attend();
         // What the terminal is doing can be known before what was written comes.
@@ -125,6 +127,7 @@ impl Following {
                     break (frame, End::Gone);
                 },
                 () = clock.sleep_until(wake) => {}
+                () = waiting.told() => break (frame, End::DaemonLeft),
             }
         };
         let elapsed = clock.now().since(self.started);
@@ -186,6 +189,7 @@ impl Following {
             (End::NeedsInput, _) => ("needs_input", activity.evidence),
             (End::Lease(end), _) => (end.as_str(), activity.evidence),
             (End::Timeout, _) => ("timeout", activity.evidence),
+            (End::DaemonLeft, _) => (DAEMON_LEFT, activity.evidence),
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
         let asks = (end == End::NeedsInput).then(|| before_cursor(frame));
@@ -298,6 +302,11 @@ impl Followed {
             )),
             ("timeout", _) => Some(
                 "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
+            ),
+            (DAEMON_LEFT, _) => Some(
+                "It goes on, and the next daemon knows of it: wait_for command_done with this \
+                 watermark as since, then read_commands."
+                    .to_owned(),
             ),
             ("not_run", _) => Some("The shell could not read it as a command.".to_owned()),
             ("lease_lost", _) => Some(

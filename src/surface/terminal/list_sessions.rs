@@ -7,11 +7,12 @@ use crate::core::policy::Door;
 use crate::session::handle::Session;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::session::SessionWire;
+use crate::surface::shape::room::{escaped_bytes, fitting, json_bytes, room_left};
+use crate::surface::shape::session::{ALONE, IN_LIST, SessionWire, Share};
 use crate::surface::tool::{Access, Answer, Tool};
 
-/// How many sessions an agent is listed at once, so that the list stays below about 30 KB.
-const SESSIONS_MAX: usize = 40;
+/// How many bytes a list has between two sessions, for programs and for models.
+const BETWEEN_BYTES: usize = 3;
 
 /// The tool.
 #[derive(Debug)]
@@ -28,11 +29,13 @@ pub enum State {
 /// The parameters of `list_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
-    /// Only this one: id, unique prefix of an id, or name
+    /// Only this one: id, prefix or name
     session: Option<String>,
-    /// Only those with this tag
+    /// With this tag
     tag: Option<String>,
     state: Option<State>,
+    /// Named after this one
+    after: Option<String>,
 }
 
 /// The result of `list_sessions`.
@@ -40,7 +43,7 @@ pub struct Parameters {
 pub struct Listed {
     pub sessions: Vec<SessionWire>,
     pub write_allowed: bool,
-    /// How many more there are; ask for them by tag, state or name.
+    /// How many more there are; the last name told is the `after` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
 }
@@ -57,9 +60,9 @@ impl Tool for ListSessions {
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Listed>, SurfaceError> {
         let now = call.daemon.now();
-        let chosen = match &parameters.session {
-            Some(given) => vec![call.session(Some(given))?],
-            None => visible(&call),
+        let (chosen, share) = match &parameters.session {
+            Some(given) => (vec![call.session(Some(given))?], ALONE),
+            None => (visible(&call), IN_LIST),
         };
         let writable = |session: &Session| {
             call.daemon.switchboard.decide(&call.standing, Some(session.id()), now).is_ok()
@@ -72,17 +75,11 @@ impl Tool for ListSessions {
         sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
-        let left_out = sessions.len().checked_sub(SESSIONS_MAX).filter(|count| *count > 0);
-        // The command line shows people all there are.
-        let left_out = left_out.filter(|_| call.standing.door != Door::Operator);
-        if left_out.is_some() {
-            sessions.truncate(SESSIONS_MAX);
-        }
-        let mut text = text_of(&sessions, write_allowed);
-        if let Some(count) = left_out {
-            text.push_str(&format!("\n{count} more are left out; narrow by tag, state or session"));
-        }
-        Ok(Answer { result: Listed { sessions, write_allowed, left_out }, text })
+        let listed = Listed { sessions, write_allowed, left_out: None };
+        // The command line shows people all there are, and all of each.
+        let listed =
+            if call.standing.door == Door::Operator { listed } else { listed.within(share) };
+        Ok(Answer { text: listed.summary(), result: listed })
     }
 }
 
@@ -95,7 +92,8 @@ impl Parameters {
             None => true,
         };
         let tag = self.tag.as_ref().is_none_or(|tag| session.about().tags.contains(tag));
-        state && tag
+        let after = self.after.as_ref().is_none_or(|after| *session.name() > **after);
+        state && tag && after
     }
 }
 
@@ -104,16 +102,33 @@ fn visible(call: &Call) -> Vec<Session> {
     call.daemon.sessions.all().into_iter().filter(seen).collect()
 }
 
-fn text_of(sessions: &[SessionWire], write_allowed: bool) -> String {
-    let mut text = match sessions.len() {
-        0 => "no sessions".to_owned(),
-        1 => "1 session".to_owned(),
-        count => format!("{count} sessions"),
-    };
-    text.push_str(if write_allowed { "; writing is allowed" } else { "; read-only" });
-    for session in sessions {
-        text.push('\n');
-        text.push_str(&session.summary());
+impl Listed {
+    /// As many of the sessions as one result has room for, with so much of their long texts.
+    fn within(self, share: Share) -> Self {
+        let mut sessions: Vec<_> =
+            self.sessions.into_iter().map(|session| session.within(share)).collect();
+        let bytes =
+            |it: &SessionWire| json_bytes(it) + escaped_bytes(&it.summary()) + BETWEEN_BYTES;
+        let fits = fitting(sessions.iter().map(bytes), room_left(&"", "")).count;
+        let left_out = Some(sessions.len() - fits).filter(|count| *count > 0);
+        sessions.truncate(fits);
+        Self { sessions, left_out, ..self }
     }
-    text
+
+    fn summary(&self) -> String {
+        let mut text = match self.sessions.len() {
+            0 => "no sessions".to_owned(),
+            1 => "1 session".to_owned(),
+            count => format!("{count} sessions"),
+        };
+        text.push_str(if self.write_allowed { "; writing is allowed" } else { "; read-only" });
+        for session in &self.sessions {
+            text.push('\n');
+            text.push_str(&session.summary());
+        }
+        if let (Some(count), Some(last)) = (self.left_out, self.sessions.last()) {
+            text.push_str(&format!("\n{count} more are left out; go on with after={}", last.name));
+        }
+        text
+    }
 }

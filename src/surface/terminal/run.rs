@@ -18,8 +18,9 @@ use crate::surface::tool::{Access, Answer, Tool};
 /// How many bytes of a command are typed; a longer one the shell reads from a file.
 const TYPED_MAX: usize = 3_000;
 
-/// How many lines of output one answer holds at most.
+/// How many lines of output one answer holds at most, and when nobody says.
 const LINES_MAX: u64 = 2_000;
+const LINES_DEFAULT: u64 = 200;
 
 /// The tool.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct Parameters {
     /// Id, prefix or name
     #[allow(dead_code)] // Read by the gateway, which settles the right to the session.
     session: Option<String>,
-    /// One command, of any length and any number of lines
+    /// One command, of any length, also several lines
     pub command: String,
     /// Up to 600000 (default 60000); then the command goes on
     timeout_ms: Option<u64>,
@@ -74,7 +75,7 @@ impl Tool for Run {
     ) -> Result<Answer<Followed>, SurfaceError> {
         let started = call.daemon.now();
         let timeout = millis("timeout_ms", parameters.timeout_ms.unwrap_or(60_000), 1..=600_000)?;
-        let max_lines = within("max_lines", parameters.max_lines.unwrap_or(200), 1..=LINES_MAX)?;
+        let max_lines = lines_told(parameters.max_lines)?;
         let text = parameters.command.trim_end_matches(['\n', '\r']);
         check(text)?;
         let target = call.take_target()?;
@@ -94,7 +95,8 @@ impl Tool for Run {
             until,
             started,
         };
-        let mut followed = following.end(&clock, max_lines as usize).await;
+        let waiting = call.daemon.departure.waiting();
+        let mut followed = following.end(&clock, &waiting, max_lines).await;
         if let Some(interrupt) = interrupt {
             interrupt.disarm();
         }
@@ -103,6 +105,15 @@ impl Tool for Run {
         drop(kept);
         Ok(Answer { text: followed.summary(), result: followed })
     }
+}
+
+/// How many lines of output are told where somebody asks for so many.
+///
+/// # Errors
+/// [`SurfaceError::Argument`] when it is not within the bounds.
+pub fn lines_told(max_lines: Option<u64>) -> Result<usize, SurfaceError> {
+    let lines = within("max_lines", max_lines.unwrap_or(LINES_DEFAULT), 1..=LINES_MAX)?;
+    Ok(lines as usize)
 }
 
 /// Refuses what is no command.

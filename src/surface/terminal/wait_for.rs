@@ -25,7 +25,7 @@ pub struct WaitFor;
 pub struct Parameters {
     /// Id, prefix or name
     session: Option<String>,
-    /// Or several; the first that meets a condition ends the wait
+    /// Or several; the first to meet a condition ends it
     #[serde(default)]
     sessions: Vec<String>,
     #[serde(flatten)]
@@ -55,11 +55,11 @@ impl Tool for WaitFor {
         let bounds = Bounds { since, started, timeout, epoch: None };
         let clock = call.daemon.sessions.clock().clone();
 
-        let mut waits = JoinSet::new();
+        let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
         for session in parameters.chosen(&call)? {
-            let (clock, watch) =
-                (clock.clone(), Watch::begin(session, conditions.clone(), bounds)?);
-            waits.spawn(async move { watch.end(&clock).await });
+            let watch = Watch::begin(session, conditions.clone(), bounds)?;
+            let (clock, waiting) = (clock.clone(), waiting.clone());
+            waits.spawn(async move { watch.end(&clock, &waiting).await });
         }
         // What the same client sends next comes after this, and is seen.
         drop(call.accepted);

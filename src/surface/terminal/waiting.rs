@@ -16,6 +16,7 @@ use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
 use crate::core::wait::{Conditions, Hit, Outcome, Wait};
 use crate::session::clock::Clock;
+use crate::session::departure::Waiting;
 use crate::session::handle::Session;
 use crate::session::live::Attending;
 use crate::surface::error::SurfaceError;
@@ -31,11 +32,14 @@ const LAST_ROWS: usize = 10;
 /// How many bytes of each of those, and of the line that matched, it tells.
 const ROW_BYTES_MAX: usize = 1_000;
 
+/// The word for a daemon that left its sessions to the next one.
+pub const DAEMON_LEFT: &str = "daemon_left";
+
 /// How a wait ended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Waited {
     /// `matched`, `stopped`, `changed`, `idle`, `command_done`, `needs_input`, `exited`, `timeout`,
-    /// `lease_lost`, or `lease_suspended` while a person types.
+    /// `lease_lost`, `lease_suspended` while a person types, or `daemon_left`: ask the next one.
     pub outcome: &'static str,
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +77,7 @@ enum End {
     Timeout,
     Lease(LeaseEnd),
     Gone,
+    DaemonLeft,
 }
 
 /// A wait that has begun: what comes from now on counts.
@@ -104,8 +109,8 @@ impl Watch {
         Ok(Self { session, frames, frame, wait, bounds, attending: None })
     }
 
-    /// Waits until a condition holds, the time is over or the lease is lost.
-    pub async fn end(mut self, clock: &Clock) -> Waited {
+    /// Waits until a condition holds, the time is over, the lease is lost or the daemon leaves.
+    pub async fn end(mut self, clock: &Clock, waiting: &Waiting) -> Waited {
         let timeout = self.bounds.started + self.bounds.timeout;
         let end = loop {
             let now = clock.now();
@@ -129,6 +134,7 @@ impl Watch {
                     self.frame = Arc::clone(&self.frames.borrow_and_update());
                 }
                 () = clock.sleep_until(deadline) => {}
+                () = waiting.told() => break End::DaemonLeft,
             }
         };
         let elapsed = clock.now().since(self.bounds.started);
@@ -209,6 +215,7 @@ impl Waited {
             }
             End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
             End::Lease(end) => waited.outcome = end.as_str(),
+            End::DaemonLeft => waited.outcome = DAEMON_LEFT,
             End::Timeout => {}
         }
         waited
@@ -235,13 +242,17 @@ impl Waited {
             "needs_input" => format!(": {}", self.activity.summary()),
             _ => String::new(),
         };
+        let left = match self.outcome {
+            DAEMON_LEFT => "; ask the next daemon with this watermark as since",
+            _ => "",
+        };
         let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
         let missed = match self.missed_rows {
             0 => String::new(),
             count => format!(" ({count} rows went by unseen)"),
         };
         format!(
-            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}\n{}",
             self.outcome,
             self.elapsed_ms,
             self.watermark,

@@ -130,7 +130,7 @@ pub async fn write(
         let since = Some(written.before);
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
         let watch = Watch::begin(target.session.clone(), waiting.conditions, bounds)?;
-        let waited = watch.end(&clock).await;
+        let waited = watch.end(&clock, &call.daemon.departure.waiting()).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark;

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::session::registry::Registry;
+use crate::surface::call::Daemon;
 use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;
 use crate::transport::notify::{News, Notifier};
@@ -24,6 +25,8 @@ use crate::transport::unix::lock::DaemonLock;
 const SHUT_DOWN: Duration = Duration::from_secs(8);
 /// How long clients may take to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long whoever waits may take to be answered that their session has ended or the daemon leaves.
+const LAST_WAITS: Duration = Duration::from_secs(2);
 /// How long is still answered before clients of sessions that go on are hung up on.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
@@ -65,6 +68,7 @@ impl Found {
 
 /// All that a daemon has to let go of.
 pub(super) struct Ending {
+    pub(super) daemon: Arc<Daemon>,
     pub(super) registry: Registry,
     pub(super) doors: Doors,
     pub(super) notifier: Arc<Notifier>,
@@ -91,19 +95,19 @@ impl Ending {
         self.notifier.tell(News::Stopping).await;
         self.doors.closing.cancel();
         end_sessions(&self.registry).await;
+        // Whoever waited for one of them is answered how it ended.
+        let _ = timeout(LAST_WAITS, self.daemon.departure.nobody_waits()).await;
         hang_up(&self.doors).await;
         // Dropping the listeners removes their sockets.
         self.tasks.shutdown().await;
-        if self.lock.counts() {
-            self.kept.discard();
-        } else {
-            tracing::warn!("the lock is gone, and with it the right to what another may have kept");
-        }
+        self.kept.discard();
     }
 
     /// Lets go of everything but the lock, which comes back.
     async fn leave(mut self) -> (Arc<DaemonLock>, Found) {
         tracing::info!(sessions = self.registry.all().len(), "leaving the sessions");
+        // Whoever waits is told, while there is somebody to tell them.
+        let _ = timeout(LAST_WAITS, self.daemon.departure.begin()).await;
         self.doors.closing.cancel();
         self.doors.tasks.close();
         // What was about to be answered is.

@@ -18,6 +18,7 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::surface::call::Daemon;
 use crate::surface::switchboard::{Keeping, Switchboard};
 use crate::transport::daemon::kept_switches::format::FormatError;
+use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::private::{self, PrivateError};
 
 /// How large the file may be: more than a switch for each of 10,000 sessions takes.
@@ -41,6 +42,8 @@ pub enum Origin {
 #[derive(Debug)]
 pub(super) struct KeptSwitches {
     path: PathBuf,
+    /// The right to change the file; without it, another daemon has what it says.
+    lock: DaemonLock,
     /// Whether nothing is kept any more. Locked while the file is changed.
     over: Mutex<bool>,
 }
@@ -57,9 +60,9 @@ enum KeptError {
 }
 
 impl KeptSwitches {
-    /// The switches that are kept at a path in a directory of ours.
-    pub(super) fn at(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, over: Mutex::new(false) })
+    /// The switches that are kept at a path in the lock's directory.
+    pub(super) fn at(path: PathBuf, lock: &DaemonLock) -> Arc<Self> {
+        Arc::new(Self { path, lock: lock.clone(), over: Mutex::new(false) })
     }
 
     /// Sets the board to what was kept, and says whether it now is as configured.
@@ -120,7 +123,19 @@ impl KeptSwitches {
     pub(super) fn discard(&self) {
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         *over = true;
-        self.remove();
+        if self.is_ours() {
+            self.remove();
+        }
+    }
+
+    /// Whether no other daemon keeps its own switches here by now.
+    fn is_ours(&self) -> bool {
+        let counts = self.lock.counts();
+        if !counts {
+            let path = self.path.display();
+            tracing::warn!(%path, "the lock is gone, and with it the right to the kept switches");
+        }
+        counts
     }
 
     /// Reads which switches were on; none where none were kept since the machine was booted.
@@ -143,6 +158,9 @@ impl KeptSwitches {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if *over {
             return Keeping::Kept;
+        }
+        if !self.is_ours() {
+            return Keeping::Failed;
         }
         let path = self.path.display();
         let Err(error) = write(&self.path, on) else { return Keeping::Kept };

@@ -278,9 +278,8 @@ mod tests {
     }
 
     impl Given {
-        fn submit(&mut self, text: &str) {
-            let submission =
-                Submission { text, lines: 1, by: None, way: Way::Kernel, prompt: "$ " };
+        fn submit(&mut self, text: &str, way: Way) {
+            let submission = Submission { text, lines: 1, by: None, way, prompt: "$ " };
             let commands = Arc::make_mut(&mut self.shell.commands);
             commands.submit(submission, &HERE);
         }
@@ -298,12 +297,16 @@ mod tests {
         }
     }
 
+    fn given() -> Given {
+        Given { shell: Shell::default(), written: WrittenCommands::default() }
+    }
+
     #[test]
     fn what_changed_is_written_as_if_all_were_written_anew() {
-        let mut given = Given { shell: Shell::default(), written: WrittenCommands::default() };
+        let mut given = given();
         given.check();
         for number in 0..2 * Commands::KEPT_MAX {
-            given.submit(&format!("echo {number}"));
+            given.submit(&format!("echo {number}"), Way::Kernel);
             if number % 3 != 0 {
                 given.check();
             }
@@ -313,6 +316,33 @@ mod tests {
             }
         }
         given.shell.commands = Arc::default();
+        given.check();
+    }
+
+    #[test]
+    fn a_command_that_goes_on_below_others_that_end_is_written_as_well() {
+        let mut given = given();
+        given.submit("before", Way::Kernel);
+        given.finish();
+        given.submit("outer", Way::Kernel);
+        given.check();
+        for number in 0..2 * Commands::KEPT_MAX {
+            given.submit(&format!("inner {number}"), Way::Prompt);
+            if number % 3 != 0 {
+                given.check();
+            }
+            given.finish();
+            if number % 5 != 0 {
+                given.check();
+            }
+        }
+        let oldest = given.shell.commands.iter().next().unwrap();
+        assert_eq!((&*oldest.text, oldest.finish), ("outer", None));
+        // The one that they were a part of ends last.
+        given.finish();
+        given.check();
+        assert!(given.shell.commands.running().is_none());
+        given.submit("after", Way::Kernel);
         given.check();
     }
 }

@@ -53,6 +53,20 @@ async fn output_is_kept_once_it_has_been_silent_for_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn output_that_is_never_silent_is_kept_every_few_seconds() {
+    let desk = Desk::open();
+    for _ in 0..60 {
+        desk.terminal.push("x\r\n");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let kept = desk.terminal.checkpoints();
+    assert!((5..=8).contains(&kept.len()), "{} checkpoints in 30 s", kept.len());
+    let newest = kept.last().unwrap().offset;
+    assert!(newest >= 3 * (60 - 14), "{newest} is older than seven seconds");
+    assert!(kept.iter().all(|checkpoint| !checkpoint.quiet));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_daemon_finds_screen_and_history() {
     let desk = Desk::open();
     let lines: Vec<String> = (0..12).map(|number| format!("line {number}")).collect();

@@ -132,7 +132,7 @@ pub(super) fn start(
     let length = ToHolder::Start(start).encode(&mut room);
     socket::send(ours.as_fd(), &room[..length], &[text.as_fd()]).map_err(io::Error::from)?;
     let mut descriptors = Descriptors::default();
-    let error = match listen(&ours, &mut descriptors, START_MAX) {
+    let error = match listen(&ours, &mut descriptors, readiness::now() + START_MAX) {
         Ok(First::Attached(attached)) => {
             let told = Told { attached: *attached, descriptors, notes: Notes::default() };
             return Ok(Contact { socket: ours, told });
@@ -160,15 +160,20 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let sent = socket::send(socket.as_fd(), &room[..length], &[]);
     sent.map_err(|errno| gone(errno.into()))?;
     let mut descriptors = Descriptors::default();
-    let attached = match listen(&socket, &mut descriptors, PATIENCE).map_err(gone)? {
+    let until = readiness::now() + PATIENCE;
+    let attached = match listen(&socket, &mut descriptors, until).map_err(gone)? {
         First::Attached(attached) => *attached,
         First::Failed(_) => return Err(malformed(Malformed::Value)),
         First::Malformed(error) => return Err(malformed(error)),
         First::Nothing => return Err(silent()),
     };
+    // Whoever said that it is another process would have that one signalled and ended in its place.
+    if socket::listening_process(socket.as_fd()).map_err(gone)? != attached.holder.pid {
+        return Err(malformed(Malformed::Value));
+    }
     let mut notes = Notes::default();
     for _ in 0..attached.notes {
-        let length = receive(&socket, &mut room, &mut Descriptors::default(), PATIENCE);
+        let length = receive(&socket, &mut room, &mut Descriptors::default(), until);
         let length = length.map_err(gone)?.ok_or_else(silent)?;
         if let Some(FromHolder::Note(note)) =
             FromHolder::decode(&room[..length]).map_err(malformed)?
@@ -187,13 +192,9 @@ enum First {
     Nothing,
 }
 
-fn listen(
-    socket: &OwnedFd,
-    descriptors: &mut Descriptors,
-    patience: Duration,
-) -> io::Result<First> {
+fn listen(socket: &OwnedFd, descriptors: &mut Descriptors, until: Duration) -> io::Result<First> {
     let mut room = frame();
-    let Some(length) = receive(socket, &mut room, descriptors, patience)? else {
+    let Some(length) = receive(socket, &mut room, descriptors, until)? else {
         return Ok(First::Nothing);
     };
     Ok(match FromHolder::decode(&room[..length]) {
@@ -212,14 +213,13 @@ fn listen(
     })
 }
 
-/// Receives a frame; none when nothing came in time.
+/// Receives a frame; none when nothing came until a moment on the clock of [`readiness::now`].
 fn receive(
     socket: &OwnedFd,
     room: &mut Frame,
     descriptors: &mut Descriptors,
-    patience: Duration,
+    until: Duration,
 ) -> io::Result<Option<usize>> {
-    let until = readiness::now() + patience;
     loop {
         match socket::receive(socket.as_fd(), room, descriptors) {
             Ok(length @ 1..) => return Ok(Some(length)),

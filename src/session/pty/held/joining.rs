@@ -2,13 +2,14 @@
 //!
 //! It decides nothing of what is found. What fails leaves no program behind that nobody knows of.
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use nix::errno::Errno;
 use tokio::io::Interest;
 
 use crate::core::ids::SessionId;
@@ -19,12 +20,13 @@ use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, AttachError, Contact, Told};
 use crate::session::pty::held::link::{Link, exit_of};
-use crate::session::pty::held::options::{HoldOptions, socket_of};
+use crate::session::pty::held::options::{HoldOptions, Holders, socket_of};
 use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::{self, Store};
 use crate::session::pty::kill::Holder;
 use crate::session::pty::processes::Process;
 use crate::session::pty::remains::Remains;
+use crate::session::pty::spare::{OF_A_SESSION, spare_descriptors};
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
 
@@ -43,15 +45,19 @@ impl HeldPty {
             orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
             descriptors: spawn::descriptors_of_children().unwrap_or(0),
         };
+        let holders = &options.holders;
+        if !holders.are_ours() {
+            return Err(SpawnError::Superseded);
+        }
         check_room().map_err(SpawnError::Holder)?;
-        make_again(&options.directory)?;
-        let socket = socket_of(&options.directory, spec.session);
+        make_again(&holders.directory)?;
+        let socket = socket_of(&holders.directory, spec.session);
         let program = spawn::program_of(spec);
         let contact = contact::start(&options.program, &socket, start, &program);
         let Contact { socket: connection, told } =
-            contact.map_err(|error| error.of(spec, &options.directory))?;
+            contact.map_err(|error| error.of(spec, &holders.directory))?;
         let link = Link::new(connection, None).map(Arc::new).map_err(SpawnError::Holder)?;
-        match Self::of(spec.session, socket, Arc::clone(&link), told) {
+        match Self::of(spec.session, holders, Arc::clone(&link), told) {
             Ok((pty, _)) => Ok(pty),
             Err(error) => {
                 // If it does not hear this, it is gone.
@@ -68,21 +74,22 @@ impl HeldPty {
     ///
     /// # Errors
     /// Why the holder cannot be spoken with.
-    pub fn attach(directory: &Path, session: SessionId) -> Result<(Self, Recovered), AttachError> {
-        let socket = socket_of(directory, session);
+    pub fn attach(holders: &Holders, session: SessionId) -> Result<(Self, Recovered), AttachError> {
+        let socket = socket_of(&holders.directory, session);
         let Contact { socket: connection, told } = contact::attach(&socket)?;
         let exit = told.attached.ended.map(|ended| (exit_of(ended), told.attached.head));
         Link::new(connection, exit)
-            .and_then(|link| Self::of(session, socket.clone(), Arc::new(link), told))
+            .and_then(|link| Self::of(session, holders, Arc::new(link), told))
             .map_err(|source| AttachError::Memory { path: socket, source })
     }
 
     fn of(
         session: SessionId,
-        socket: PathBuf,
+        holders: &Holders,
         link: Arc<Link>,
         told: Told,
     ) -> io::Result<(Self, Recovered)> {
+        let socket = socket_of(&holders.directory, session);
         let Told { attached, mut descriptors, notes } = told;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
         let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
@@ -93,7 +100,8 @@ impl HeldPty {
         }
         let mut snapshots = Vec::new();
         for offset in attached.snapshots.as_slice() {
-            snapshots.push(Snapshot { offset: *offset, bytes: store::read_snapshot(take()?)? });
+            let bytes = store::read_snapshot(session, take()?)?;
+            snapshots.push(Snapshot { offset: *offset, bytes });
         }
         let holder =
             Holder { pid: ProcessId(attached.holder.pid), started: attached.holder.started };
@@ -103,6 +111,7 @@ impl HeldPty {
             session,
             remains: Remains::beside(&socket),
             socket,
+            holders: holders.clone(),
             link: Mutex::new(link),
             ring,
             bell,
@@ -123,10 +132,9 @@ impl HeldPty {
 /// Checks that there are descriptors for another session, and some beside it, without which no session
 /// could be ended to make room.
 fn check_room() -> io::Result<()> {
-    /// A session keeps some ten; whoever looks for its processes has a handful open.
-    const FREE_MIN: usize = 24;
-    let room: io::Result<Vec<File>> = (0..FREE_MIN).map(|_| File::open("/dev/null")).collect();
-    room.map(drop)
+    /// Whoever looks for the processes of a session has a handful open.
+    const FREE_MIN: usize = OF_A_SESSION + 16;
+    if spare_descriptors(FREE_MIN) < FREE_MIN { Err(Errno::EMFILE.into()) } else { Ok(()) }
 }
 
 /// Makes the directory of holders if somebody has removed it since the daemon made it.

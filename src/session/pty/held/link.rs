@@ -29,6 +29,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// every answer comes within it.
 const AT_ONCE: Duration = Duration::from_millis(5);
 
+/// How many frames are heard in a row; more than a socket holds, and not for ever when somebody goes on
+/// and on.
+const HEARD_MAX: usize = 4096;
+
 /// What the holder said last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
@@ -142,6 +146,11 @@ impl Link {
         loop {
             match self.receive(&mut exchange) {
                 Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
+                // Whoever talks on and does not answer is as good as silent.
+                Heard::Taken(_) | Heard::News if readiness::now() >= until => {
+                    self.lose(Presence::Silent);
+                    return Err(self.absence().into());
+                }
                 Heard::Taken(_) | Heard::News => {}
                 Heard::Nothing => self.wait(READABLE, until)?,
                 Heard::Lost => return Err(self.absence().into()),
@@ -166,17 +175,21 @@ impl Link {
             // A connection that is over stays readable for ever.
             ready = self.socket.readable(), if self.presence() == Presence::There => {
                 let mut ready = ready?;
-                self.hear_all();
-                ready.clear_ready();
+                if self.hear_all() {
+                    ready.clear_ready();
+                }
             }
         }
         Ok(())
     }
 
-    /// Hears all that has been said until now.
-    fn hear_all(&self) {
+    /// Hears all that had been said when this was called, and tells whether there is no more by now.
+    fn hear_all(&self) -> bool {
         let mut exchange = self.exchange();
-        while matches!(self.receive(&mut exchange), Heard::Taken(_) | Heard::News) {}
+        (0..HEARD_MAX).any(|_| match self.receive(&mut exchange) {
+            Heard::Taken(_) | Heard::News => false,
+            Heard::Nothing | Heard::Lost => true,
+        })
     }
 
     fn exchange(&self) -> MutexGuard<'_, Exchange> {

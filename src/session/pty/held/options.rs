@@ -2,17 +2,63 @@
 //!
 //! It speaks with nobody.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::ids::SessionId;
 use crate::holder::wire::to_holder::Unread;
 
+/// Where holders listen, and whether this daemon is the one that they listen to.
+///
+/// A holder serves whoever came last. A daemon that stood still while another took its place must not
+/// come again, since it would take sessions away from that one.
+#[derive(Clone)]
+pub struct Holders {
+    /// It must exist and be nobody else's.
+    pub directory: PathBuf,
+    ours: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Holders {
+    /// Those in a directory that no other daemon comes to.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self::claimed(directory, || true)
+    }
+
+    /// Those in a directory to which this daemon may come as long as `ours` says so.
+    pub fn claimed(
+        directory: impl Into<PathBuf>,
+        ours: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { directory: directory.into(), ours: Arc::new(ours) }
+    }
+
+    /// Whether no other daemon has taken the place of this one.
+    pub fn are_ours(&self) -> bool {
+        (self.ours)()
+    }
+}
+
+impl fmt::Debug for Holders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Holders").field(&self.directory).finish_non_exhaustive()
+    }
+}
+
+/// Where and by what program terminals are held, so that they outlive the daemon.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    pub holders: Holders,
+    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`] is this one.
+    pub program: PathBuf,
+}
+
 /// How a terminal is held.
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
-    /// Where holders listen; it must exist and be nobody else's.
-    pub directory: PathBuf,
+    pub holders: Holders,
     /// The program that becomes the holder.
     pub program: PathBuf,
     /// A multiple of 4096, from 64 KiB to 1 GiB.

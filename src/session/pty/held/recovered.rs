@@ -56,7 +56,7 @@ impl Recovered {
         Self {
             generation: attached.generation,
             leader: ProcessId(attached.leader.pid),
-            size: attached.window.into(),
+            size: Size::nearest(attached.window.rows, attached.window.cols),
             committed: attached.committed,
             head: attached.head,
             gap: (!lost.is_empty()).then_some(lost),

@@ -35,15 +35,19 @@ impl HeldPty {
         while self.is_left_alone() {
             let asking_again = async {
                 sleep(ASK_AGAIN).await;
-                let socket = self.socket.clone();
-                spawn_blocking(move || contact::attach(&socket)).await
+                let (holders, socket) = (self.holders.clone(), self.socket.clone());
+                let ask = move || holders.are_ours().then(|| contact::attach(&socket));
+                spawn_blocking(ask).await
             };
             tokio::select! {
                 _ = self.holder_ended.readable() => self.link().lose(Presence::Gone),
-                answered = asking_again => if let Ok(Ok(contact)) = answered
-                    && let Err(error) = self.resume(contact)
-                {
-                    tracing::warn!(session = %self.session, %error, "its holder is another one");
+                answered = asking_again => match answered {
+                    Ok(Some(Ok(contact))) => if let Err(error) = self.resume(contact) {
+                        tracing::warn!(session = %self.session, %error, "its holder is another one");
+                    },
+                    // It listens to another daemon, and would listen to this one again.
+                    Ok(None) => self.link().lose(Presence::Gone),
+                    Ok(Some(Err(_))) | Err(_) => {}
                 }
             }
         }

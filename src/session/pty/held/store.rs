@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::ids::{RowNumber, SessionId};
 use crate::holder::memory;
 use crate::holder::wire::SEGMENTS_MAX;
@@ -21,6 +22,8 @@ use crate::session::pty::held::recovered::Segment;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// More than any snapshot has: of two screens of 1,000 by 1,000 cells with styles.
 const SNAPSHOT_MAX: u64 = 64 << 20;
+/// More than all segments of a session have: of the longest history that can be configured, 1 GiB.
+const SEGMENTS_BYTES_MAX: u64 = 3 << 29;
 /// What stands before the rows of a checkpoint: the row after them, and their length.
 const RECORD_HEADER: usize = 12;
 
@@ -154,7 +157,13 @@ impl Found {
     /// What the kernel said.
     pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
         let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
-        let end_row = match read_segment(file, bytes) {
+        let sum = self.extents.iter().fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let found = match sum <= SEGMENTS_BYTES_MAX {
+            true => read_segment(file, bytes),
+            // The same file may have been handed over again and again.
+            false => Err(io::ErrorKind::InvalidData.into()),
+        };
+        let end_row = match found {
             Ok(found) => {
                 let end_row = found.last().map_or(before, |last| last.end_row);
                 self.segments.extend(found);
@@ -173,17 +182,25 @@ impl Found {
     }
 }
 
-/// Reads a snapshot that was found.
+/// Reads a snapshot that was found; nothing of what no daemon wrote, which costs what it covers and no
+/// more.
 ///
 /// # Errors
-/// `InvalidData` for one that is larger than any that a daemon wrote; otherwise what the kernel said.
-pub(super) fn read_snapshot(file: OwnedFd) -> io::Result<Vec<u8>> {
+/// What the kernel said.
+pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let bytes = file.metadata()?.len();
-    if bytes > SNAPSHOT_MAX {
-        return Err(io::ErrorKind::InvalidData.into());
+    let found = match bytes <= SNAPSHOT_MAX {
+        true => read(&file, bytes),
+        false => Err(io::ErrorKind::InvalidData.into()),
+    };
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            tracing::error!(%session, "a screen that was kept cannot be read, and is lost");
+            Ok(Vec::new())
+        }
+        found => found,
     }
-    read(&file, bytes)
 }
 
 /// Reads a segment that was found, of which this much counts; nobody adds to it any more.
@@ -209,8 +226,8 @@ fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
     let (end_row, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (rows, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let end_row = RowNumber(u64::from_le_bytes(*end_row));
-    Some((Segment { end_row, rows: rows.to_vec() }, rest))
+    let end_row = Some(u64::from_le_bytes(*end_row)).filter(|row| *row <= NUMBER_MAX)?;
+    Some((Segment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
 }
 
 /// Whoever handed the file over may be no holder: it says nothing of how large its file is but what it
@@ -218,7 +235,8 @@ fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
 fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     /// The unit of `st_blocks`, by stat(2).
     const BLOCK: u64 = 512;
-    if bytes > file.metadata()?.blocks().saturating_mul(BLOCK) {
+    let there = file.metadata()?;
+    if !there.is_file() || bytes > there.blocks().saturating_mul(BLOCK) {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;

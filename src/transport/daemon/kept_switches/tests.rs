@@ -40,7 +40,8 @@ fn board(on: Vec<(Scope, WriteWindow)>) -> Switchboard {
 
 fn place() -> (TempDir, Arc<KeptSwitches>) {
     let directory = tempfile::tempdir().unwrap();
-    let kept = KeptSwitches::at(directory.path().join("switches.json"));
+    let lock = DaemonLock::take(&directory.path().join("daemon.lock")).unwrap();
+    let kept = KeptSwitches::at(directory.path().join("switches.json"), &lock);
     (directory, kept)
 }
 
@@ -186,7 +187,20 @@ fn after_the_file_is_discarded_no_late_change_brings_it_back() {
     kept.keep(&open());
     kept.discard();
     kept.keep(&open());
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let left = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["daemon.lock"]);
+}
+
+#[test]
+fn a_daemon_whose_place_another_took_leaves_what_that_one_keeps() {
+    let (directory, kept) = place();
+    fs::remove_file(directory.path().join("daemon.lock")).unwrap();
+    let lock = DaemonLock::take(&directory.path().join("daemon.lock")).unwrap();
+    let latter = KeptSwitches::at(kept.path.clone(), &lock);
+    assert_eq!(latter.keep(&every_kind()), Keeping::Kept);
+    assert_eq!(kept.keep(&open()), Keeping::Failed);
+    kept.discard();
+    assert_eq!(started(&latter, open()).1.open(NOW), every_kind());
 }
 
 proptest! {

@@ -14,6 +14,10 @@ fn checkpoint(rows: &[u8], first_row: u64, end_row: u64) -> Checkpoint {
     }
 }
 
+fn session() -> SessionId {
+    SessionId::from_random(uuid::Uuid::from_u128(1))
+}
+
 fn found(file: &File, bytes: u64) -> Vec<(u64, Vec<u8>)> {
     let segments = read_segment(file.try_clone().unwrap().into(), bytes).unwrap();
     segments.into_iter().map(|segment| (segment.end_row.0, segment.rows)).collect()
@@ -43,7 +47,7 @@ fn a_snapshot_is_found_as_it_was_and_cannot_change() {
     let handover = Store::default().hand_over(&checkpoint(b"", 0, 0)).unwrap();
     let snapshot = handover.snapshot.unwrap();
     assert!(snapshot.write_all_at(b"x", 0).is_err());
-    assert_eq!(read_snapshot(snapshot.into()).unwrap(), b"screen");
+    assert_eq!(read_snapshot(session(), snapshot.into()).unwrap(), b"screen");
     assert!(handover.segment.is_none());
 }
 
@@ -93,7 +97,7 @@ fn nothing_is_added_to_a_segment_that_was_found() {
 
 #[test]
 fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
-    let session = SessionId::from_random(uuid::Uuid::from_u128(1));
+    let session = session();
     let mut store = Store::default();
     let mut found = Found::default();
     let garbage = memory::create(c"test", 0).unwrap();
@@ -124,9 +128,32 @@ fn what_no_daemon_wrote_is_refused() {
 fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
     for bytes in [5_000, SNAPSHOT_MAX + 1, 1 << 46] {
         let empty = memory::create(c"nothing", bytes).unwrap();
-        let refused = read_snapshot(empty.try_clone().unwrap().into()).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
+        let nothing = read_snapshot(session(), empty.try_clone().unwrap().into()).unwrap();
+        assert_eq!(nothing, b"", "{bytes}");
         let refused = read_segment(empty.into(), bytes).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{bytes}");
     }
+}
+
+#[test]
+fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
+    let mut found = Found::default();
+    let garbage = memory::create(c"test", 0).unwrap();
+    for bytes in [1, SEGMENTS_BYTES_MAX, u64::MAX, 1] {
+        found.read(session(), garbage.try_clone().unwrap().into(), bytes).unwrap();
+        let refused = found.extents.len() > 1;
+        assert_eq!(found.damaged, refused, "{bytes}");
+    }
+}
+
+#[test]
+fn a_row_that_no_history_reaches_is_not_believed() {
+    let of_row = |row| {
+        let file = memory::create(c"test", 0).unwrap();
+        file.write_all_at(&record(b"rows", RowNumber(row)).unwrap(), 0).unwrap();
+        file
+    };
+    assert_eq!(found(&of_row(NUMBER_MAX), 16).len(), 1);
+    let refused = read_segment(of_row(NUMBER_MAX + 1).into(), 16).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
 }

@@ -1,0 +1,106 @@
+//! `follow_command`: a command that was sent before, followed until it ends or asks; for operators.
+//!
+//! It sends nothing, but the interrupt that is asked of it, where its caller may write. It answers in the
+//! words of `run`, so that whoever lost the answer of that one with a daemon gets the same from the next.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::core::commands::record::CommandId;
+use crate::core::ids::Watermark;
+use crate::core::policy::Denial;
+use crate::session::command::Accepted;
+use crate::session::handle::Session;
+use crate::session::interrupt::Interrupt;
+use crate::surface::argument::millis;
+use crate::surface::call::Call;
+use crate::surface::error::SurfaceError;
+use crate::surface::terminal::following::{Followed, Following};
+use crate::surface::terminal::read_commands::find;
+use crate::surface::terminal::run::{OnCancel, lines_told};
+use crate::surface::tool::{Access, Answer, Tool};
+
+/// The tool.
+#[derive(Debug)]
+pub struct FollowCommand;
+
+/// The parameters of `follow_command`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Id, prefix or name
+    session: String,
+    /// Its command_id
+    id: u64,
+    /// Up to 600000 (default 60000)
+    timeout_ms: Option<u64>,
+    /// Lines of output told, head and tail (default 200)
+    max_lines: Option<u64>,
+    /// What a cancel does to the command
+    #[serde(default)]
+    on_cancel: OnCancel,
+}
+
+impl Tool for FollowCommand {
+    const NAME: &'static str = "follow_command";
+    const TITLE: &'static str = "Follow a command";
+    const DESCRIPTION: &'static str = "Waits for a command that run sent, and answers as run does.";
+    const ACCESS: Access = Access::Operate;
+
+    type Parameters = Parameters;
+    type Result = Followed;
+
+    async fn call(
+        mut call: Call,
+        parameters: Parameters,
+    ) -> Result<Answer<Followed>, SurfaceError> {
+        let timeout = millis("timeout_ms", parameters.timeout_ms.unwrap_or(60_000), 0..=600_000)?;
+        let max_lines = lines_told(parameters.max_lines)?;
+        let session = call.session(Some(&parameters.session))?;
+        let command = CommandId(parameters.id);
+        let started = find(&session.frame(), command)?.started;
+        let wanted = parameters.on_cancel == OnCancel::Interrupt;
+        let armed = wanted.then(|| interrupt(&call, &session, command)).transpose();
+        let clock = call.daemon.sessions.clock().clone();
+        let following = Following {
+            session: session.clone(),
+            command,
+            // It may ask since long.
+            since: Watermark(0),
+            epoch: None,
+            until: clock.now() + timeout,
+            started,
+        };
+        // What the same client sends next is not to wait for the end.
+        drop(std::mem::replace(&mut call.accepted, Accepted::nothing()));
+        let waiting = call.daemon.departure.waiting();
+        let mut followed = following.end(&clock, &waiting, max_lines).await;
+        followed.warning = match armed {
+            Ok(None) => None,
+            Ok(Some(armed)) => {
+                armed.disarm();
+                prevented(&call, &session)
+            }
+            Err(denial) => Some(denial.to_string()),
+        }
+        .map(|why| format!("ending this call interrupts nothing: {why}"));
+        Ok(Answer { text: followed.summary(), result: followed })
+    }
+}
+
+/// The interrupt of a command, for a caller who may write to its session.
+fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Interrupt, Denial> {
+    let now = call.daemon.now();
+    let permit = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now)?;
+    Ok(session.interrupt(command).by(&permit, call.standing.caller.clone()))
+}
+
+/// What would have kept the interrupt from the command at last.
+fn prevented(call: &Call, session: &Session) -> Option<String> {
+    let now = call.daemon.now();
+    if let Err(denial) = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now) {
+        return Some(denial.to_string());
+    }
+    let frame = session.frame();
+    let holding = frame.lease.value.holding.as_ref().filter(|holding| !holding.reclaimable)?;
+    Some(format!("the lease is held by {}", holding.by))
+}
