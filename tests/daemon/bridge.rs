@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
-use crate::daemon::program::{Home, Piped, dies, line_of, lives};
+use crate::daemon::program::{Home, Piped, dies, line_of, lives, stands_still};
 
 /// The code of what the bridge answers in the daemon's place.
 const UPSTREAM: i64 = -32010;
@@ -138,7 +138,7 @@ async fn a_call_that_the_daemon_had_not_read_when_it_died_goes_to_the_next() {
         let home = Home::new();
         let mut client = home.client(&["mcp", "--allow-write"], era).await;
         let stopped = home.daemon().expect("a daemon runs");
-        kill(stopped, Signal::SIGSTOP).unwrap();
+        stands_still(stopped).await;
         let creating = client.wire.send_call("create_session", json!({"command": "cat"})).await;
         home.kill_daemon().await;
         structured(&client.wire.answer(creating).await);

@@ -125,6 +125,25 @@ pub(crate) fn lives(pid: Pid) -> bool {
     stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
 }
 
+/// Makes a process stand still, and waits until each of its threads does: one that runs meanwhile may
+/// still read and answer.
+pub(crate) async fn stands_still(pid: Pid) {
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let waiting = async {
+        while !threads_stand_still(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(&format!("the standstill of process {pid}"), waiting).await;
+}
+
+fn threads_stand_still(pid: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let stats = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("stat")));
+    let mut stats = stats.map(|stat| stat.unwrap_or_default());
+    stats.all(|stat| stat.rsplit(')').next().unwrap_or_default().starts_with(" T"))
+}
+
 /// Waits until a process has ended.
 pub(crate) async fn dies(pid: Pid) {
     let waiting = async {

@@ -279,13 +279,19 @@ pub(crate) fn lives(pid: i32) -> bool {
     state(pid).is_some_and(|state| state != 'Z')
 }
 
-/// Whether a process stands still by a signal.
+/// Whether a process stands still by a signal, with each of its threads.
 pub(crate) fn is_stopped(pid: i32) -> bool {
-    state(pid) == Some('T')
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let mut threads = threads.map(|thread| thread.map(|thread| thread.path()));
+    threads.all(|thread| thread.is_ok_and(|path| state_in(&path) == Some('T')))
 }
 
 fn state(pid: i32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    state_in(Path::new(&format!("/proc/{pid}")))
+}
+
+fn state_in(directory: &Path) -> Option<char> {
+    let stat = fs::read_to_string(directory.join("stat")).ok()?;
     stat.rsplit(") ").next()?.chars().next()
 }
 
