@@ -7,6 +7,7 @@
 
 mod commands {
     mod attach;
+    mod attach_restarts;
     mod completions;
     mod doctor;
     mod harness;
@@ -16,6 +17,7 @@ mod commands {
     mod man;
     mod run;
     mod run_restarted;
+    mod seat;
     mod serve;
     mod status;
     mod top;

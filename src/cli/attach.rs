@@ -17,14 +17,16 @@ pub mod scene;
 pub mod scrollback;
 pub mod signals;
 pub mod status;
+pub mod taken_over;
 pub mod terminal;
+pub mod unanswered;
 pub mod view;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::attach::absence::Absence;
-use crate::cli::attach::desk::{Desk, terminal_failed};
+use crate::cli::attach::desk::{Carried, Desk, terminal_failed};
 use crate::cli::attach::leaving::Leaving;
 use crate::cli::attach::scene::room_for_session;
 use crate::cli::attach::signals::Signals;
@@ -65,20 +67,20 @@ impl Attach {
         // From before the terminal is taken, so that it is given back whatever comes.
         let mut signals = Signals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;
-        let mut session = self.session.clone();
+        let mut carried = Carried::default();
         loop {
-            let sitting = self.sit(&daemon, session, terminal, &mut signals).await?;
-            let Sitting { session: id, name, left, terminal: kept } = sitting;
+            let Sitting { left, terminal: kept, carried: taken_along } =
+                self.sit(&daemon, terminal, carried, &mut signals).await;
+            carried = taken_along;
             match left {
-                Err(Failure::Request(ClientError::Closed)) if !id.is_empty() => {
-                    let absence = Absence::of(&name, context, &mut signals);
+                Err(Failure::Request(ClientError::Closed)) if !carried.session.is_empty() => {
+                    let absence = Absence::of(&carried.name, context, &mut signals);
                     (daemon, terminal) = absence.until_back(kept).await?;
-                    session = Some(id);
                 }
                 left => {
                     // It is the person's again before anything else is printed on it.
                     drop(kept);
-                    return Ok(report(&id, &name, &left?));
+                    return Ok(report(&carried.session, &carried.name, &left?));
                 }
             }
         }
@@ -88,32 +90,35 @@ impl Attach {
     async fn sit(
         &self,
         daemon: &Daemon,
-        session: Option<String>,
         terminal: Terminal,
+        carried: Carried,
         signals: &mut Signals,
-    ) -> Result<Sitting, Failure> {
+    ) -> Sitting {
         let room = room_for_session(terminal.room());
+        let seen = Some(&carried.session).filter(|id| !id.is_empty());
         let params = json!({
-            "session": session,
+            "session": seen.or(self.session.as_ref()),
             "cols": room.cols,
             "rows": room.rows,
             "view_only": self.view_only,
         });
-        let attach = daemon.client().open(ATTACH_METHOD, &params)?;
-        let mut desk = Desk::new(daemon, attach, terminal, self.view_only);
+        let attach = match daemon.client().open(ATTACH_METHOD, &params) {
+            Ok(attach) => attach,
+            Err(error) => return Sitting { left: Err(error.into()), terminal, carried },
+        };
+        let mut desk = Desk::new(daemon, attach, terminal, carried, self.view_only);
         let left = desk.sit(signals).await;
-        Ok(desk.rise(left))
+        desk.rise(left).await
     }
 }
 
-/// One time at a session, by its id and name; both are empty when it was never seen.
+/// One time at a session.
 #[derive(Debug)]
 pub struct Sitting {
-    pub session: String,
-    pub name: String,
     pub left: Result<Leaving, Failure>,
     /// Still painted on.
     pub terminal: Terminal,
+    pub carried: Carried,
 }
 
 /// The failure that a terminal is which cannot be taken.

@@ -27,13 +27,14 @@ use std::time::Duration;
 use crate::core::caller::Caller;
 use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
 use crate::core::input::error::WriteError;
-use crate::core::input::former::{FormerWrite, FormerWrites, WriteStamp};
+use crate::core::input::former::{FormerWrites, WriteStamp};
 use crate::core::input::queue::{Awaited, Queue, Wanted};
 use crate::core::input::remember::{Flight, Outcome};
 use crate::core::input::replay::Replays;
 use crate::core::input::request::{
     Accepted, Completion, DiscardCause, InputEvent, KeyedCall, Warning, WriteRequest,
 };
+use crate::core::input::typing::RecentlyTyped;
 use crate::core::input::unit::Unit;
 use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
@@ -85,6 +86,7 @@ pub struct Input {
     queue: Queue,
     replays: Replays<Flight, Outcome>,
     former: FormerWrites,
+    typed: RecentlyTyped,
     warnings: Warnings,
     completions: Vec<Completion>,
     events: Vec<InputEvent>,
@@ -111,19 +113,13 @@ impl Input {
             queue: Queue::default(),
             replays: Replays::default(),
             former: FormerWrites::default(),
+            typed: RecentlyTyped::default(),
             warnings: Warnings::default(),
             completions: Vec::new(),
             events: Vec::new(),
             grants: Vec::new(),
             refusals: Vec::new(),
         }
-    }
-
-    /// The same input, which knows the writes with idempotency keys that daemons before have made,
-    /// oldest first, and makes none of them again for as long as results are kept.
-    pub fn with_former(self, now: Moment, writes: Vec<FormerWrite>) -> Self {
-        let kept_for = Replays::<Flight, Outcome>::KEPT_FOR;
-        Self { former: FormerWrites::new(now, writes, kept_for), ..self }
     }
 
     /// The lease, to look at.

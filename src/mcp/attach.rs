@@ -52,6 +52,8 @@ pub struct Input {
     pub attach: RequestId,
     /// Base64 of the bytes.
     pub data: String,
+    /// Names what is typed, so that it is typed once however often it is sent.
+    pub idempotency_key: Option<String>,
     /// Whether the session takes the size of the person's view.
     #[serde(default = "takes_size")]
     pub resize: bool,

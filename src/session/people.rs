@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
+use crate::core::input::request::IdempotencyKey;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 
@@ -19,6 +20,8 @@ pub const PEOPLE_COMMANDS_MAX: usize = 64;
 pub struct Typed {
     /// As the person's terminal sends them, a paste in the brackets that it puts around it.
     pub bytes: Vec<u8>,
+    /// With it the bytes are typed once, however often and whichever daemon is asked.
+    pub key: Option<IdempotencyKey>,
     /// The size that the person has for the session, which takes it.
     pub view: Option<Size>,
 }

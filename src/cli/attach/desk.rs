@@ -22,7 +22,9 @@ use crate::cli::attach::scene::{Window, cover, history, room_for_session};
 use crate::cli::attach::scrollback::Scrollback;
 use crate::cli::attach::signals::{Hint, Signals};
 use crate::cli::attach::status::{Status, keys};
+use crate::cli::attach::taken_over::TakenOver;
 use crate::cli::attach::terminal::{Terminal, Turn};
+use crate::cli::attach::unanswered::Unanswered;
 use crate::cli::attach::view::View;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
@@ -31,6 +33,18 @@ use crate::transport::client::{ClientError, Observation};
 
 /// How many bytes are read from the person at once.
 const TYPED_MAX: usize = 4096;
+
+/// What a person takes along when the daemon goes away and another one comes.
+#[derive(Debug, Default)]
+pub struct Carried {
+    /// The id and the name of the session; both are empty as long as it was never seen.
+    pub session: String,
+    pub name: String,
+    chords: Chords,
+    scrollback: Option<Scrollback>,
+    taken_over: TakenOver,
+    unanswered: Unanswered,
+}
 
 /// A person at a session.
 #[derive(Debug)]
@@ -42,11 +56,10 @@ pub struct Desk<'a> {
     terminal: Terminal,
     view: View,
     window: Window,
-    chords: Chords,
+    carried: Carried,
     pointer: Pointer,
     /// When what was begun to be typed is taken for all there is.
     flush_due: Option<Instant>,
-    scrollback: Option<Scrollback>,
     notice: Option<Notice>,
     requests: Requests,
     room_told: RoomTold,
@@ -64,8 +77,11 @@ impl<'a> Desk<'a> {
         daemon: &'a Daemon,
         attach: Observation,
         terminal: Terminal,
+        carried: Carried,
         view_only: bool,
     ) -> Self {
+        let flush_due = carried.chords.patience().map(|time| Instant::now() + time);
+        let name = carried.name.clone();
         Self {
             daemon,
             attach,
@@ -73,14 +89,13 @@ impl<'a> Desk<'a> {
             terminal,
             view: View::default(),
             window: Window::default(),
-            chords: Chords::default(),
+            carried,
             pointer: Pointer::default(),
-            flush_due: None,
-            scrollback: None,
+            flush_due,
             notice: None,
             requests: Requests::default(),
             room_told: RoomTold::default(),
-            name: String::new(),
+            name,
             me: String::new(),
             view_only,
             read_only: false,
@@ -88,21 +103,36 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Says at which session this was and how it was left; the terminal keeps the last picture, which
-    /// tells whether the daemon has gone.
-    pub fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
+    /// Says how the session was left; the terminal keeps the last picture, which tells whether the
+    /// daemon has gone.
+    pub async fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
         if let Some(name) = self.attach.result()["name"].as_str() {
             name.clone_into(&mut self.name);
         }
-        if self.name.is_empty() {
-            self.name.clone_from(&self.view.session);
+        if matches!(left, Err(Failure::Request(ClientError::Closed))) {
+            self.on_daemon_gone().await;
         }
-        let gone = matches!(left, Err(Failure::Request(ClientError::Closed)));
-        if gone && !self.view.session.is_empty() {
+        let Self { view, name, terminal, mut carried, .. } = self;
+        if !view.session.is_empty() {
+            carried.name = if name.is_empty() { view.session.clone() } else { name };
+            carried.session = view.session;
+        }
+        Sitting { left, terminal, carried }
+    }
+
+    async fn on_daemon_gone(&mut self) {
+        // What came before the end was answered.
+        while let Some(answered) = self.requests.next().await {
+            let _ = self.on_answer(answered);
+        }
+        if let Some(back) = &mut self.carried.scrollback {
+            back.on_no_answer();
+        }
+        // Without a view of its own, the picture of the one before tells it already.
+        if !self.view.session.is_empty() {
             self.tell("the daemon is gone; looking for it", Ground::News);
             self.paint();
         }
-        Sitting { session: self.view.session, name: self.name, left, terminal: self.terminal }
     }
 
     /// Shows the session and passes on what is typed until one of both ends.
@@ -112,6 +142,7 @@ impl<'a> Desk<'a> {
     pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
         let mut typed = [0; TYPED_MAX];
         self.say_room()?;
+        self.go_on()?;
         loop {
             if self.dirty && !self.terminal.is_behind() {
                 self.paint();
@@ -157,7 +188,7 @@ impl<'a> Desk<'a> {
         self.dirty = false;
         self.drop_notice_unless_it_holds();
         let room = self.terminal.room();
-        let place = self.scrollback.as_ref().map(Scrollback::place);
+        let place = self.carried.scrollback.as_ref().map(Scrollback::place);
         let status = Status {
             name: &self.name,
             me: &self.me,
@@ -166,11 +197,11 @@ impl<'a> Desk<'a> {
             history: place.as_deref(),
         };
         let status = status.text(&self.view);
-        let mut picture = match &self.scrollback {
+        let mut picture = match &self.carried.scrollback {
             Some(back) => history(back.lines(), &self.view, room, &status),
             None => self.window.picture(&self.view, room, &status),
         };
-        if self.chords.lists_keys() {
+        if self.carried.chords.lists_keys() {
             cover(&mut picture, &keys(room.cols), room);
         }
         self.terminal.paint(&picture);
@@ -190,7 +221,15 @@ impl<'a> Desk<'a> {
             return Err(ClientError::Malformed.into());
         }
         self.dirty = true;
-        if first { self.ask_about() } else { Ok(()) }
+        if !self.me.is_empty() {
+            let mine = self.view.lease.holder.by == self.me;
+            self.carried.taken_over.on_lease(mine);
+        }
+        if first {
+            self.ask_for_history()?;
+            self.ask_about()?;
+        }
+        Ok(())
     }
 
     /// Asks for what deltas do not tell: the session's name, and whether anybody may write.
@@ -204,7 +243,7 @@ impl<'a> Desk<'a> {
         self.dirty = true;
         self.say_room()?;
         let room = self.room();
-        match &mut self.scrollback {
+        match &mut self.carried.scrollback {
             Some(back) => {
                 back.resize(room.rows);
                 self.ask_for_history()
@@ -269,7 +308,7 @@ impl<'a> Desk<'a> {
             return Ok(None);
         }
         self.flush_due = None;
-        let typed = self.chords.flush();
+        let typed = self.carried.chords.flush();
         self.obey(typed)
     }
 }

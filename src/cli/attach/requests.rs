@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cli::attach::unanswered::Number;
 use crate::transport::client::{Client, ClientError};
 
 /// How many requests may wait for their answers before nothing more is typed.
@@ -20,13 +21,24 @@ const ANSWER_TIME: Duration = Duration::from_secs(3);
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To type or take over.
-    Keyboard,
+    /// To type these bytes.
+    Typing(Number),
+    TakeOver,
     HandBack,
     /// To say how much room there is.
     Room,
     About,
     History,
+}
+
+impl Asked {
+    /// Whether the person has the keyboard once it is granted.
+    fn is_for_keyboard(self) -> bool {
+        match self {
+            Self::Typing(_) | Self::TakeOver => true,
+            Self::HandBack | Self::Room | Self::About | Self::History => false,
+        }
+    }
 }
 
 /// What a request was for, with its answer.
@@ -60,7 +72,7 @@ impl Requests {
     ) -> Result<(), ClientError> {
         let reply = client.post(method, params)?;
         self.waiting.spawn(async move { Answered { asked, answer: reply.wait().await } });
-        self.keyboard += usize::from(asked == Asked::Keyboard);
+        self.keyboard += usize::from(asked.is_for_keyboard());
         if self.waiting.len() == REQUESTS_MAX {
             self.due = Some(Instant::now() + ANSWER_TIME);
         }
@@ -73,7 +85,7 @@ impl Requests {
         (self.due, self.stuck) = (None, false);
         // A task that only waits neither panics nor is aborted before all of them are.
         let answered = answered.expect("a task that waits for an answer comes to its end");
-        self.keyboard -= usize::from(answered.asked == Asked::Keyboard);
+        self.keyboard -= usize::from(answered.asked.is_for_keyboard());
         Some(answered)
     }
 

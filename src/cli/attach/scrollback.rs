@@ -135,6 +135,11 @@ impl Scrollback {
         Some((self.asked + got, self.height - got))
     }
 
+    /// Notes that what was asked for is not going to be answered.
+    pub fn on_no_answer(&mut self) {
+        (self.awaited, self.asked) = (false, u64::MAX);
+    }
+
     /// Takes in an answer of `read_history` to what was wanted; says whether to ask again.
     pub fn take(&mut self, mut answer: Value) -> bool {
         self.awaited = false;

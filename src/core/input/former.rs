@@ -15,7 +15,8 @@ use crate::core::moment::Moment;
 ///
 /// It stands for the tenant, the lease that the write was made under and the key; its last four
 /// bytes stand for what was to be written. The holder's number is no part of it, since the next
-/// daemon gives that number to somebody else, and the lease can be taken back.
+/// daemon gives that number to somebody else, and the lease can be taken back. What a person types is
+/// made under no lease that lasts, so its key alone tells it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WriteStamp(pub [u8; 16]);
 
@@ -25,10 +26,17 @@ impl WriteStamp {
 
     /// The stamp of a write under this lease.
     pub fn new(tenant: &TenantId, lease: LeaseId, key: &IdempotencyKey) -> Self {
+        Self::of(&[tenant.as_str().as_bytes(), &[0], lease.0.as_bytes()], key)
+    }
+
+    /// The stamp of what a person types.
+    pub fn of_person(tenant: &TenantId, key: &IdempotencyKey) -> Self {
+        Self::of(&[tenant.as_str().as_bytes(), &[1]], key)
+    }
+
+    fn of(parts: &[&[u8]], key: &IdempotencyKey) -> Self {
         let mut hash = Fnv::default();
-        hash.take(tenant.as_str().as_bytes());
-        hash.take(&[0]);
-        hash.take(lease.0.as_bytes());
+        parts.iter().for_each(|part| hash.take(part));
         hash.take(key.text().as_bytes());
         let mut bytes = hash.0.to_be_bytes();
         let what = key.fingerprint().to_be_bytes();
@@ -92,7 +100,7 @@ impl FormerWrites {
 
 /// The hash of Fowler, Noll and Vo with 128 bits: the same in every build, which the standard
 /// library does not promise of its own. Nobody gains by a collision, since the lease in it is known
-/// to those alone who may write with it.
+/// to those alone who may write with it, and a person's own keys spoil that person's typing alone.
 struct Fnv(u128);
 
 impl Default for Fnv {
@@ -150,6 +158,9 @@ mod tests {
             assert!(!known.is_of_call_of(&other));
         }
         assert!(known.is_of_call_of(&stamp(1, 1, "a", 8)) && known != stamp(1, 1, "a", 8));
+        let of_person =
+            WriteStamp::of_person(&TenantId::of_uid(1), &IdempotencyKey::new("a", 7).unwrap());
+        assert!(!of_person.is_of_call_of(&known));
     }
 
     #[test]

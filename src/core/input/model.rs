@@ -531,7 +531,7 @@ impl Pair {
         };
         let (unit, write) = (Unit { pieces }, WriteId(number));
         let len = unit.len();
-        let typing = Typing { unit, write, fresh: lease_id(fresh) };
+        let typing = Typing { unit, write, stamp: None, fresh: lease_id(fresh) };
         let answer = self.input.type_in(self.now(), &self.caller(who), typing);
         let reference = &mut self.reference;
         let open = reference.now < reference.open_until;

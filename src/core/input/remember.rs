@@ -6,8 +6,8 @@ use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
-use crate::core::input::former::{FormerRecall, FormerWrite, WriteStamp};
-use crate::core::input::replay::{Full, Recall};
+use crate::core::input::former::{FormerRecall, FormerWrite, FormerWrites, WriteStamp};
+use crate::core::input::replay::{Full, Recall, Replays};
 use crate::core::input::request::{
     Accepted, CommandRecall, CommandSent, IdempotencyKey, KeyedCall, WriteId, WriteOutcome,
 };
@@ -30,6 +30,13 @@ pub(super) enum Outcome {
 }
 
 impl Input {
+    /// The same input, which knows the writes with idempotency keys that daemons before have made,
+    /// oldest first, and makes none of them again for as long as results are kept.
+    pub fn with_former(self, now: Moment, writes: Vec<FormerWrite>) -> Self {
+        let kept_for = Replays::<Flight, Outcome>::KEPT_FOR;
+        Self { former: FormerWrites::new(now, writes, kept_for), ..self }
+    }
+
     /// What became of the write that a caller made before under this key, if it made one; asking
     /// again has no effect, so neither the lease nor the screen matters any more.
     ///

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::ids::{LeaseId, Watermark};
+use crate::core::input::former::WriteStamp;
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
 use crate::core::lease::request::{Grant, TakeRule};
@@ -94,6 +95,10 @@ pub enum CommandRecall {
 pub struct Typing {
     pub unit: Unit,
     pub write: WriteId,
+    /// By what it is known when it is asked for again; see [`Input::typed_before`].
+    ///
+    /// [`Input::typed_before`]: crate::core::input::Input::typed_before
+    pub stamp: Option<WriteStamp>,
     /// The id of the person's grant if it is a new one; random and never used before.
     pub fresh: LeaseId,
 }

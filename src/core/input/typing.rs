@@ -3,16 +3,57 @@
 //! It knows nothing of terminals or views. As everywhere, the check, the bytes and the lease are one
 //! method with nothing in between.
 
+use std::collections::VecDeque;
+
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
+use crate::core::input::former::{FormerRecall, WriteStamp};
 use crate::core::input::queue::Wanted;
 use crate::core::input::request::Typing;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 
+/// What people typed last that they may ask for again, when their connection broke.
+#[derive(Debug, Default)]
+pub(super) struct RecentlyTyped(VecDeque<WriteStamp>);
+
+impl RecentlyTyped {
+    /// How much of it is remembered: more than a person sends without having been answered.
+    const KEPT_MAX: usize = 64;
+
+    fn note(&mut self, stamp: WriteStamp) {
+        if self.0.len() == Self::KEPT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(stamp);
+    }
+}
+
 impl Input {
+    /// How many of so many bytes were typed before under this stamp; they are not to be typed again.
+    /// Those that this daemon was asked to type count whatever became of them, those of one before as
+    /// far as the terminal took them.
+    ///
+    /// # Errors
+    /// [`WriteError::KeyReused`] when something else was typed under the key.
+    pub fn typed_before(
+        &self,
+        now: Moment,
+        stamp: &WriteStamp,
+        bytes: usize,
+    ) -> Result<usize, WriteError> {
+        if self.typed.0.contains(stamp) {
+            return Ok(bytes);
+        }
+        match self.former.recall(now, stamp) {
+            FormerRecall::New => Ok(0),
+            FormerRecall::Made(write) => Ok(write.taken.min(bytes)),
+            FormerRecall::Conflict => Err(WriteError::KeyReused),
+        }
+    }
+
     /// Queues what a person types. The person gets the keyboard first if it does not have it: a
     /// lease in force is suspended, another person's plain typing ends, and what was queued before
     /// is discarded.
@@ -37,13 +78,12 @@ impl Input {
         self.check_room(&typing.unit, self.lease.has_keyboard(caller))?;
         let grant = self.lease.type_in(now, caller, typing.fresh);
         self.cut_ended_epochs(now);
-        let Typing { unit, write, fresh: _ } = typing;
+        let Typing { unit, write, stamp, fresh: _ } = typing;
+        if let Some(stamp) = stamp {
+            self.typed.note(stamp);
+        }
         let until_taken = Some(self.lease.hold());
-        self.enqueue(
-            now,
-            caller,
-            Wanted { write, unit, epoch: grant.epoch, until_taken, stamp: None },
-        );
+        self.enqueue(now, caller, Wanted { write, unit, epoch: grant.epoch, until_taken, stamp });
         self.follow(now);
         Ok(grant)
     }

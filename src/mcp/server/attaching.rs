@@ -33,6 +33,7 @@ use crate::surface::argument::read;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
+use crate::surface::terminal::writing::{fingerprint, idempotency_key};
 
 impl Server {
     /// Answers what people ask for; a method of another name is nobody's here.
@@ -141,7 +142,9 @@ impl Server {
         }
         let (attached, accepted) = self.person(&input.attach, &context).await?;
         let permit = self.permit_for(&attached, &standing)?;
-        let typed = Typed { bytes, view: input.resize.then(|| attached.room()) };
+        let key = idempotency_key(input.idempotency_key.as_deref(), fingerprint(&bytes));
+        let key = key.map_err(|error| protocol_error(&error))?;
+        let typed = Typed { bytes, key, view: input.resize.then(|| attached.room()) };
         let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
         let written = in_turn(typing, accepted).await?;
         let outcome = written.outcome;

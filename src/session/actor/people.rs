@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
+use crate::core::input::former::WriteStamp;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::input::unit::Unit;
 use crate::core::lease::request::Grant;
@@ -85,7 +86,8 @@ impl<P: Pty> Actor<P> {
         // Output that came before the keys must not look like their effect.
         self.publish_output();
         match self.type_in(caller, fresh, &typed) {
-            Ok((write, grant)) => {
+            Ok(None) => self.answer_made(caller, typed.bytes.len(), reply),
+            Ok(Some((write, grant))) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
                 self.looks.on_type_ahead();
                 self.follow_write(write, Accompanied::grant(grant), caller, reply);
@@ -98,20 +100,27 @@ impl<P: Pty> Actor<P> {
         }
     }
 
+    /// Types what was not typed before under its key; none when all of it was.
     fn type_in(
         &mut self,
         caller: &Caller,
         fresh: LeaseId,
         typed: &Typed,
-    ) -> Result<(WriteId, Grant), SessionError> {
+    ) -> Result<Option<(WriteId, Grant)>, SessionError> {
         let now = self.clock.now();
+        let stamp = typed.key.as_ref().map(|key| WriteStamp::of_person(&caller.tenant, key));
+        let known = |stamp| self.input.typed_before(now, stamp, typed.bytes.len());
+        let before = stamp.as_ref().map(known).transpose()?;
+        if before == Some(typed.bytes.len()) {
+            return Ok(None);
+        }
         self.begin_keys(now, caller);
         let known = self.typed.remove(&caller.principal);
         let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
-        let unit = Unit { pieces: keys.pieces(&typed.bytes) };
+        let unit = Unit { pieces: keys.pieces(&typed.bytes[before.unwrap_or(0)..]) };
         self.writes += 1;
         let write = WriteId(self.writes);
-        let granted = self.input.type_in(now, caller, Typing { unit, write, fresh });
+        let granted = self.input.type_in(now, caller, Typing { unit, write, stamp, fresh });
         if granted.is_ok() {
             keys.on_queued();
         }
@@ -120,7 +129,7 @@ impl<P: Pty> Actor<P> {
         }
         let grant = granted?;
         self.take_size(typed.view);
-        Ok((write, grant))
+        Ok(Some((write, grant)))
     }
 
     /// Keeps a person who comes to the keyboard from going on in the middle of a key or a paste.

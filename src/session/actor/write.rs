@@ -279,6 +279,22 @@ impl<P: Pty> Actor<P> {
         }
     }
 
+    /// Answers a write of so many bytes that was made before.
+    pub(super) fn answer_made(&mut self, writer: &Caller, written: usize, reply: Reply<Written>) {
+        let before = self.frames.borrow().watermark;
+        let pending = Pending {
+            reply,
+            before,
+            grant: self.grant_of(writer, None),
+            warning: self.warning_for(writer),
+            kept: None,
+            replayed: true,
+            command: None,
+            interrupt: None,
+        };
+        self.answer(pending, WriteOutcome { written, ..WriteOutcome::default() });
+    }
+
     /// Answers one write; what keeps its lease alive goes with the answer, so that it ends with
     /// whoever no longer waits for it.
     fn answer(&mut self, pending: Pending, outcome: WriteOutcome) {

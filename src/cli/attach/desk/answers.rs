@@ -15,7 +15,9 @@ use crate::transport::client::ClientError;
 
 impl Desk<'_> {
     pub(super) fn ask_for_history(&mut self) -> Result<(), Failure> {
-        let Some((start_row, count)) = self.scrollback.as_mut().and_then(Scrollback::wanted) else {
+        let Some((start_row, count)) =
+            self.carried.scrollback.as_mut().and_then(Scrollback::wanted)
+        else {
             return Ok(());
         };
         let arguments = json!({
@@ -34,17 +36,26 @@ impl Desk<'_> {
         method: &str,
         params: &Value,
     ) -> Result<(), Failure> {
-        Ok(self.requests.send(self.daemon.client(), asked, method, params)?)
+        match self.requests.send(self.daemon.client(), asked, method, params) {
+            // The attachment itself ends by this, too.
+            Ok(()) | Err(ClientError::Closed) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
         let Answered { asked, answer } = answered;
         self.dirty = true;
         // What follows a lone Escape may have been left unread meanwhile.
-        self.flush_due = self.chords.patience().map(|time| Instant::now() + time);
+        self.flush_due = self.carried.chords.patience().map(|time| Instant::now() + time);
+        if let Asked::Typing(number) = asked
+            && !matches!(answer, Err(ClientError::Closed))
+        {
+            self.carried.unanswered.on_answer(number);
+        }
         match answer {
             Ok(answer) => self.on_success(asked, answer)?,
-            // The attachment itself ends by this, too.
+            // As in `ask`.
             Err(ClientError::Closed) => return Ok(()),
             Err(error) => self.on_refusal(asked, &error),
         }
@@ -60,18 +71,22 @@ impl Desk<'_> {
             me.clone_into(&mut self.me);
         }
         match asked {
-            Asked::Keyboard => {
+            Asked::Typing(_) | Asked::TakeOver => {
+                if asked == Asked::TakeOver {
+                    self.carried.taken_over.on_granted();
+                }
                 self.read_only = false;
                 self.notice.take_if(|notice| notice.is_refusal());
             }
             Asked::HandBack if answer["handed_back"] == false => {
                 self.tell("you do not have the keyboard", Ground::News);
             }
-            Asked::HandBack | Asked::Room => {}
+            Asked::HandBack => self.carried.taken_over.on_handed_back(),
+            Asked::Room => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
                 let told = answer["structuredContent"].take();
-                let goes_on = self.scrollback.as_mut().is_some_and(|back| back.take(told));
+                let goes_on = self.carried.scrollback.as_mut().is_some_and(|back| back.take(told));
                 if goes_on {
                     return self.ask_for_history();
                 }
@@ -82,12 +97,15 @@ impl Desk<'_> {
 
     fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
         match (asked, error) {
-            (Asked::Keyboard, ClientError::Refused { data: Some(data), .. }) => {
+            (Asked::Typing(_) | Asked::TakeOver, ClientError::Refused { data: Some(data), .. }) => {
                 return self.on_nothing_typed(&error.to_string(), data);
             }
-            (Asked::History, _) => self.scrollback = None,
+            (Asked::History, _) => self.carried.scrollback = None,
             (Asked::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
-            (Asked::About | Asked::Keyboard | Asked::HandBack | Asked::Room, _) => {}
+            (
+                Asked::About | Asked::Typing(_) | Asked::TakeOver | Asked::HandBack | Asked::Room,
+                _,
+            ) => {}
         }
         self.tell(error.to_string(), Ground::News);
     }

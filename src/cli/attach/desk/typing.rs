@@ -2,8 +2,6 @@
 //!
 //! Which keys are orders and where the pointer points is decided elsewhere.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -14,21 +12,15 @@ use crate::cli::attach::notice::Ground;
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::requests::Asked;
 use crate::cli::attach::scrollback::{Scrollback, moves};
+use crate::cli::attach::taken_over::TakenOver;
+use crate::cli::attach::unanswered::{Batch, Number};
 use crate::cli::failure::Failure;
 use crate::mcp::attach::{HAND_BACK_METHOD, INPUT_METHOD, TAKE_OVER_METHOD};
 
-/// What goes to the program with one request.
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// Whether the session takes the size of the person's view.
-    resize: bool,
-}
-
 impl Desk<'_> {
     pub(super) fn on_typed(&mut self, bytes: &[u8]) -> Result<Option<Leaving>, Failure> {
-        let typed = self.chords.feed(bytes);
-        self.flush_due = self.chords.patience().map(|time| Instant::now() + time);
+        let typed = self.carried.chords.feed(bytes);
+        self.flush_due = self.carried.chords.patience().map(|time| Instant::now() + time);
         self.dirty = true;
         self.obey(typed)
     }
@@ -37,7 +29,7 @@ impl Desk<'_> {
         let mut batch = Batch::default();
         for typed in typed {
             match typed {
-                Typed::Bytes(bytes) if self.scrollback.is_some() => self.look(&bytes)?,
+                Typed::Bytes(bytes) if self.carried.scrollback.is_some() => self.look(&bytes)?,
                 Typed::Bytes(bytes) => self.put(&mut batch, &bytes, true)?,
                 // It goes with what was meant to be typed, or to who types already.
                 Typed::Aside(bytes) if self.is_typing() || !batch.bytes.is_empty() => {
@@ -51,21 +43,21 @@ impl Desk<'_> {
                     }
                 }
                 Typed::Order(order) => {
-                    self.send(&std::mem::take(&mut batch))?;
+                    self.send(std::mem::take(&mut batch))?;
                     if let Some(leaving) = self.follow(order)? {
                         return Ok(Some(leaving));
                     }
                 }
             }
         }
-        self.send(&batch)?;
+        self.send(batch)?;
         Ok(None)
     }
 
     fn follow(&mut self, order: Order) -> Result<Option<Leaving>, Failure> {
         match order {
             Order::Detach => return Ok(Some(Leaving::Detached)),
-            Order::TakeOver => self.ask(Asked::Keyboard, TAKE_OVER_METHOD, &self.named())?,
+            Order::TakeOver => self.ask_for_keyboard()?,
             Order::HandBack => self.ask(Asked::HandBack, HAND_BACK_METHOD, &self.named())?,
             Order::Scrollback => self.look_back()?,
             Order::Unknown => self.tell("unknown key, C-\\ ? lists them", Ground::News),
@@ -75,7 +67,7 @@ impl Desk<'_> {
 
     /// The bytes of a report of the pointer for the program.
     fn aim(&mut self, report: Report) -> Option<Vec<u8>> {
-        if self.scrollback.is_some() {
+        if self.carried.scrollback.is_some() {
             return None;
         }
         let bytes = self.pointer.aim(report, &self.window, self.view.modes.mouse_encoding)?;
@@ -86,20 +78,20 @@ impl Desk<'_> {
     /// Whether this person has the keyboard, or will have once what it typed is answered.
     fn is_typing(&self) -> bool {
         let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
-        self.scrollback.is_none() && (mine || self.requests.is_typing())
+        self.carried.scrollback.is_none() && (mine || self.requests.is_typing())
     }
 
     /// Lets bytes go with those before, as long as these change the size as little.
     fn put(&mut self, batch: &mut Batch, bytes: &[u8], resize: bool) -> Result<(), Failure> {
         if batch.resize != resize {
-            self.send(&std::mem::take(batch))?;
+            self.send(std::mem::take(batch))?;
             batch.resize = resize;
         }
         batch.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch) -> Result<(), Failure> {
+    fn send(&mut self, batch: Batch) -> Result<(), Failure> {
         if batch.bytes.is_empty() {
             return Ok(());
         }
@@ -108,9 +100,31 @@ impl Desk<'_> {
             self.tell(text, Ground::Silence);
             return Ok(());
         }
-        let data = STANDARD.encode(&batch.bytes);
-        let params = json!({"attach": self.attach.id(), "data": data, "resize": batch.resize});
-        self.ask(Asked::Keyboard, INPUT_METHOD, &params)
+        let number = self.carried.unanswered.add(batch);
+        self.ask_to_type(number)
+    }
+
+    /// Asks for what the daemon before did not answer, as it was before.
+    pub(super) fn go_on(&mut self) -> Result<(), Failure> {
+        if self.carried.taken_over != TakenOver::No {
+            self.ask_for_keyboard()?;
+        }
+        self.carried
+            .unanswered
+            .numbers()
+            .into_iter()
+            .try_for_each(|number| self.ask_to_type(number))
+    }
+
+    fn ask_to_type(&mut self, number: Number) -> Result<(), Failure> {
+        match self.carried.unanswered.request(number, self.attach.id()) {
+            Some(params) => self.ask(Asked::Typing(number), INPUT_METHOD, &params),
+            None => Ok(()),
+        }
+    }
+
+    fn ask_for_keyboard(&mut self) -> Result<(), Failure> {
+        self.ask(Asked::TakeOver, TAKE_OVER_METHOD, &self.named())
     }
 
     /// The parameters of a request that says nothing but for whom it is.
@@ -119,15 +133,15 @@ impl Desk<'_> {
     }
 
     fn look_back(&mut self) -> Result<(), Failure> {
-        self.scrollback = Some(Scrollback::above(self.view.base_row, self.room().rows));
+        self.carried.scrollback = Some(Scrollback::above(self.view.base_row, self.room().rows));
         self.ask_for_history()
     }
 
     fn look(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         for step in moves(bytes) {
-            let stays = self.scrollback.as_mut().is_some_and(|back| back.go(step));
+            let stays = self.carried.scrollback.as_mut().is_some_and(|back| back.go(step));
             if !stays {
-                self.scrollback = None;
+                self.carried.scrollback = None;
                 return Ok(());
             }
         }

@@ -11,7 +11,7 @@ fn person(number: u64) -> Caller {
 }
 
 fn typing(number: u64, unit: Unit) -> Typing {
-    Typing { unit, write: WriteId(number), fresh: id(u128::from(number)) }
+    Typing { unit, write: WriteId(number), stamp: None, fresh: id(u128::from(number)) }
 }
 
 fn type_in(input: &mut Input, now: Moment, who: u64, number: u64, typed: &str) {

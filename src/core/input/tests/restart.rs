@@ -1,7 +1,7 @@
 //! Writes that are asked for again after the daemon that made them has ended.
 
 use super::*;
-use crate::core::input::former::FormerWrite;
+use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::lease::record::LeaseRecord;
 
 /// Some seconds after the death of the daemon before.
@@ -121,4 +121,40 @@ fn which_command_a_daemon_before_sent_is_forgotten_and_not_that_it_sent_one() {
     let call = KeyedCall { presented: Some(id(1)), key: asked.as_ref() };
     let recalled = input.command_sent_before(at(LATER), &caller(5), call);
     assert_eq!(recalled, Ok(CommandRecall::Forgotten));
+}
+
+/// The stamp of what a person types under this name.
+fn stamp_of_person(name: &str, fingerprint: u64) -> WriteStamp {
+    WriteStamp::of_person(&caller(5).tenant, &key(name, fingerprint).expect("a key"))
+}
+
+#[test]
+fn what_a_person_typed_is_known_by_this_daemon_and_by_the_next_as_far_as_it_was_taken() {
+    let mut before = open();
+    let stamp = stamp_of_person("a", 1);
+    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(0));
+    let typing = Typing { unit: text("ls"), write: WriteId(1), stamp: Some(stamp), fresh: id(1) };
+    before.type_in(at(0), &caller(5), typing).unwrap();
+    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(2), "all of it is on its way");
+    assert_eq!(before.next_stamp(), Some(stamp), "the terminal's keeper is told");
+
+    let writes = vec![FormerWrite { stamp, taken: 1, command: None }];
+    let next = next_daemon((before.lease().record(), writes));
+    assert_eq!(next.typed_before(at(LATER), &stamp, 2), Ok(1));
+    let other = stamp_of_person("a", 2);
+    assert_eq!(next.typed_before(at(LATER), &other, 2), Err(WriteError::KeyReused));
+    assert_eq!(next.typed_before(at(LATER), &stamp_of_person("b", 1), 2), Ok(0));
+}
+
+#[test]
+fn only_the_last_keys_of_people_are_remembered_within_one_daemon() {
+    let mut input = open();
+    for number in 0..65 {
+        let stamp = Some(stamp_of_person(&number.to_string(), 1));
+        let typing = Typing { unit: text("x"), write: WriteId(number), stamp, fresh: id(1) };
+        input.type_in(at(0), &caller(5), typing).unwrap();
+        take_all(&mut input, at(0));
+    }
+    assert_eq!(input.typed_before(at(0), &stamp_of_person("0", 1), 1), Ok(0));
+    assert_eq!(input.typed_before(at(0), &stamp_of_person("1", 1), 1), Ok(1));
 }

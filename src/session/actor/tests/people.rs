@@ -3,6 +3,7 @@
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::core::input::request::IdempotencyKey;
 use crate::session::command::Written;
 use crate::session::people::Typed;
 
@@ -13,7 +14,7 @@ fn person(number: u64) -> Caller {
 }
 
 fn keyboard(bytes: &[u8]) -> Typed {
-    Typed { bytes: bytes.to_vec(), view: None }
+    Typed { bytes: bytes.to_vec(), key: None, view: None }
 }
 
 impl Desk {
@@ -177,6 +178,20 @@ async fn the_session_takes_the_size_of_whoever_has_the_keyboard() {
     let refused = desk.session.resize(&permit(), order, Accepted::nothing()).await;
     let error = lease_error(refused.expect_err("suspended"));
     assert!(matches!(error, LeaseError::Suspended { .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_again_under_its_key_is_typed_once() {
+    let desk = Desk::open();
+    let typed = || Typed { key: IdempotencyKey::new("one", 1), ..keyboard(b"ls") };
+    // As by somebody whose connection broke.
+    for (who, replayed) in [(5, false), (6, true)] {
+        let written = desk.session.type_in(&permit(), person(who), typed()).await.expect("typed");
+        assert_eq!((written.outcome.written, written.replayed), (2, replayed));
+    }
+    let other = Typed { bytes: b"rm".to_vec(), key: IdempotencyKey::new("two", 2), view: None };
+    desk.session.type_in(&permit(), person(6), other).await.expect("typed");
+    assert_eq!(desk.terminal.written(), b"lsrm");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,258 @@
+//! `termgate attach` while its daemon is killed, replaced, or answers nothing.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::commands::harness::{Daemon, Home};
+use crate::commands::seat::{Seat, start, told, until, until_holder};
+
+const UNREACHABLE: i32 = 7;
+
+#[test]
+fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("before ");
+    seat.until_text("before");
+    daemon.kill();
+    seat.until_text("[build: the daemon is gone");
+    let _daemon = home.daemon();
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("and after\r");
+    seat.until_text("before and after");
+}
+
+/// Ends the processes that hold the terminals of this home, as nothing can prepare for.
+fn end_holders(home: &Home) {
+    let held_at = home.path("run/termgate/h").display().to_string();
+    let is_one = |pid: Pid| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).starts_with(&format!("termgate\0hold\0{held_at}"))
+    };
+    let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse().ok()).map(Pid::from_raw);
+    let holders: Vec<Pid> = pids.filter(|pid| is_one(*pid)).collect();
+    assert_eq!(holders.len(), 1);
+    for holder in holders {
+        kill(holder, Signal::SIGKILL).unwrap();
+        until("the holder to end", || !Path::new(&format!("/proc/{holder}")).exists());
+    }
+}
+
+#[test]
+fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_text("[build: the daemon is gone");
+    end_holders(&home);
+    let _daemon = home.daemon();
+    assert_eq!(seat.until_left().code(), Some(0));
+    seat.until_text("ended, as the process that held its terminal is gone");
+}
+
+#[test]
+fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    daemon.kill();
+    let refused = home.run("ls");
+    assert_eq!(refused.status.code(), Some(UNREACHABLE));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("sessions wait for the next daemon"), "{told}");
+    let _daemon = home.daemon();
+    home.printed("kill build");
+}
+
+#[test]
+fn a_person_sees_no_more_than_a_pause_when_the_daemon_is_upgraded() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("before ");
+    seat.until_text("before");
+    home.printed("upgrade");
+    seat.types("and after\r");
+    seat.until_text("before and after");
+    seat.until_status("you have the keyboard");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+    // The terminal was never given back meanwhile.
+    assert!(!seat.shown().contains("the daemon is gone"));
+}
+
+#[test]
+fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_status("the daemon is gone; looking for it");
+    seat.types("rm -r .\r");
+    until("the line to be there", || seat.has_unread());
+    assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+    assert!(!seat.has_unread());
+}
+
+#[test]
+fn who_does_not_want_to_wait_for_a_daemon_need_not() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    daemon.kill();
+    seat.until_text("C-c to stop]");
+    seat.types("\x03");
+    assert_eq!(seat.until_left().code(), Some(UNREACHABLE));
+    // Who waits to the end is told where the daemon was looked for.
+    seat.until_text("termgate: the daemon has gone (daemon_unreachable)");
+}
+
+#[test]
+fn a_person_can_leave_a_daemon_that_answers_nothing() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "printf hello; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    kill(Pid::from_raw(daemon.pid() as i32), Signal::SIGSTOP).unwrap();
+    // As many requests as may wait, and one key that is not read at first.
+    for _ in 0..=16 {
+        seat.types("x");
+        until("the key to be read", || {
+            !seat.has_unread() || seat.shown().contains("does not answer")
+        });
+    }
+    seat.until_status("the daemon does not answer");
+    seat.types("\x1cd");
+    assert!(seat.until_left().success());
+}
+
+/// Types one key after the other, each once the one before was read or while the daemon is away, until
+/// it is told to stop, and gives back all that was typed.
+fn type_on(mut seat: Seat, away: &AtomicBool, stop: &AtomicBool) -> (Seat, String) {
+    let mut typed = String::new();
+    for number in 0_u32.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        for key in format!("{number} ").bytes() {
+            seat.types([key]);
+            until("a key to be read", || !seat.has_unread() || away.load(Ordering::SeqCst));
+        }
+        write!(typed, "{number} ").unwrap();
+    }
+    (seat, typed)
+}
+
+/// Waits until a file has become longer by so many bytes.
+fn grows(path: &Path, bytes: u64) {
+    let length = || fs::metadata(path).unwrap().len();
+    let before = length();
+    until("the program to read on", || length() >= before + bytes);
+}
+
+/// Lets a person type through one after the other of what `each` does to the daemon, and finds out
+/// whether each key was typed once and in its place.
+fn types_through(rounds: usize, each: impl Fn(&Home, Daemon) -> Daemon) {
+    let home = Home::new();
+    let first = home.daemon();
+    let log = home.path("typed");
+    start(&home, &format!("stty raw -echo; : > {0}; exec cat >> {0}", log.display()));
+    let seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    until("the program to be there", || log.exists());
+    let (away, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (seat, typed, _daemon) = std::thread::scope(|scope| {
+        let typing = scope.spawn(|| type_on(seat, &away, &stop));
+        let mut daemon = first;
+        for _ in 0..rounds {
+            grows(&log, 40);
+            away.store(true, Ordering::SeqCst);
+            daemon = each(&home, daemon);
+            away.store(false, Ordering::SeqCst);
+        }
+        grows(&log, 40);
+        stop.store(true, Ordering::SeqCst);
+        let (seat, typed) = typing.join().unwrap();
+        (seat, typed, daemon)
+    });
+    let read = || fs::read_to_string(&log).unwrap();
+    until("all keys to be read", || read().len() >= typed.len());
+    assert_eq!(read(), typed);
+    assert!(!seat.shown().contains("the daemon is gone;"), "{}", seat.shown());
+}
+
+#[test]
+fn what_is_typed_while_the_daemon_is_killed_is_typed_once_and_in_its_order() {
+    types_through(12, |home, daemon| {
+        daemon.kill();
+        home.daemon()
+    });
+}
+
+#[test]
+fn what_is_typed_while_the_daemon_is_upgraded_is_typed_once_and_in_its_order() {
+    types_through(8, |home, daemon| {
+        home.printed("upgrade");
+        daemon
+    });
+}
+
+#[test]
+fn who_has_taken_over_has_the_keyboard_under_the_next_daemon_too() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    seat.types("\x1ct");
+    seat.until_status("you have the keyboard");
+    let before = told(&home)["lease"]["epoch"].clone();
+    daemon.kill();
+    let _daemon = home.daemon();
+    until("the keyboard to be taken over again", || {
+        let lease = &told(&home)["lease"];
+        lease["kind"] == "human" && lease["epoch"] != before
+    });
+    seat.types("\x1ch");
+    until_holder(&home, "");
+}
+
+#[test]
+fn who_looks_at_history_goes_on_looking_under_the_next_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    start(&home, "seq 1 100; stty -echo; exec cat");
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_text("100");
+    seat.types("\x1c[");
+    seat.until_status("history");
+    seat.until_text("\n60");
+    daemon.kill();
+    let _daemon = home.daemon();
+    seat.until_status("nobody has the keyboard");
+    seat.types("g");
+    seat.until("the oldest rows", |shown| shown.text().starts_with("1\n2\n"));
+    seat.types("q");
+    seat.until("the screen", |shown| {
+        shown.text().contains("100") && !shown.status().contains("history")
+    });
+}
