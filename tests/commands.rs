@@ -22,5 +22,6 @@ mod commands {
     mod status;
     mod top;
     mod user;
+    mod watch;
     mod writing;
 }

@@ -18,6 +18,9 @@ use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
 use crate::transport::unix::lock::DaemonLock;
 
+/// How long the next daemon is waited for after one that left or died.
+pub const RETURN_MAX: Duration = Duration::from_secs(10);
+
 /// How often a daemon that has gone is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -116,6 +119,14 @@ impl Context {
                 found => return found,
             }
         }
+    }
+
+    /// Waits for a daemon where the last one was, as long as one that follows may take.
+    ///
+    /// # Errors
+    /// As [`Context::next_daemon`].
+    pub async fn daemon_after(&self) -> Result<Daemon, Failure> {
+        self.next_daemon(RETURN_MAX, || true).await
     }
 
     /// Waits for a daemon where the last one was, for so long and while it is worth it.

@@ -7,7 +7,7 @@ mod activity;
 mod screen;
 
 use std::collections::HashSet;
-use std::pin::pin;
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
@@ -36,6 +36,7 @@ const SUBSCRIPTIONS_MAX: usize = 256;
 
 /// Show the sessions and what each of them does, until q or C-c is pressed
 ///
+/// When the daemon is upgraded or dies it goes on under the next one, and ends with 7 where none comes.
 /// Without a terminal it prints one table after the other; with --json, one object a line.
 #[derive(Debug, Args)]
 pub struct Top {
@@ -76,30 +77,36 @@ impl Top {
         feed: &mut Feed,
         screen: Option<&Screen>,
     ) -> Result<Exit, Failure> {
-        let refused = |error| Failure::Other(anyhow::Error::new(error));
-        let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
-        let mut hangup = signal(SignalKind::hangup()).map_err(refused)?;
-        let left = async {
-            match screen {
-                Some(screen) => screen.left().await,
-                None => std::future::pending().await,
-            }
-        };
-        let mut left = pin!(left);
-        let mut gone = pin!(reader::gone());
+        let left = left(screen).map_err(|error| Failure::Other(anyhow::Error::new(error)))?;
+        tokio::select! {
+            () = left => Ok(Exit::Done),
+            shown = self.show(context, feed, screen) => shown,
+        }
+    }
+
+    /// Shows one picture after the other, of one daemon after the other.
+    async fn show(
+        &self,
+        context: &Context,
+        feed: &mut Feed,
+        screen: Option<&Screen>,
+    ) -> Result<Exit, Failure> {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first = true;
         loop {
-            tokio::select! {
-                () = &mut left => return Ok(Exit::Done),
-                () = &mut gone => return Ok(Exit::Done),
-                _ = terminate.recv() => return Ok(Exit::Done),
-                _ = hangup.recv() => return Ok(Exit::Done),
-                () = feed.closed() => return Err(ClientError::Closed.into()),
-                _ = ticks.tick() => {}
-            }
-            let changed = feed.advance().await?;
+            let told = tokio::select! {
+                () = feed.closed() => Err(ClientError::Closed.into()),
+                _ = ticks.tick() => feed.advance().await,
+            };
+            let changed = match told {
+                Err(Failure::Request(ClientError::Closed)) => {
+                    let daemon = context.daemon_after().await.map_err(|_| ClientError::Closed)?;
+                    *feed = Feed::open(daemon, feed.clock.clone()).await?;
+                    true
+                }
+                advanced => advanced?,
+            };
             match screen {
                 Some(screen) => paint(screen, feed.picture())?,
                 // What stands still is not told again to a file.
@@ -109,6 +116,26 @@ impl Top {
             first = false;
         }
     }
+}
+
+/// Completes once nobody looks any more.
+fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let person = async move {
+        match screen {
+            Some(screen) => screen.left().await,
+            None => std::future::pending().await,
+        }
+    };
+    Ok(async move {
+        tokio::select! {
+            () = person => {}
+            () = reader::gone() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
 }
 
 /// The sessions, and the news that they changed.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::cli::candidates::offer_sessions;
-use crate::cli::context::Context;
+use crate::cli::context::{Context, RETURN_MAX};
 use crate::cli::daemon::Answer;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::{Exit, WaitedFor};
@@ -16,9 +16,6 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::surface::terminal::waiting::DAEMON_LEFT;
 use crate::transport::client::ClientError;
-
-/// How long the next daemon is waited for after one that left.
-const RETURN_MAX: Duration = Duration::from_secs(10);
 
 /// How long reaching a daemon may take at least, also where nothing is waited for.
 const REACHED_WITHIN: Duration = Duration::from_secs(1);

@@ -1,7 +1,5 @@
 //! `watch`: follows what changes on a session's screen.
 
-use std::pin::pin;
-
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize as _;
@@ -10,14 +8,17 @@ use serde_json::{Value, json};
 use crate::cli::attach::view::Ended;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
+use crate::cli::daemon::Daemon;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reader;
 use crate::cli::rows::of_delta;
+use crate::transport::client::ClientError;
 
 /// Print the rows of a session as they change, until its program ends
 ///
-/// With --json it prints each delta as one object a line.
+/// With --json it prints each delta as one object a line. When the daemon is upgraded or dies it goes on
+/// where it was under the next one, and ends with 7 where none comes back.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// Id, unique prefix of one, or name
@@ -58,31 +59,79 @@ impl Watch {
     /// # Errors
     /// What the daemon answered instead, or that it has gone.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let daemon = context.daemon().await?;
-        let mut deltas = daemon.client().observe(&self.parameters())?;
-        let mut gone = pin!(reader::gone());
+        let mut place = Place { session: self.session.clone(), since: self.since };
+        tokio::select! {
+            () = reader::gone() => Ok(Exit::Done),
+            ended = self.watch(context, &mut place) => ended,
+        }
+    }
+
+    /// Follows the session under one daemon after the other.
+    async fn watch(&self, context: &Context, place: &mut Place) -> Result<Exit, Failure> {
+        let mut daemon = context.daemon().await?;
         loop {
-            tokio::select! {
-                () = &mut gone => return Ok(Exit::Done),
-                delta = deltas.next() => {
-                    let Some(delta) = delta? else { return Ok(Exit::Done) };
-                    context.output.item(&delta, &of_delta(&delta))?;
-                    if let Some(ended) = end(&delta) {
-                        context.output.note(&format!("[{} {ended}]", self.session));
-                        return Ok(Exit::Done);
-                    }
+            match self.follow(&daemon, context, place).await {
+                Err(Failure::Request(ClientError::Closed)) if place.since.is_some() => {
+                    daemon = context.daemon_after().await.map_err(|_| place.left(&self.session))?;
                 }
+                ended => return ended,
             }
         }
     }
 
-    fn parameters(&self) -> Value {
+    /// Prints deltas from a place on, which goes along, until the program ends.
+    async fn follow(
+        &self,
+        daemon: &Daemon,
+        context: &Context,
+        place: &mut Place,
+    ) -> Result<Exit, Failure> {
+        let mut deltas = daemon.client().observe(&self.parameters(place))?;
+        while let Some(delta) = deltas.next().await? {
+            context.output.item(&delta, &of_delta(&delta))?;
+            place.advance(&delta);
+            if let Some(ended) = end(&delta) {
+                context.output.note(&format!("[{} {ended}]", self.session));
+                break;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn parameters(&self, place: &Place) -> Value {
         json!({
-            "session": self.session,
-            "since": self.since,
+            "session": place.session,
+            "since": place.since,
             "lane": self.lane.word(),
             "max_rate_hz": self.rate,
         })
+    }
+}
+
+/// How far a session was seen.
+#[derive(Debug)]
+struct Place {
+    /// As it was asked for, then its id, which no other session ever has.
+    session: String,
+    since: Option<u64>,
+}
+
+impl Place {
+    fn advance(&mut self, delta: &Value) {
+        if let Some(id) = delta["session"].as_str() {
+            id.clone_into(&mut self.session);
+        }
+        self.since = delta["watermark"].as_u64().or(self.since);
+    }
+
+    /// There is no daemon any more to go on with.
+    fn left(&self, name: &str) -> Failure {
+        let what = "the daemon went away, and no other came in time; the session goes on";
+        let from = self.since.map_or_else(String::new, |since| format!(" --since {since}"));
+        let hint = format!(
+            "once a daemon runs (`termgate serve` starts one), go on with `termgate watch {name}{from}`"
+        );
+        Failure::Left { what, hint, details: json!({"since": self.since}) }
     }
 }
 

@@ -107,6 +107,21 @@ fn a_daemon_that_goes_ends_it_with_the_terminal_as_it_was() {
 }
 
 #[test]
+fn it_goes_on_under_the_next_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name first -- cat");
+    let mut terminal = top(&home, "--interval 100ms");
+    terminal.wait_for("first");
+    daemon.kill();
+    let _daemon = home.daemon();
+    home.printed("new --name second -- cat");
+    terminal.wait_for("second");
+    terminal.type_in("q");
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+}
+
+#[test]
 fn nothing_is_asked_while_nothing_changes() {
     let home = Home::new();
     let _daemon = home.daemon();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::cli::context::Context;
+use crate::cli::context::{Context, RETURN_MAX};
 use crate::cli::duration::millis;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -21,9 +21,6 @@ use crate::cli::run::{End, bare, follow};
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::options::socket_of;
-
-/// How long the next daemon is looked for.
-const RETURN_MAX: Duration = Duration::from_secs(10);
 
 /// What is known of a command that goes on without a daemon.
 #[derive(Debug)]
