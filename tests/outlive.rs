@@ -23,6 +23,7 @@ mod outlive {
     mod programs;
     mod replaced;
     mod sent;
+    mod retried;
     mod shortage;
     mod standstill;
     mod storm;

@@ -145,7 +145,7 @@ impl Input {
     ) -> Result<Accepted, WriteError> {
         self.judge(now);
         let call = KeyedCall { presented: request.presented, key: request.key.as_ref() };
-        if let Some(made) = self.made_before(now, caller, call, || request.unit.len())? {
+        if let Some(made) = self.made_before(now, caller, call)? {
             return Ok(made);
         }
         let right = self.right(now, caller, request.presented, request.take)?;

@@ -78,7 +78,7 @@ impl Registry {
         let Survivor { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
         let Notes { session: mut record, lease, commands } = notes;
         opening.screen.number_commands_after(commands.last);
-        commands.tell_commands(&mut writes);
+        commands.tell_of(&mut writes);
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
         if let Some(holding) = &lease.holding {

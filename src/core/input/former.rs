@@ -55,6 +55,8 @@ pub struct FormerWrite {
     pub stamp: WriteStamp,
     /// How many of its bytes the terminal took.
     pub taken: usize,
+    /// How many bytes it had, where that is known.
+    pub length: Option<usize>,
     /// What it sent, where that was a command and is known.
     pub command: Option<CommandId>,
 }
@@ -138,6 +140,7 @@ mod tests {
         let write = |number: usize| FormerWrite {
             stamp: stamp(1, 1, &number.to_string(), 7),
             taken: number,
+            length: None,
             command: Some(CommandId(number as u64)),
         };
         FormerWrites::new(at(0), (0..count).map(write).collect(), Duration::from_secs(300))

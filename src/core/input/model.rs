@@ -230,11 +230,11 @@ struct Pair {
     watermark: u64,
     /// By write: its tenant, its lease and its name, where it has one.
     keyed: BTreeMap<u64, Keyed>,
-    /// What the terminal took under each stamp, and of each named write.
+    /// What the terminal took under each stamp, and of each named write, with its length.
     stamps: Vec<FormerWrite>,
-    taken: BTreeMap<Keyed, usize>,
+    taken: BTreeMap<Keyed, (usize, usize)>,
     /// What daemons before made of named writes, and until when that counts.
-    former: (BTreeMap<Keyed, usize>, u64),
+    former: (BTreeMap<Keyed, (usize, usize)>, u64),
     restarts: u64,
 }
 
@@ -469,8 +469,9 @@ impl Pair {
         let lease = id.or_else(|| self.reference.own_id(who));
         let keyed = named.zip(lease).map(|(name, lease)| (TENANT[who], lease, name));
         let counts = self.reference.now < self.former.1;
-        if let Some(taken) = keyed.filter(|_| counts).and_then(|it| self.former.0.get(&it)) {
-            let discarded = (keys * KEY).saturating_sub(*taken);
+        let made = keyed.filter(|_| counts).and_then(|it| self.former.0.get(&it));
+        if let Some((taken, length)) = made {
+            let discarded = length.saturating_sub(*taken);
             let outcome = WriteOutcome { written: *taken, discarded, queued: 0 };
             prop_assert_eq!(answer, Ok(Accepted::Replayed(outcome)), "a replay after a restart");
             return Ok(());
@@ -739,15 +740,21 @@ impl Pair {
 
     /// Adds up what went out under each stamp, as whoever outlives the daemon does.
     fn keep_stamp(&mut self, taken: usize) -> Check {
-        let write = self.reference.bytes.first().map_or(0, |write| write.write);
+        let front = self.reference.bytes.first();
+        let (write, length) = front.map_or((0, 0), |write| (write.write, write.len));
         let keyed = self.keyed.get(&write);
         let stamp = self.input.next_stamp();
         prop_assert_eq!(stamp.is_some(), keyed.is_some(), "named writes alone have a stamp");
         if let (Some(stamp), Some(keyed)) = (stamp, keyed) {
-            *self.taken.entry(*keyed).or_default() += taken;
+            self.taken.entry(*keyed).or_insert((0, length)).0 += taken;
             match self.stamps.iter_mut().find(|write| write.stamp == stamp) {
                 Some(known) => known.taken += taken,
-                None => self.stamps.push(FormerWrite { stamp, taken, command: None }),
+                None => self.stamps.push(FormerWrite {
+                    stamp,
+                    taken,
+                    length: Some(length),
+                    command: None,
+                }),
             }
         }
         Ok(())

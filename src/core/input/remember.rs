@@ -41,7 +41,7 @@ impl Input {
     /// again has no effect, so neither the lease nor the screen matters any more.
     ///
     /// A write of a daemon before is recognised under the same lease, by whoever holds it or shows
-    /// its id; of the bytes that `sends` counts, those that the terminal did not take then are gone.
+    /// its id; what the terminal did not take of it then is gone.
     ///
     /// # Errors
     /// [`WriteError::KeyReused`] when the key was used for another call.
@@ -50,10 +50,9 @@ impl Input {
         now: Moment,
         caller: &Caller,
         call: KeyedCall<'_>,
-        sends: impl FnOnce() -> usize,
     ) -> Result<Option<Accepted>, WriteError> {
         match self.recall(now, caller, call.key) {
-            Recall::New => self.made_by_former(now, caller, call, sends),
+            Recall::New => self.made_by_former(now, caller, call),
             Recall::InFlight(Flight::Write(write)) => Ok(Some(Accepted::InFlight(write))),
             Recall::Done(Outcome::Written(outcome)) => Ok(Some(Accepted::Replayed(outcome))),
             Recall::InFlight(Flight::Wait(_))
@@ -72,7 +71,7 @@ impl Input {
         caller: &Caller,
         call: KeyedCall<'_>,
     ) -> Result<CommandRecall, WriteError> {
-        if self.made_before(now, caller, call, || 0)?.is_none() {
+        if self.made_before(now, caller, call)?.is_none() {
             return Ok(CommandRecall::New);
         }
         let known = |key| self.replays.command_of(now, caller.principal, key);
@@ -102,12 +101,11 @@ impl Input {
         now: Moment,
         caller: &Caller,
         call: KeyedCall<'_>,
-        sends: impl FnOnce() -> usize,
     ) -> Result<Option<Accepted>, WriteError> {
         match self.recall_former(now, caller, call) {
             None | Some(FormerRecall::New) => Ok(None),
-            Some(FormerRecall::Made(FormerWrite { taken: written, .. })) => {
-                let discarded = sends().saturating_sub(written);
+            Some(FormerRecall::Made(FormerWrite { taken: written, length, .. })) => {
+                let discarded = length.map_or(0, |length| length.saturating_sub(written));
                 Ok(Some(Accepted::Replayed(WriteOutcome { written, discarded, queued: 0 })))
             }
             Some(FormerRecall::Conflict) => Err(WriteError::KeyReused),

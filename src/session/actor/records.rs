@@ -89,6 +89,13 @@ impl<P: Pty> Actor<P> {
 
     /// Keeps that output was lost; to be called before a frame shows what came behind it.
     pub(super) fn remember_gap(&mut self, gap: Gap) {
+    /// Keeps how many bytes a call writes that may be asked for again; to be called before the first of
+    /// them goes out.
+    pub(super) fn remember_length(&mut self, stamp: WriteStamp, length: usize) {
+        self.records.commands.note_length(stamp, length);
+        self.pty.remember(Note::Commands, &self.records.commands.to_note());
+    }
+
         self.records.gaps.add(gap);
         self.pty.remember(Note::Gaps, &self.records.gaps.to_note());
         self.outlets.live.set_gaps(self.records.gaps.clone());

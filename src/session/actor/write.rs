@@ -66,13 +66,18 @@ impl<P: Pty> Actor<P> {
         self.publish_output();
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {
-            Ok(Step::Queued { write, grant, kept }) => {
+            Ok(Step::Queued { write, grant, kept, length }) => {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
                 let mut with = Accompanied { kept, ..Accompanied::grant(grant) };
                 if let Some(command) = &order.command {
                     self.send_command(write, command, &order, &mut with);
                 } else {
                     self.looks.on_type_ahead();
+                    let presented = Some(with.grant.lease);
+                    let call = KeyedCall { presented, key: order.key.as_ref() };
+                    if let Some(stamp) = self.input.stamp_of(&order.caller, call) {
+                        self.remember_length(stamp, length);
+                    }
                 }
                 self.follow_write(write, with, &order.caller, reply);
                 self.settle();
@@ -194,12 +199,10 @@ impl<P: Pty> Actor<P> {
         let take = order.take;
         let caller = &order.caller;
         let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
-        // What it would send now stands for what it was to send; if that is nothing, so be it.
-        let sends = || self.encode(order).map_or(0, |unit| unit.len());
         if !order.dry_run
-            && let Some(made) = self.input.made_before(now, caller, call, sends)?
+            && let Some(made) = self.input.made_before(now, caller, call)?
         {
-            return Ok(Step::of(made, None));
+            return Ok(Step::of(made, None, 0));
         }
         // The lease comes first: who may not write learns nothing of the screen by asking.
         let expected = order.expect.watermark;
@@ -211,6 +214,7 @@ impl<P: Pty> Actor<P> {
         let unit = self.encode(order)?;
         if order.dry_run {
             return Ok(Step::Done(WriteOutcome::default()));
+        let length = unit.len();
         }
         self.writes += 1;
         let write = WriteId(self.writes);
@@ -218,7 +222,7 @@ impl<P: Pty> Actor<P> {
         let presented = order.presented;
         let request = WriteRequest { presented, take, unit, write, key, expected };
         if !order.keep_alive {
-            return Ok(Step::of(self.input.write(now, caller, request)?, None));
+            return Ok(Step::of(self.input.write(now, caller, request)?, None, length));
         }
         let (grant, token) = self.input.hold_alive(now, caller, order.presented, take)?;
         let request =
@@ -227,7 +231,7 @@ impl<P: Pty> Actor<P> {
             Ok(queued) => {
                 self.holds.insert(write, token);
                 let kept = KeepAlive::new(Arc::clone(&self.urgent), write);
-                Ok(Step::of(queued, Some(kept)))
+                Ok(Step::of(queued, Some(kept), length))
             }
             Err(error) => {
                 self.input.let_go(now, token);
@@ -353,14 +357,16 @@ enum Step {
         kept: Option<KeepAlive>,
     },
     /// The same call is on its way already.
+        /// In bytes.
+        length: usize,
     Joined(WriteId),
     Done(WriteOutcome),
 }
 
 impl Step {
-    fn of(queued: Queued, kept: Option<KeepAlive>) -> Self {
+    fn of(queued: Queued, kept: Option<KeepAlive>, length: usize) -> Self {
         match queued {
-            Queued::Queued { write, grant } => Self::Queued { write, grant, kept },
+            Queued::Queued { write, grant } => Self::Queued { write, grant, kept, length },
             Queued::InFlight(write) => Self::Joined(write),
             Queued::Replayed(outcome) => Self::Done(outcome),
         }

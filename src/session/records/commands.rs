@@ -1,4 +1,5 @@
-//! The record of how far the commands of a session are numbered, and which calls sent them.
+//! The record of how far the commands of a session are numbered, which calls sent them, and what else
+//! is known of calls that may be asked for again.
 //!
 //! It is all that must outlast a screen that could not be kept or cannot be read: whoever was told of
 //! a command by its number must never find another one under it.
@@ -24,6 +25,9 @@ struct Wire {
     /// The stamps of calls as hexadecimal digits, and the commands that they sent.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     calls: VecDeque<(String, u64)>,
+    /// The stamps of other calls, and how many bytes they wrote.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    lengths: VecDeque<(String, usize)>,
 }
 
 /// What is kept of the commands of a session besides their screen.
@@ -33,31 +37,35 @@ pub struct CommandsRecord {
     pub last: CommandId,
     /// The calls with an idempotency key that sent one, oldest first.
     pub calls: VecDeque<(WriteStamp, CommandId)>,
+    /// How many bytes the others were to write, oldest first; their terminal knows what it took.
+    pub lengths: VecDeque<(WriteStamp, usize)>,
 }
 
 impl CommandsRecord {
     /// Notes which command a call sends.
     pub fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
-        if self.calls.len() == CALLS_MAX {
-            self.calls.pop_front();
-        }
-        self.calls.push_back((stamp, command));
+        push(&mut self.calls, (stamp, command));
     }
 
-    /// Says of writes that a daemon before has made which commands they sent.
-    pub fn tell_commands(&self, writes: &mut [FormerWrite]) {
+    /// Notes how many bytes a call writes that sends no command.
+    pub fn note_length(&mut self, stamp: WriteStamp, length: usize) {
+        push(&mut self.lengths, (stamp, length));
+    }
+
+    /// Says of writes that a daemon before has made what is known of them here.
+    pub fn tell_of(&self, writes: &mut [FormerWrite]) {
         for write in writes {
-            let known = self.calls.iter().rev().find(|(stamp, _)| *stamp == write.stamp);
-            write.command = known.map(|(_, command)| *command);
+            write.command = find(&self.calls, write.stamp);
+            write.length = find(&self.lengths, write.stamp);
         }
     }
 
     /// The bytes of a note.
     pub fn to_note(&self) -> Vec<u8> {
-        let calls = self.calls.iter();
-        let calls = calls
-            .map(|(stamp, command)| (Uuid::from_bytes(stamp.0).simple().to_string(), command.0));
-        write(Wire { last: self.last.0, calls: calls.collect() })
+        let digits = |stamp: &WriteStamp| Uuid::from_bytes(stamp.0).simple().to_string();
+        let calls = self.calls.iter().map(|(stamp, command)| (digits(stamp), command.0));
+        let lengths = self.lengths.iter().map(|(stamp, length)| (digits(stamp), *length));
+        write(Wire { last: self.last.0, calls: calls.collect(), lengths: lengths.collect() })
     }
 
     /// Reads a note; without one, no command was told.
@@ -68,18 +76,36 @@ impl CommandsRecord {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let Wire { last, calls } = read(bytes)?;
+        let Wire { last, calls, lengths } = read(bytes)?;
         if last > LAST_MAX {
             return Err(RecordError::value("last", last));
         }
-        let mut record = Self { last: CommandId(last), calls: VecDeque::new() };
+        let mut record = Self { last: CommandId(last), ..Self::default() };
+        let parse = |member: &'static str, stamp: String| match Uuid::parse_str(&stamp) {
+            Ok(stamp) => Ok(WriteStamp(stamp.into_bytes())),
+            Err(_) => Err(RecordError::value(member, stamp)),
+        };
         for (stamp, command) in calls {
-            let stamp = Uuid::parse_str(&stamp).map_err(|_| RecordError::value("calls", stamp))?;
+            let stamp = parse("calls", stamp)?;
             if command == 0 || command > last {
                 return Err(RecordError::value("calls", command));
             }
-            record.note_call(WriteStamp(stamp.into_bytes()), CommandId(command));
+            record.note_call(stamp, CommandId(command));
+        }
+        for (stamp, length) in lengths {
+            record.note_length(parse("lengths", stamp)?, length);
         }
         Ok(record)
     }
+}
+
+fn push<T>(known: &mut VecDeque<(WriteStamp, T)>, call: (WriteStamp, T)) {
+    if known.len() == CALLS_MAX {
+        known.pop_front();
+    }
+    known.push_back(call);
+}
+
+fn find<T: Copy>(known: &VecDeque<(WriteStamp, T)>, stamp: WriteStamp) -> Option<T> {
+    known.iter().rev().find(|(of, _)| *of == stamp).map(|(_, what)| *what)
 }

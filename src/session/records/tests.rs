@@ -111,7 +111,7 @@ fn the_number_of_a_command_is_read_back_and_without_a_note_there_was_none() {
 
 /// A write of a daemon before, as the terminal knows it.
 fn former(number: u8) -> FormerWrite {
-    FormerWrite { stamp: WriteStamp([number; 16]), taken: 3, command: None }
+    FormerWrite { stamp: WriteStamp([number; 16]), taken: 3, length: None, command: None }
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn which_call_sent_which_command_is_read_back_of_the_newest() {
     let note = record.to_note();
     assert!(note.len() <= Note::BYTES_MAX, "{}", note.len());
     let mut writes = [former(0), former(36), former(99), former(200)];
-    CommandsRecord::from_note(&note).unwrap().tell_commands(&mut writes);
+    CommandsRecord::from_note(&note).unwrap().tell_of(&mut writes);
     let told = writes.map(|write| write.command.map(|command| (1 << 52) - command.0));
     assert_eq!(told, [None, Some(36), Some(99), None]);
 }
@@ -131,6 +131,21 @@ fn which_call_sent_which_command_is_read_back_of_the_newest() {
 #[test]
 fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
     for calls in [
+#[test]
+fn how_long_a_write_was_is_read_back_of_the_newest_with_all_that_a_note_has_room_for() {
+    let mut record = CommandsRecord { last: CommandId(1 << 52), ..CommandsRecord::default() };
+    for number in 0..100 {
+        record.note_call(WriteStamp([100 + number; 16]), CommandId(1 << 52));
+        record.note_length(WriteStamp([number; 16]), (1 << 20) - usize::from(number));
+    }
+    let note = record.to_note();
+    assert!(note.len() <= Note::BYTES_MAX, "{}", note.len());
+    let mut writes = [former(0), former(36), former(99), former(199)];
+    CommandsRecord::from_note(&note).unwrap().tell_of(&mut writes);
+    let told = writes.map(|write| write.length.map(|length| (1 << 20) - length));
+    assert_eq!(told, [None, Some(36), Some(99), None]);
+}
+
         r#"[["00000000000000000000000000000001",0]]"#,
         r#"[["00000000000000000000000000000001",8]]"#,
         r#"[["ab",1]]"#,
@@ -295,8 +310,8 @@ const FIRST_GAPS: &[u8] = br#"{"v":1,"gaps":[{"row":12,"bytes":4096},{"row":40,"
 #[test]
 fn the_first_notes_of_commands_and_gaps_are_read_by_every_later_version() {
     let stamp = WriteStamp(std::array::from_fn(|index| 0xa0 + index as u8));
-    let commands =
-        CommandsRecord { last: CommandId(7), calls: [(stamp, CommandId(7))].into_iter().collect() };
+    let mut commands = CommandsRecord { last: CommandId(7), ..CommandsRecord::default() };
+    commands.note_call(stamp, CommandId(7));
     assert_eq!(CommandsRecord::from_note(FIRST_COMMANDS).unwrap(), commands);
     let mut gaps = Gaps::default();
     for (row, bytes) in [(12, Some(4_096)), (40, None)] {

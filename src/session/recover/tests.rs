@@ -248,7 +248,8 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     let key = IdempotencyKey::new("a", 1).expect("short");
     let stamp = WriteStamp::new(&tenant(), LEASE, &key);
     let (mut survivor, terminal) = survivor(notes(1));
-    survivor.writes = vec![FormerWrite { stamp, taken: 2, command: None }];
+    survivor.writes = vec![FormerWrite { stamp, taken: 2, length: None, command: None }];
+    survivor.notes.commands.note_length(stamp, 4);
     let session = registry.recover(survivor).await;
     let order = WriteOrder {
         caller: caller(),

@@ -22,8 +22,11 @@ fn survived(taken: usize) -> (LeaseRecord, Vec<FormerWrite>) {
     before.write(at(0), &caller(1), named(1, "a", text("ls"))).unwrap();
     let stamp = before.next_stamp().expect("the write has a key");
     assert_eq!(take(&mut before, at(0), taken).len(), taken);
-    let writes =
-        if taken > 0 { vec![FormerWrite { stamp, taken, command: None }] } else { Vec::new() };
+    let writes = if taken > 0 {
+        vec![FormerWrite { stamp, taken, length: Some(2), command: None }]
+    } else {
+        Vec::new()
+    };
     (before.lease().record(), writes)
 }
 
@@ -138,7 +141,7 @@ fn what_a_person_typed_is_known_by_this_daemon_and_by_the_next_as_far_as_it_was_
     assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(2), "all of it is on its way");
     assert_eq!(before.next_stamp(), Some(stamp), "the terminal's keeper is told");
 
-    let writes = vec![FormerWrite { stamp, taken: 1, command: None }];
+    let writes = vec![FormerWrite { stamp, taken: 1, length: None, command: None }];
     let next = next_daemon((before.lease().record(), writes));
     assert_eq!(next.typed_before(at(LATER), &stamp, 2), Ok(1));
     let other = stamp_of_person("a", 2);

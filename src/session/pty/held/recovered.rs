@@ -67,6 +67,7 @@ impl Recovered {
                 .map(|one| FormerWrite {
                     stamp: WriteStamp(one.write),
                     taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
+                    length: None,
                     command: None,
                 })
                 .collect(),
