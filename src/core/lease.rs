@@ -99,6 +99,11 @@ impl LeaseManager {
         self.held().map(|held| &held.holder)
     }
 
+    /// Whether whoever held it with a daemon before may still take it back.
+    pub(crate) fn is_reclaimable(&self) -> bool {
+        self.held().is_some_and(Holding::is_former)
+    }
+
     /// The lease in force as its holder is told of it; nobody else may see it.
     pub fn grant(&self, now: Moment) -> Option<Grant> {
         self.held().map(|held| held.grant(now, false))

@@ -11,7 +11,7 @@ const BRACKETS_LATER: &str = "stty raw -echo; printf ready; head -c 5 > /dev/nul
     printf '\\033[?2004hasked'; exec cat > /dev/null";
 
 #[tokio::test]
-async fn a_repeated_text_tells_of_the_bytes_that_it_had() {
+async fn a_repeated_text_tells_of_the_bytes_that_it_had_and_takes_the_lease_back() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
@@ -34,5 +34,8 @@ async fn a_repeated_text_tells_of_the_bytes_that_it_had() {
     let again = client.must("send_text", keyed).await;
     assert_eq!(again["replayed"], true, "{again}");
     assert_eq!((&again["written"], &again["discarded"]), (&json!(5), &json!(0)), "{again}");
+    let listed = client.must("list_sessions", json!({"session": session.id})).await;
+    let held = &listed["sessions"][0]["lease"];
+    assert!(held["held"] == true && held["reclaimable"].is_null(), "{held}");
     daemon.kill().await;
 }

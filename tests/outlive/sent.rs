@@ -59,12 +59,18 @@ impl Shell {
 
     /// The same with something that happens while no daemon runs.
     async fn restart_after(self, meanwhile: impl FnOnce()) -> Self {
+        let mut shell = self.restart_without_lease(meanwhile).await;
+        let again = json!({"session": shell.session, "lease_id": shell.lease});
+        shell.client.must("acquire_lease", again).await;
+        shell
+    }
+
+    /// The same, and nobody takes the lease back.
+    async fn restart_without_lease(self, meanwhile: impl FnOnce()) -> Self {
         self.daemon.kill().await;
         meanwhile();
         let daemon = self.home.serve().await;
-        let mut client = self.home.client().await;
-        let again = json!({"session": self.session, "lease_id": self.lease});
-        client.must("acquire_lease", again).await;
+        let client = self.home.client().await;
         Self { daemon, client, ..self }
     }
 
@@ -272,6 +278,25 @@ async fn a_call_that_is_repeated_at_the_next_daemons_follows_the_command_that_it
         let code = if shell.name == "dash" { Value::Null } else { json!(5) };
         assert_eq!(ended["exit_code"], code, "{}: {ended}", shell.name);
         shell.must_go_on_after(sent["command_id"].as_u64().unwrap()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeated_run_takes_the_lease_back_while_it_follows_its_command() {
+    with_each(async |mut shell| {
+        let keyed = json!({
+            "session": shell.session, "lease_id": shell.lease, "idempotency_key": "count",
+            "command": shell.counting(), "timeout_ms": 100,
+        });
+        shell.client.must("run", keyed.clone()).await;
+        let mut shell = shell.restart_without_lease(|| {}).await;
+        shell.client.must("run", keyed).await;
+        let asked = json!({"session": shell.session});
+        let listed = shell.client.must("list_sessions", asked).await;
+        let lease = &listed["sessions"][0]["lease"];
+        assert_eq!(lease["held"], true, "{}: {lease}", shell.name);
+        assert!(lease["reclaimable"].is_null(), "{}: {lease}", shell.name);
     })
     .await;
 }

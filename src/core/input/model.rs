@@ -474,6 +474,11 @@ impl Pair {
             let discarded = length.saturating_sub(*taken);
             let outcome = WriteOutcome { written: *taken, discarded, queued: 0 };
             prop_assert_eq!(answer, Ok(Accepted::Replayed(outcome)), "a replay after a restart");
+            let former = self.reference.hold.as_ref().is_some_and(|hold| hold.former.is_some());
+            if former && self.reference.now < self.reference.open_until {
+                self.reference.use_lease(who, id, Take::Held, fresh, false);
+            }
+            self.reference.tidy();
             return Ok(());
         }
         let open = self.reference.now < self.reference.open_until;

@@ -11,7 +11,7 @@ use crate::core::input::replay::{Full, Recall, Replays};
 use crate::core::input::request::{
     Accepted, CommandRecall, CommandSent, IdempotencyKey, KeyedCall, WriteId, WriteOutcome,
 };
-use crate::core::lease::request::{Grant, Released, WaiterId};
+use crate::core::lease::request::{Grant, Released, TakeRule, WaiterId};
 use crate::core::moment::Moment;
 
 /// A call in flight that may be asked for again.
@@ -41,12 +41,12 @@ impl Input {
     /// again has no effect, so neither the lease nor the screen matters any more.
     ///
     /// A write of a daemon before is recognised under the same lease, by whoever holds it or shows
-    /// its id; what the terminal did not take of it then is gone.
+    /// its id, and takes it back as any other; what the terminal did not take of it then is gone.
     ///
     /// # Errors
     /// [`WriteError::KeyReused`] when the key was used for another call.
     pub fn made_before(
-        &self,
+        &mut self,
         now: Moment,
         caller: &Caller,
         call: KeyedCall<'_>,
@@ -61,12 +61,13 @@ impl Input {
         }
     }
 
-    /// Which command a caller sent before under this key.
+    /// Which command a caller sent before under this key; asking for one of a daemon before takes the
+    /// lease back as asking for the write does.
     ///
     /// # Errors
     /// [`WriteError::KeyReused`] when the key was used for another call.
     pub fn command_sent_before(
-        &self,
+        &mut self,
         now: Moment,
         caller: &Caller,
         call: KeyedCall<'_>,
@@ -97,7 +98,7 @@ impl Input {
     }
 
     fn made_by_former(
-        &self,
+        &mut self,
         now: Moment,
         caller: &Caller,
         call: KeyedCall<'_>,
@@ -105,10 +106,23 @@ impl Input {
         match self.recall_former(now, caller, call) {
             None | Some(FormerRecall::New) => Ok(None),
             Some(FormerRecall::Made(FormerWrite { taken: written, length, .. })) => {
+                self.take_back(now, caller, call.presented);
                 let discarded = length.map_or(0, |length| length.saturating_sub(written));
                 Ok(Some(Accepted::Replayed(WriteOutcome { written, discarded, queued: 0 })))
             }
             Some(FormerRecall::Conflict) => Err(WriteError::KeyReused),
+        }
+    }
+
+    /// Gives the lease back to whoever held it with the daemon before, if it is still to be had; a
+    /// call that is only repeated does nothing else to a lease.
+    fn take_back(&mut self, now: Moment, caller: &Caller, presented: Option<LeaseId>) {
+        self.judge(now);
+        if self.lease.is_reclaimable()
+            && let Ok(right) = self.right(now, caller, presented, TakeRule::HeldOnly)
+        {
+            self.lease.exercise(now, caller, right);
+            self.follow(now);
         }
     }
 

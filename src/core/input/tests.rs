@@ -510,15 +510,15 @@ fn a_key_stands_for_the_command_that_was_sent_under_it() {
     let named = WriteRequest { key: key("a", 1), ..request(1, text("ls")) };
     let (asked, shown) = (key("a", 1), None);
     let call = KeyedCall { presented: shown, key: asked.as_ref() };
-    let recall = |input: &Input, now| input.command_sent_before(now, &caller(1), call);
-    assert_eq!(recall(&input, at(0)), Ok(CommandRecall::New));
+    let recall = |input: &mut Input, now| input.command_sent_before(now, &caller(1), call);
+    assert_eq!(recall(&mut input, at(0)), Ok(CommandRecall::New));
     input.write(at(0), &caller(1), named).unwrap();
     let sent = CommandSent { id: CommandId(7), before: Watermark(3) };
     input.note_command(WriteId(1), sent);
-    assert_eq!(recall(&input, at(0)), Ok(CommandRecall::Sent(sent)));
+    assert_eq!(recall(&mut input, at(0)), Ok(CommandRecall::Sent(sent)));
     take_all(&mut input, at(0));
-    assert_eq!(recall(&input, at(299_000)), Ok(CommandRecall::Sent(sent)));
-    assert_eq!(recall(&input, at(300_000)), Ok(CommandRecall::New));
+    assert_eq!(recall(&mut input, at(299_000)), Ok(CommandRecall::Sent(sent)));
+    assert_eq!(recall(&mut input, at(300_000)), Ok(CommandRecall::New));
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl<P: Pty> Actor<P> {
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
-                self.remember_lease();
+                self.settle();
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order.caller, order.presented);
                 let replayed = !order.dry_run;
@@ -154,6 +154,8 @@ impl<P: Pty> Actor<P> {
             CommandRecall::Sent(command) => Some(Some(command)),
             CommandRecall::Forgotten => Some(None),
         });
+        // It may have taken its lease back.
+        self.settle();
         let epoch = self.grant_of(&caller, presented).map(|grant| grant.epoch);
         let repeated = repeated
             .map(|made| made.map(|command| Repeated { command: self.if_known(command), epoch }));
@@ -161,7 +163,7 @@ impl<P: Pty> Actor<P> {
         let _ = reply.send(repeated.map_err(SessionError::from));
     }
 
-    fn command_of(&self, order: &WriteOrder) -> Option<CommandSent> {
+    fn command_of(&mut self, order: &WriteOrder) -> Option<CommandSent> {
         let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
         let now = self.clock.now();
         match self.input.command_sent_before(now, &order.caller, call).ok()? {
@@ -212,9 +214,9 @@ impl<P: Pty> Actor<P> {
             self.check_ready(command)?;
         }
         let unit = self.encode(order)?;
+        let length = unit.len();
         if order.dry_run {
             return Ok(Step::Done(WriteOutcome::default()));
-        let length = unit.len();
         }
         self.writes += 1;
         let write = WriteId(self.writes);
@@ -355,10 +357,10 @@ enum Step {
         write: WriteId,
         grant: Grant,
         kept: Option<KeepAlive>,
-    },
-    /// The same call is on its way already.
         /// In bytes.
         length: usize,
+    },
+    /// The same call is on its way already.
     Joined(WriteId),
     Done(WriteOutcome),
 }
