@@ -110,7 +110,7 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::SessionExists,
         word: "session_exists",
-        meaning: "Another session already has this name.",
+        meaning: "Another session that runs already has this name.",
         advice: "Choose another name, or use the session that has it.",
     },
     Entry {

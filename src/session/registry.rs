@@ -247,7 +247,7 @@ impl Registry {
         let id = fresh_id(|id| self.0.sessions.contains_key(&id));
         let spec = resolve(self, id, &creation)?;
         let name = match &creation.name {
-            Some(name) => self.take_name(tenant, name, id)?,
+            Some(name) => self.take_name_of_ended(tenant, name, id).await?,
             None => self.take_free_name(tenant, &name_of(&creation.launch, &spec), id),
         };
         let identity = Identity { id, tenant: tenant.clone() };
@@ -272,7 +272,7 @@ impl Registry {
         Ok((session, grant))
     }
 
-    /// Gives a session another name.
+    /// Gives a session another name, be it that of one that has ended.
     ///
     /// # Errors
     /// Why it cannot have the name, or that it is gone.
@@ -285,14 +285,8 @@ impl Registry {
         if *session.name() == *name {
             return Ok(());
         }
-        let name = self.take_name(session.tenant(), name, session.id())?;
-        let renamed = session.rename(Arc::clone(&name)).await;
-        // Of a session that is gone, nothing has the new name.
-        let unused = renamed.as_ref().unwrap_or(&name);
-        self.free_name(session.tenant(), Arc::clone(unused), session.id());
-        renamed?;
-        self.tell_listed(session);
-        Ok(())
+        let name = self.take_name_of_ended(session.tenant(), name, session.id()).await?;
+        Ok(self.rename_to(session, name).await?)
     }
 
     pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {

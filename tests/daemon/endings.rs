@@ -43,6 +43,37 @@ async fn killing_a_session_that_ended_ends_what_it_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_has_ended_gives_its_name_to_one_that_asks_for_it() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let build = json!({"name": "build", "command": "exec cat"});
+    let kill = json!({"session": "build", "action": "kill"});
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let created = client.structured("create_session", build.clone()).await;
+        assert_eq!(created["session"]["name"], "build", "{created}");
+        ids.push(created["session"]["id"].clone());
+        client.structured("manage_session", kill.clone()).await;
+    }
+    // By another name as well, and only where that one has ended.
+    let other =
+        client.structured("create_session", json!({"name": "other", "command": "exec cat"}));
+    ids.push(other.await["session"]["id"].clone());
+    let rename = json!({"session": "other", "action": "rename", "new_name": "build"});
+    client.structured("manage_session", rename).await;
+    assert_eq!(client.error_code("create_session", build).await, "session_exists");
+    let names = ["build-ended", "build-ended-2", "build-ended-3", "build"];
+    for (id, name) in ids.iter().zip(names) {
+        for known in [json!(name), id.clone()] {
+            let listed = client.structured("list_sessions", json!({"session": known})).await;
+            let told = &listed["sessions"][0];
+            assert_eq!((&told["id"], &told["name"]), (id, &json!(name)), "{listed}");
+        }
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_stops_although_programs_ignore_it_and_clients_go_on_creating() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Legacy).await;

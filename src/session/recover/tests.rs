@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
-use crate::core::frame::Size;
+use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::error::WriteError;
 use crate::core::input::former::WriteStamp;
@@ -180,6 +180,28 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)]
+async fn an_ended_session_keeps_the_name_that_it_got_for_the_one_it_gave_away() {
+    let registry = registry();
+    let (first, ended) = survivor(Notes {
+        session: SessionRecord { name: Arc::from("x".repeat(64)), ..notes(1).session },
+        ..notes(1)
+    });
+    let first = registry.recover(first).await;
+    let (other, _terminal) = survivor(notes(2));
+    let other = registry.recover(other).await;
+    let wanted = first.name();
+    assert!(registry.rename(&permit(), &other, &wanted).await.is_err(), "the first one runs");
+    ended.exit(Exit::Code(0));
+    let has_ended = |frame: &Arc<Frame>| frame.exit.value.is_some();
+    first.frames().wait_for(has_ended).await.unwrap();
+    registry.rename(&permit(), &other, &wanted).await.unwrap();
+    assert_eq!(other.name(), wanted);
+    let aside = read_back(&ended, 1).session.name;
+    assert_eq!(aside, first.name());
+    assert!(aside.ends_with("-ended") && aside.len() <= 64, "{aside}");
+}
+
 async fn a_session_that_is_gone_takes_no_name_with_it() {
     let registry = registry();
     let session = registry.recover(survivor(notes(1)).0).await;

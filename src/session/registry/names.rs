@@ -7,8 +7,16 @@ use std::sync::Arc;
 use dashmap::mapref::entry::Entry;
 
 use crate::core::ids::{SessionId, TenantId};
-use crate::session::create::{CreateError, check_name};
+use crate::session::create::{CreateError, NAME_MAX, check_name};
+use crate::session::error::SessionError;
+use crate::session::handle::Session;
 use crate::session::registry::Registry;
+
+/// What stands behind the name of a session that has ended and gave its name to another one.
+const ASIDE: &str = "-ended";
+
+/// How many characters the number behind a name may take.
+const NUMBER_MAX: usize = 8;
 
 impl Registry {
     /// Checks that a tenant may have one session more; its name was taken already, so that those
@@ -21,6 +29,50 @@ impl Registry {
 
     pub(super) fn free_name(&self, tenant: &TenantId, name: Arc<str>, id: SessionId) {
         self.0.names.remove_if(&(tenant.clone(), name), |_, owner| *owner == id);
+    }
+
+    /// Takes a name that no session has, or only one that has ended: that one is found by another.
+    pub(super) async fn take_name_of_ended(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        id: SessionId,
+    ) -> Result<Arc<str>, CreateError> {
+        let taken = self.take_name(tenant, name, id);
+        let Err(CreateError::NameTaken(_)) = &taken else { return taken };
+        let owner = self.0.names.get(&(tenant.clone(), Arc::from(name))).map(|owner| *owner);
+        let ended = |session: &Session| session.frame().exit.value.is_some();
+        match owner.and_then(|owner| self.get(owner)).filter(ended) {
+            Some(ended) => self.set_aside(&ended, name).await,
+            None => return taken,
+        }
+        self.take_name(tenant, name, id)
+    }
+
+    /// Has a session that has ended give up its name.
+    async fn set_aside(&self, ended: &Session, name: &str) {
+        let (tenant, id) = (ended.tenant(), ended.id());
+        let stem = name.get(..NAME_MAX - NUMBER_MAX - ASIDE.len()).unwrap_or(name);
+        let aside = self.take_free_name(tenant, &format!("{stem}{ASIDE}"), id);
+        if self.rename_to(ended, aside).await.is_err() {
+            // It is being forgotten, and its name with it.
+            self.forgotten(id).await;
+        }
+    }
+
+    /// Gives a session a name that was taken for it.
+    pub(super) async fn rename_to(
+        &self,
+        session: &Session,
+        name: Arc<str>,
+    ) -> Result<(), SessionError> {
+        let renamed = session.rename(Arc::clone(&name)).await;
+        // Of a session that is gone, nothing has the new name.
+        let unused = renamed.as_ref().unwrap_or(&name);
+        self.free_name(session.tenant(), Arc::clone(unused), session.id());
+        renamed?;
+        self.tell_listed(session);
+        Ok(())
     }
 
     pub(super) fn take_name(
@@ -61,7 +113,9 @@ impl Registry {
     }
 
     pub(super) fn take_free_name(&self, tenant: &TenantId, base: &str, id: SessionId) -> Arc<str> {
-        let numbered = (2u64..).map(|number| format!("{base}-{number}"));
+        let room = NAME_MAX - NUMBER_MAX;
+        let stem = base.get(..room).unwrap_or(base);
+        let numbered = (2u64..).map(|number| format!("{stem}-{number}"));
         let mut names = std::iter::once(base.to_owned()).chain(numbered);
         loop {
             let name = names.next().unwrap_or_else(|| id.to_string());
