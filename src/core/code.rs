@@ -239,7 +239,8 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::UpstreamUnavailable,
         word: "upstream_unavailable",
-        meaning: "The bridge cannot reach a daemon; nothing was done.",
+        meaning: "The bridge cannot reach a daemon, or the daemon leaves its sessions to the next one; \
+                  nothing was done.",
         advice: "Try again; if it stays, start the daemon.",
     },
     Entry {

@@ -33,6 +33,8 @@ const CHANGED_BYTES_MAX: usize = 20_000;
 const BUSY_RETRY_MS: u64 = 100;
 /// And before it tries a terminal again that did not answer.
 const SILENT_RETRY_MS: u64 = 1_000;
+/// And before it looks for the daemon that comes after this one.
+const NEXT_DAEMON_MS: u64 = 300;
 
 /// What an error says, as far as there is room: of what is too long, the beginning and the end.
 pub fn said(text: impl ToString) -> String {
@@ -115,6 +117,9 @@ impl From<&SurfaceError> for WireError {
             SurfaceError::Session(error) => session(error),
             SurfaceError::Create(error) => create(error),
             SurfaceError::LeaseUnknown => Self::new(Code::LeaseSuperseded, error),
+            SurfaceError::DaemonLeaves => {
+                Self::new(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
+            }
             SurfaceError::Quota(_) => Self::new(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
                 // Rounded up, so that who waits as told is not refused again.

@@ -144,7 +144,9 @@ fn protocol_error(error: &SurfaceError) -> ErrorData {
         | SurfaceError::Create(_)
         | SurfaceError::LeaseUnknown
         | SurfaceError::Quota(_) => ErrorData::invalid_params(wire.message.clone(), details),
-        SurfaceError::RateLimited { .. } => ErrorData::new(BUSY, wire.message.clone(), details),
+        SurfaceError::RateLimited { .. } | SurfaceError::DaemonLeaves => {
+            ErrorData::new(BUSY, wire.message.clone(), details)
+        }
         SurfaceError::Internal(_) => {
             ErrorData::new(ErrorCode::INTERNAL_ERROR, wire.message.clone(), details)
         }

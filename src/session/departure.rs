@@ -45,6 +45,15 @@ impl Waiting {
     pub async fn told(&self) {
         self.begun.cancelled().await;
     }
+
+    /// Waits for something, unless it has not come when the daemon leaves.
+    pub async fn unless_told<T>(&self, wanted: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            came = wanted => Some(came),
+            () = self.told() => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub enum SurfaceError {
     /// No lease that this daemon remembers has this id.
     #[error("no lease of this daemon has this id")]
     LeaseUnknown,
+    /// The daemon leaves its sessions to the next one, and the call only waited so far.
+    #[error("the daemon leaves its sessions to the next one before it could do this")]
+    DaemonLeaves,
     /// A limit is reached; the word says of what.
     #[error("the limit of {0} is reached")]
     Quota(&'static str),

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::Child;
 
-use crate::daemon::harness::{Era, Wire, soon, structured};
+use crate::daemon::harness::{Era, Wire, error_code, soon, structured};
 use crate::daemon::program::Home;
 use crate::daemon::upgrading::{Installed, Leaving};
 
@@ -240,4 +240,60 @@ async fn hung_up_on(installed: &Installed, words: &[&str]) -> Child {
     }
     fs::remove_file(socket).unwrap();
     wait
+}
+
+/// Asserts that a call was answered as one that can be made again, since nothing was done.
+fn nothing_was_done(told: &Value) {
+    assert_eq!(error_code(told), "upstream_unavailable", "{told}");
+    assert!(told["structuredContent"]["retry_after_ms"].is_u64(), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_in_line_for_a_lease_is_told_and_has_its_turn_at_the_next_daemon() {
+    for leaving in BOTH {
+        let installed = Installed::serving(&[]).await;
+        let mut holder = installed.client().await;
+        let session = holder.start("exec cat").await;
+        let lease = holder.acquire(&session).await;
+        let mut client = installed.client().await;
+        let asked = json!({"session": session, "wait_ms": 60_000});
+        let waiting = send_waiting(&mut client, "acquire_lease", asked.clone()).await;
+        let (told, installed) = tokio::join!(client.answer(waiting), installed.leave(leaving));
+        nothing_was_done(&told);
+        // The one who held it is still the first to have it.
+        let mut holder = installed.client().await;
+        let back = json!({"session": session, "lease_id": lease["lease_id"]});
+        holder.structured("acquire_lease", back).await;
+        let mut client = installed.client().await;
+        let waiting = send_waiting(&mut client, "acquire_lease", asked).await;
+        let back = json!({"lease_id": lease["lease_id"]});
+        holder.structured("release_lease", back).await;
+        let granted = structured(&client.answer(waiting).await);
+        assert!(granted["lease_id"].is_string(), "{granted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_the_prompt_is_told_that_its_command_was_not_sent() {
+    for leaving in BOTH {
+        let installed = Installed::serving(&[]).await;
+        let go = installed.home.path("go");
+        let mut client = installed.client().await;
+        // A shell that reads its files is waited for.
+        let waits = json!({
+            "command": "bash", "args": ["-i"], "env": {"PROMPT_COMMAND": waiting_for(&go)},
+        });
+        let created = client.structured("create_session", waits).await;
+        let session = created["session"]["id"].clone();
+        let run = json!({"session": session, "command": "echo o''nce"});
+        let waiting = send_waiting(&mut client, "run", run.clone()).await;
+        let (told, installed) = tokio::join!(client.answer(waiting), installed.leave(leaving));
+        nothing_was_done(&told);
+        fs::write(&go, "").unwrap();
+        let mut client = installed.client().await;
+        let mut run = run;
+        run["lease_id"] = created["lease"]["lease_id"].clone();
+        let ran = client.structured("run", run).await;
+        assert_eq!((&ran["output"], &ran["command_id"]), (&json!("once"), &json!(1)), "{ran}");
+    }
 }

@@ -11,6 +11,7 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::new::{create, surroundings};
 use crate::cli::output::Report;
+use crate::core::code::Code;
 use crate::transport::client::ClientError;
 
 /// How long its removal may take.
@@ -41,7 +42,10 @@ impl Fresh {
         if matches!(ended, Err(Failure::Left { .. })) {
             return ended;
         }
-        if matches!(ended, Err(Failure::Request(ClientError::Closed))) {
+        let code = ended.as_ref().err().map(Failure::code);
+        if matches!(ended, Err(Failure::Request(ClientError::Closed)))
+            || code == Some(Code::UpstreamUnavailable.as_str())
+        {
             return Err(self.idle());
         }
         let status = ended.as_ref().ok().and_then(|report| report.data["status"].as_str());

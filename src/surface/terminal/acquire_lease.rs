@@ -78,8 +78,13 @@ impl Tool for AcquireLease {
         };
         let caller = call.standing.caller.clone();
         call.touched(&target.session);
-        let grant =
-            target.session.acquire(&target.permit, caller, request, key, call.accepted).await?;
+        let waiting = call.daemon.departure.waiting();
+        let acquiring = target.session.acquire(&target.permit, caller, request, key, call.accepted);
+        // Who does not stand in line is answered anyway.
+        let grant = match wait.is_zero() {
+            true => acquiring.await?,
+            false => waiting.unless_told(acquiring).await.ok_or(SurfaceError::DaemonLeaves)??,
+        };
         sessions.remember_lease(grant.lease, target.session.id());
         let grant = GrantWire::of(&target.session, &grant, sessions.clock());
         let text = format!(

@@ -83,8 +83,15 @@ impl Tool for Run {
         let clock = call.daemon.sessions.clock().clone();
         let until = started + timeout;
         let accepted = std::mem::replace(&mut call.accepted, Accepted::nothing());
-        let sending =
-            Sending { call: &call, parameters: &parameters, target: &target, text, until };
+        let waiting = call.daemon.departure.waiting();
+        let sending = Sending {
+            call: &call,
+            parameters: &parameters,
+            target: &target,
+            text,
+            until,
+            waiting: &waiting,
+        };
         let Sent { command, epoch, interrupt, warning, kept } =
             sending.send(&clock, accepted).await?;
         let following = Following {
@@ -95,7 +102,6 @@ impl Tool for Run {
             until,
             started,
         };
-        let waiting = call.daemon.departure.waiting();
         let mut followed = following.end(&clock, &waiting, max_lines).await;
         if let Some(interrupt) = interrupt {
             interrupt.disarm();

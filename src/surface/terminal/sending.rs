@@ -15,6 +15,7 @@ use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
 };
+use crate::session::departure::Waiting;
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
 use crate::session::interrupt::Interrupt;
@@ -35,6 +36,8 @@ pub struct Sending<'a> {
     pub text: &'a str,
     /// Until when the terminal is waited for.
     pub until: Moment,
+    /// Told when the daemon leaves while the terminal is waited for.
+    pub waiting: &'a Waiting,
 }
 
 /// A command that was sent, by this call or by one that it repeats.
@@ -56,7 +59,7 @@ impl Sending<'_> {
     /// # Errors
     /// [`SessionError::CommandRunning`] when the terminal is not ready for it and does not look like
     /// it will be, [`SurfaceError::Argument`] when the same call was made before and its command is
-    /// forgotten, and why nothing may be written.
+    /// forgotten, [`SurfaceError::DaemonLeaves`] while it is waited for, and why nothing may be written.
     pub async fn send(&self, clock: &Clock, accepted: Accepted) -> Result<Sent, SurfaceError> {
         let session = &self.target.session;
         let key = self.parameters.idempotency_key.as_deref();
@@ -77,6 +80,7 @@ impl Sending<'_> {
                     () = clock.sleep_until(self.until) => {
                         return Err(SessionError::CommandRunning.into());
                     }
+                    () = self.waiting.told() => return Err(SurfaceError::DaemonLeaves),
                 }
             }
         };
@@ -86,7 +90,8 @@ impl Sending<'_> {
                 None => {
                     // Others of the connection may be what it takes.
                     drop(accepted.take());
-                    readiness.reached().await
+                    let reached = self.waiting.unless_told(readiness.reached()).await;
+                    reached.ok_or(SurfaceError::DaemonLeaves)?
                 }
             };
             let accepted = accepted.take().unwrap_or_else(Accepted::nothing);
