@@ -1,6 +1,7 @@
 //! What the checks stand on: found out once, before any of them.
 //!
-//! It judges nothing. Asking the daemon is the only thing here that takes time, and it is bounded.
+//! It judges nothing. Asking the daemon takes time here, and looking again at what may be on its way; both
+//! are bounded.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::cli::context::Context;
 use crate::cli::daemon::Daemon;
+use crate::cli::doctor::holders::{Held, held, settled};
 use crate::cli::status::STATUS;
 use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;
@@ -39,6 +41,8 @@ pub(super) struct Ground {
     /// Where the daemon was looked for.
     pub(super) socket: Option<PathBuf>,
     pub(super) daemon: Found,
+    /// The sessions whose terminals are held.
+    pub(super) held: Vec<Held>,
 }
 
 impl Ground {
@@ -51,7 +55,12 @@ impl Ground {
             Some(socket) => ask(socket.clone()).await,
             None => Found::Absent,
         };
-        Self { environment, paths, socket, daemon }
+        let runs = matches!(daemon, Found::Running(_));
+        let held = match &paths {
+            Ok(paths) => settled(|| held(paths), runs).await,
+            Err(_) => Vec::new(),
+        };
+        Self { environment, paths, socket, daemon, held }
     }
 
     /// A variable of the environment, where it says anything.

@@ -5,6 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
@@ -18,7 +21,7 @@ const NAME: &str = "holders";
 
 /// A session whose terminal is held, or was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Held {
+pub(super) struct Held {
     session: SessionId,
     /// Who holds it; none when that process is gone.
     by: Option<ProcessId>,
@@ -31,15 +34,35 @@ struct Held {
 
 /// Which sessions are held, and what is odd about any of them.
 pub(super) fn holders(ground: &Ground) -> Vec<Check> {
-    let Ok(paths) = &ground.paths else { return Vec::new() };
+    if ground.paths.is_err() {
+        return Vec::new();
+    }
     match &ground.daemon {
         Found::Running(status) => {
             let pid = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
             let shortage = pid.and_then(|pid| Shortage::of(ProcessId(pid)));
-            judge(&held(paths), Runs::Yes(shortage))
+            judge(&ground.held, Runs::Yes(shortage))
         }
-        Found::Absent | Found::Broken(_) => judge(&held(paths), Runs::No),
+        Found::Absent | Found::Broken(_) => judge(&ground.held, Runs::No),
     }
+}
+
+/// What `look` sees once all of it has its place: a session that is just being created, or ends, looks
+/// for a moment as if it were lost. What is odd for that long stays, if it was so at the first look.
+pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> Vec<Held> {
+    /// Longer than a session takes to be created where the machine is busy.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const EVERY: Duration = Duration::from_millis(100);
+    let is_odd = |one: &Held| !one.socket || runs && (!one.claimed || one.by.is_none());
+    let first = look();
+    let until = Instant::now() + PATIENCE;
+    let mut seen = first.clone();
+    while seen.iter().any(is_odd) && Instant::now() < until {
+        sleep(EVERY).await;
+        seen = look();
+    }
+    seen.retain(|one| !is_odd(one) || first.contains(one));
+    seen
 }
 
 /// Whether a daemon runs, and what it lacks.
@@ -139,7 +162,8 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
     }]
 }
 
-fn held(paths: &RuntimePaths) -> Vec<Held> {
+/// What is held at this moment.
+pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
     // The sockets first, so that a holder that ends meanwhile is not taken for one without.
     let entries = fs::read_dir(paths.holders()).into_iter().flatten().flatten();
     let found: BTreeSet<_> =
@@ -192,6 +216,36 @@ mod tests {
         assert!(told[0].found.contains("process 7 holds session 0123456789ab"), "{told:?}");
         assert_eq!(judge(&[one(Some(7), false, false)], Runs::No)[0].verdict, Verdict::Ok);
         assert_eq!(judge(&[one(Some(7), false, true)], YES)[0].verdict, Verdict::Ok);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_is_being_created_or_ends_is_looked_at_again() {
+        let new = Held { socket: false, ..one(Some(7), false, false) };
+        let listens = one(Some(7), false, false);
+        let ended = one(None, false, true);
+        let mut looks =
+            [vec![new, ended], vec![listens], vec![one(Some(7), false, true)]].into_iter();
+        let seen = settled(|| looks.next().expect("all is well"), true).await;
+        assert_eq!(seen, [one(Some(7), false, true)]);
+        // Without a daemon nobody opens doors.
+        let waits = settled(|| vec![one(Some(7), false, false)], false).await;
+        assert_eq!(judge(&waits, Runs::No)[0].verdict, Verdict::Ok);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_odd_stays_so_and_what_has_just_come_is_not_told() {
+        let odd = one(Some(7), false, false);
+        let mut pid = 7;
+        let look = || {
+            pid += 1;
+            vec![
+                odd.clone(),
+                Held { session: "ba9876543210".parse().unwrap(), ..one(Some(pid), false, false) },
+            ]
+        };
+        let seen = settled(look, true).await;
+        assert_eq!(seen, [odd]);
+        assert_eq!(judge(&seen, YES)[0].verdict, Verdict::Warn);
     }
 
     #[test]
