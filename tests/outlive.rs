@@ -17,13 +17,14 @@ mod outlive {
     mod holders;
     mod home;
     mod inside;
+    mod kept;
     mod kills;
     mod lost_output;
     mod observer;
     mod programs;
     mod replaced;
-    mod sent;
     mod retried;
+    mod sent;
     mod shortage;
     mod standstill;
     mod storm;

@@ -163,15 +163,16 @@ impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
-        let Opening { mut screen, offset, answered, kept_rows, gaps, found } = opening;
+        let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since } = opening;
         let records = Records::begin(&pty, records, input.lease(), screen.commands().last(), gaps);
         screen.set_nonce(records.nonce());
         screen.set_host(host_name());
         let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
         let looks = Looks::begin(clock.now(), found);
-        let view = Arc::new(input.lease().view());
-        let first = screen.first_frame(clock.now(), &Facts { lease: view, ..Facts::default() });
-        let (frames, receiver) = watch::channel(first);
+        let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
+        let now = clock.now();
+        outlets.live.set_found_still(now, still_since);
+        let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
         let actor = Self {
             identity,
             rules,
@@ -274,6 +275,7 @@ impl<P: Pty> Actor<P> {
         self.checkpoint_now(true);
         // Whoever is told finds the end in the frame.
         self.settle();
+        self.remember_stillness();
         self.tell(What::Exited);
         if matches!(exit, Exit::Unknown | Exit::Lost) {
             // The terminal went away with whoever held it, and may have left its programs behind.

@@ -164,6 +164,7 @@ pub(in crate::session) async fn start(
         tags: creation.tags.clone(),
         nonce,
         created_at: registry.clock().now(),
+        size: Some(creation.size),
     };
     match registry.hold_options() {
         Some(options) => {
@@ -216,11 +217,13 @@ pub(in crate::session) fn run<P: Pty>(
     making: Making<P>,
 ) -> (Session, JoinHandle<()>) {
     let Making { record, commands, pid, opening, input, pty } = making;
-    let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at } = record.clone();
+    let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at, .. } =
+        record.clone();
     let identity = Arc::new(Identity { id, tenant });
     let about = About { command, pid, cwd, tags, marks: nonce.is_some(), created_at };
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());
+    live.output_bytes.add(opening.offset);
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),

@@ -4,11 +4,12 @@
 //! The session's task writes them, anybody reads them; none of them decides anything.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::core::frame::Frame;
 use crate::core::moment::Moment;
 use crate::session::counters::Counter;
 use crate::session::records::gaps::Gaps;
@@ -29,6 +30,8 @@ pub struct Live {
     pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
+    /// When the screen was found that a daemon before left, and when that had last changed.
+    found_still: OnceLock<(Moment, Moment)>,
     /// Counts how often everybody was detached.
     detaches: watch::Sender<u64>,
 }
@@ -45,6 +48,7 @@ impl Live {
             output_bytes: Counter::default(),
             directory: Mutex::new(None),
             gaps: Mutex::default(),
+            found_still: OnceLock::new(),
             detaches: watch::Sender::new(0),
         }
     }
@@ -90,6 +94,22 @@ impl Live {
     /// Notes which output was lost.
     pub fn set_gaps(&self, gaps: Gaps) {
         *self.gaps.lock().unwrap_or_else(PoisonError::into_inner) = gaps;
+    }
+
+    /// Notes that the screen of the first frame, which is of the moment `found`, last changed at
+    /// `since`, where that is known.
+    pub fn set_found_still(&self, found: Moment, since: Option<Moment>) {
+        if let Some(since) = since {
+            let _ = self.found_still.set((found, since));
+        }
+    }
+
+    /// When the screen last changed that a frame shows, be it with a daemon before.
+    pub fn changed_at(&self, frame: &Frame) -> Moment {
+        match self.found_still.get() {
+            Some((found, since)) if *found == frame.screen_changed_at => *since,
+            Some(_) | None => frame.screen_changed_at,
+        }
     }
 
     /// Ends the views of all who are attached.

@@ -13,6 +13,7 @@ use crate::core::screen::{Origin, Screen, ScreenLimits};
 use crate::session::pty::Note;
 use crate::session::pty::held::recovered::Recovered;
 use crate::session::records::gaps::{Gap, Gaps};
+use crate::session::records::stillness::Stillness;
 
 /// So many segments of rows are gone on with; more are put together into one.
 const SEGMENTS_KEPT_MAX: usize = 32;
@@ -32,6 +33,8 @@ pub struct Opening {
     pub gaps: Gaps,
     /// Another daemon had the terminal.
     pub found: bool,
+    /// When the screen last changed, where that was before this daemon found it so.
+    pub still_since: Option<Moment>,
 }
 
 /// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
@@ -48,6 +51,7 @@ impl Opening {
             kept_rows: None,
             gaps: Gaps::default(),
             found: false,
+            still_since: None,
         }
     }
 
@@ -57,7 +61,8 @@ impl Opening {
         let screen = Screen::restore(snapshot, std::iter::empty::<&[u8]>(), limits).ok()?;
         let mut gaps = Gaps::default();
         gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: Some(kept_at) });
-        Some(Self { screen, offset: 0, answered: 0, kept_rows: None, gaps, found: true })
+        let (offset, answered, still_since) = (0, 0, None);
+        Some(Self { screen, offset, answered, kept_rows: None, gaps, found: true, still_since })
     }
 
     /// The screen as the daemon before kept it, and where its output goes on.
@@ -89,7 +94,8 @@ impl Opening {
             if offset > 0 {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
-            return Self { screen, offset, answered, kept_rows: None, gaps, found: true };
+            let (kept_rows, still_since) = (None, None);
+            return Self { screen, offset, answered, kept_rows, gaps, found: true, still_since };
         };
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
@@ -100,7 +106,14 @@ impl Opening {
         }
         let few = recovered.segments.len() <= SEGMENTS_KEPT_MAX && !recovered.history_damaged;
         let kept_rows = few.then(|| screen.history_end());
-        Self { screen, offset, answered, kept_rows, gaps, found: true }
+        let still = Stillness::from_note(recovered.notes.get(Note::Terminal));
+        let still = still.unwrap_or_else(|error| {
+            tracing::warn!(%session, %error, "nobody knows since when the screen is as it is");
+            None
+        });
+        let lasts = |still: &Stillness| [covered, offset, recovered.head] == [still.offset; 3];
+        let still_since = still.filter(lasts).map(|still| still.at.min(now));
+        Self { screen, offset, answered, kept_rows, gaps, found: true, still_since }
     }
 
     /// An empty screen whose watermarks and rows come after all that were told, as far as anybody

@@ -137,7 +137,7 @@ pub enum Note {
     Identity,
     /// How its lease stands.
     Lease,
-    /// What a screen does not tell of the terminal.
+    /// What a screen does not tell of the terminal: since when it is as it is.
     Terminal,
     /// How far its commands are numbered.
     Commands,

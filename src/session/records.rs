@@ -7,6 +7,7 @@ pub mod commands;
 pub mod gaps;
 pub mod identity;
 pub mod lease;
+pub mod stillness;
 
 use std::time::Duration;
 

@@ -79,6 +79,7 @@ impl Registry {
         let Notes { session: mut record, lease, commands } = notes;
         opening.screen.number_commands_after(commands.last);
         commands.tell_of(&mut writes);
+        record.size = Some(opening.screen.size());
         record.name = self.keep_name(&record.tenant, &record.name, record.id);
         let now = self.clock().now();
         if let Some(holding) = &lease.holding {

@@ -97,8 +97,11 @@ async fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_by_
     let mut client = home.client().await;
     let made = json!({"command": "sh", "args": ["-c", "exec sleep 1000"], "tags": ["ci"],
                       "cwd": home.ground(), "name": "first"});
-    let id = client.must("create_session", made).await["session"]["id"].clone();
-    let id = id.as_str().unwrap();
+    let created = client.must("create_session", made).await;
+    let id = created["session"]["id"].as_str().unwrap();
+    let lease = &created["lease"]["lease_id"];
+    let resized = json!({"session": id, "rows": 31, "cols": 97, "lease_id": lease});
+    client.must("resize", resized).await;
     let renamed = json!({"session": id, "action": "rename", "new_name": "build"});
     client.must("manage_session", renamed).await;
     let before = listed(&mut client, id).await;
@@ -110,7 +113,7 @@ async fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_by_
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let there = listed(&mut client, "build").await;
-    for member in ["id", "name", "command", "cwd", "tags"] {
+    for member in ["id", "name", "command", "cwd", "tags", "rows", "cols"] {
         assert_eq!(there[member], before[member], "{member} of {there}");
     }
     assert_eq!(

@@ -151,6 +151,7 @@ impl<P: Pty> Actor<P> {
         let silent_at = self.kept.output_at + QUIET;
         if due <= now && silent_at <= now {
             self.checkpoint_now(true);
+            self.remember_stillness();
         } else if due <= now {
             self.kept.due = Some(silent_at);
             if self.kept.unkept_since.is_some_and(|since| now.since(since) >= AGE_MAX) {

@@ -93,8 +93,10 @@ impl<P: Pty> Actor<P> {
             self.screen.resize(size);
             self.checkpoint_now(false);
             self.pty.resize(size)?;
+            self.remember_size(size);
             self.dirty = true;
             self.publish_output();
+            self.remember_stillness();
         }
         Ok(())
     }

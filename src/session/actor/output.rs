@@ -49,6 +49,7 @@ impl<P: Pty> Actor<P> {
         self.feed(CANCEL, false);
         self.screen.on_lost_output();
         self.offset = oldest;
+        self.outlets.live.output_bytes.add(bytes);
         let row = self.screen.cursor_row();
         self.remember_gap(Gap { row, bytes: Some(bytes), since: None });
         true

@@ -15,6 +15,7 @@ impl<P: Pty> Actor<P> {
                 let _ = killed(&mut self.killing).await;
             }
             self.checkpoint_now(true);
+            self.remember_stillness();
             return;
         }
         if self.parting.is_some() || self.exit.is_none() {

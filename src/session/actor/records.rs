@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::core::commands::record::CommandId;
+use crate::core::frame::{Exit, Size};
 use crate::core::input::former::WriteStamp;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
@@ -15,6 +16,7 @@ use crate::session::records::commands::CommandsRecord;
 use crate::session::records::gaps::{Gap, Gaps};
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
+use crate::session::records::stillness::Stillness;
 
 /// What is kept beside the terminal.
 #[derive(Debug)]
@@ -87,8 +89,6 @@ impl<P: Pty> Actor<P> {
         self.records.commands.note_call(stamp, command);
     }
 
-    /// Keeps that output was lost; to be called before a frame shows what came behind it.
-    pub(super) fn remember_gap(&mut self, gap: Gap) {
     /// Keeps how many bytes a call writes that may be asked for again; to be called before the first of
     /// them goes out.
     pub(super) fn remember_length(&mut self, stamp: WriteStamp, length: usize) {
@@ -96,9 +96,27 @@ impl<P: Pty> Actor<P> {
         self.pty.remember(Note::Commands, &self.records.commands.to_note());
     }
 
+    /// Keeps that output was lost; to be called before a frame shows what came behind it.
+    pub(super) fn remember_gap(&mut self, gap: Gap) {
         self.records.gaps.add(gap);
         self.pty.remember(Note::Gaps, &self.records.gaps.to_note());
         self.outlets.live.set_gaps(self.records.gaps.clone());
+    }
+
+    /// Keeps which size the terminal has.
+    pub(super) fn remember_size(&mut self, size: Size) {
+        self.records.session.size = Some(size);
+        self.records.keep_identity(&*self.pty);
+    }
+
+    /// Keeps since when the screen is as it is, for as long as no output follows.
+    pub(super) fn remember_stillness(&self) {
+        if self.exit == Some(Exit::Lost) {
+            return;
+        }
+        let at = self.outlets.live.changed_at(&self.frames.borrow());
+        let still = Stillness { offset: self.offset, at };
+        self.pty.remember(Note::Terminal, &still.to_note());
     }
 
     /// Gives the session another name, and tells the one before.

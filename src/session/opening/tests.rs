@@ -4,6 +4,7 @@ use crate::core::frame::{Frame, Size};
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
+use crate::holder::wire;
 use crate::session::pty::ProcessId;
 use crate::session::pty::held::recovered::{Notes, Recovered, Segment, Snapshot};
 
@@ -42,6 +43,10 @@ fn recovered(pieces: &[&str]) -> Recovered {
     }
 }
 
+fn at(seconds: u64) -> Moment {
+    Moment::from_boot(std::time::Duration::from_secs(seconds))
+}
+
 fn opened(recovered: &Recovered) -> Opening {
     Opening::restored(&"a session", recovered, ScreenLimits::default(), Moment::default())
 }
@@ -69,6 +74,27 @@ fn a_screen_goes_on_where_it_was_kept() {
     let frame = frame(&mut opening);
     assert_eq!(shown(&frame), ["three", "four", "five"]);
     assert_eq!(frame.base_row, RowNumber(2));
+}
+
+#[test]
+fn a_screen_is_still_since_it_last_changed_unless_more_came_or_some_is_missing() {
+    let noted = |offset| {
+        let mut kept = recovered(&["one", "\r\ntwo"]);
+        let note = Stillness { offset, at: at(7) }.to_note();
+        kept.notes.set(wire::Note { slot: 2, bytes: &note });
+        kept
+    };
+    let since = |kept: &Recovered, now| {
+        let limits = ScreenLimits::default();
+        Opening::restored(&"a session", kept, limits, at(now)).still_since
+    };
+    let kept = noted(8);
+    assert_eq!(since(&kept, 9), Some(at(7)));
+    assert_eq!(since(&kept, 5), Some(at(5)), "not later than now");
+    assert_eq!(since(&Recovered { head: 9, ..kept.clone() }, 9), None);
+    assert_eq!(since(&Recovered { gap: Some(8..9), ..kept }, 9), None);
+    assert_eq!(since(&noted(3), 9), None, "that was before the last output");
+    assert_eq!(since(&recovered(&["one"]), 9), None);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The record of which session a terminal belongs to.
 //!
-//! It knows nothing of the size or the process, which whoever keeps the terminal knows better.
+//! It knows nothing of the process, which whoever keeps the terminal knows better. The size is for when
+//! that one is gone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::core::frame::Size;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::session::create::{NAME_MAX, TAGS_MAX, check_name};
@@ -30,6 +32,8 @@ pub struct SessionRecord {
     /// What its shell's marks carry; none where nothing was done for the shell to send any.
     pub nonce: Option<Nonce>,
     pub created_at: Moment,
+    /// The size that its terminal last had, where that is known.
+    pub size: Option<Size>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -49,6 +53,9 @@ struct Wire {
     /// Since the machine was booted, which no session outlives.
     #[serde(default)]
     created_ms: u64,
+    /// Rows and columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<(u16, u16)>,
 }
 
 impl SessionRecord {
@@ -63,6 +70,7 @@ impl SessionRecord {
             tags: Vec::new(),
             nonce: None,
             created_at: now,
+            size: None,
         }
     }
 
@@ -83,6 +91,7 @@ impl SessionRecord {
             tags: self.tags.iter().take(TAGS_MAX).map(|tag| cut(tag, TAG_BYTES)).collect(),
             nonce: self.nonce.as_ref().map(|nonce| nonce.as_str().to_owned()),
             created_ms: millis(self.created_at.since_boot()),
+            size: self.size.map(|size| (size.rows, size.cols)),
         })
     }
 
@@ -91,7 +100,8 @@ impl SessionRecord {
     /// # Errors
     /// Why it cannot be read, or that it is of another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
-        let Wire { id: of, tenant, name, command, cwd, tags, nonce, created_ms } = read(bytes)?;
+        let Wire { id: of, tenant, name, command, cwd, tags, nonce, created_ms, size } =
+            read(bytes)?;
         if of != id.to_string() {
             return Err(RecordError::value("id", of));
         }
@@ -102,6 +112,7 @@ impl SessionRecord {
         // Without it no mark counts, which is what one that cannot be read comes to as well.
         let nonce = nonce.and_then(|nonce| nonce.parse().ok());
         let (name, created_at) = (Arc::from(name), moment(created_ms));
-        Ok(Self { id, tenant, name, command, cwd, tags, nonce, created_at })
+        let size = size.and_then(|(rows, cols)| Size::checked(rows, cols, Size::CELLS_MAX));
+        Ok(Self { id, tenant, name, command, cwd, tags, nonce, created_at, size })
     }
 }

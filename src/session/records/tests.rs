@@ -10,9 +10,11 @@ use super::commands::CommandsRecord;
 use super::gaps::{Gap, Gaps};
 use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
+use super::stillness::Stillness;
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
+use crate::core::frame::Size;
 use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
 use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
@@ -33,6 +35,7 @@ fn session() -> SessionRecord {
         tags: vec!["ci".to_owned()],
         nonce: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
         created_at: moment(86_400_123),
+        size: Some(Size { rows: 40, cols: 120 }),
     }
 }
 
@@ -129,9 +132,6 @@ fn which_call_sent_which_command_is_read_back_of_the_newest() {
 }
 
 #[test]
-fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
-    for calls in [
-#[test]
 fn how_long_a_write_was_is_read_back_of_the_newest_with_all_that_a_note_has_room_for() {
     let mut record = CommandsRecord { last: CommandId(1 << 52), ..CommandsRecord::default() };
     for number in 0..100 {
@@ -146,6 +146,9 @@ fn how_long_a_write_was_is_read_back_of_the_newest_with_all_that_a_note_has_room
     assert_eq!(told, [None, Some(36), Some(99), None]);
 }
 
+#[test]
+fn a_call_that_cannot_have_sent_a_command_is_not_believed() {
+    for calls in [
         r#"[["00000000000000000000000000000001",0]]"#,
         r#"[["00000000000000000000000000000001",8]]"#,
         r#"[["ab",1]]"#,
@@ -160,7 +163,7 @@ fn how_long_a_write_was_is_read_back_of_the_newest_with_all_that_a_note_has_room
 fn the_first_version_of_the_notes_is_read_by_every_later_one() {
     let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1000","name":"build",
         "command":"make \"all\"","cwd":"/src","tags":["ci"],"created_ms":86400123}"#;
-    let expected = SessionRecord { nonce: None, ..session() };
+    let expected = SessionRecord { nonce: None, size: None, ..session() };
     assert_eq!(SessionRecord::from_note(note, id()).unwrap(), expected);
     let note = br#"{"v":1,"epoch":41,"holding":{"lease":"00000000-0000-0000-0000-000000000009",
         "tenant":"uid:1000","kind":"agent","label":"claude-code","ttl_ms":45000,
@@ -288,6 +291,22 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn since_when_a_screen_is_still_is_read_back_and_without_a_note_nobody_knows() {
+    let still = Stillness { offset: 1 << 40, at: moment(86_400_123) };
+    assert_eq!(Stillness::from_note(&still.to_note()).unwrap(), Some(still));
+    assert_eq!(Stillness::from_note(b"").unwrap(), None);
+    let first = br#"{"v":1,"offset":1099511627776,"changed_ms":86400123}"#;
+    assert_eq!(still.to_note(), first);
+    assert!(Stillness::from_note(br#"{"v":2}"#).is_err());
+}
+
+#[test]
+fn a_size_that_no_terminal_can_have_is_not_known() {
+    let note = br#"{"v":1,"id":"000000000007","tenant":"uid:1","size":[9000,1]}"#;
+    assert_eq!(SessionRecord::from_note(note, id()).unwrap().size, None);
 }
 
 #[test]

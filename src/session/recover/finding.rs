@@ -204,6 +204,7 @@ impl Registry {
                 SessionRecord::unknown(id, self.own_tenant().clone(), now)
             }
         };
+        let size = session.size.unwrap_or(SIZE);
         Found::Remains(Box::new(Survivor {
             notes: Notes {
                 session,
@@ -212,7 +213,7 @@ impl Registry {
             },
             pty: GonePty::left_at(socket, id),
             pid: 0,
-            opening: opening.unwrap_or_else(|| Opening::empty(SIZE, limits)),
+            opening: opening.unwrap_or_else(|| Opening::empty(size, limits)),
             newest: Epoch::default(),
             writes: Vec::new(),
             window: WriteWindow::Closed,

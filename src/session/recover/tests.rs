@@ -75,6 +75,7 @@ fn notes(number: u128) -> Notes {
         tags: vec!["ci".to_owned()],
         nonce: None,
         created_at: Moment::default(),
+        size: Some(Size { rows: 5, cols: 20 }),
     };
     let holding = HoldingRecord {
         lease: LEASE,
@@ -148,7 +149,9 @@ async fn a_session_is_found_by_the_lease_that_it_had_in_the_daemon_before() {
 #[tokio::test(start_paused = true)]
 async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
     let registry = registry();
-    let (survivor, terminal) = survivor(notes(1));
+    // A version before kept no size.
+    let session = SessionRecord { size: None, ..notes(1).session };
+    let (survivor, terminal) = survivor(Notes { session, ..notes(1) });
     registry.recover(survivor).await;
     let again = read_back(&terminal, 1);
     assert_eq!(again.session, notes(1).session);
@@ -180,7 +183,6 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-#[tokio::test(start_paused = true)]
 async fn an_ended_session_keeps_the_name_that_it_got_for_the_one_it_gave_away() {
     let registry = registry();
     let (first, ended) = survivor(Notes {
@@ -202,6 +204,7 @@ async fn an_ended_session_keeps_the_name_that_it_got_for_the_one_it_gave_away() 
     assert!(aside.ends_with("-ended") && aside.len() <= 64, "{aside}");
 }
 
+#[tokio::test(start_paused = true)]
 async fn a_session_that_is_gone_takes_no_name_with_it() {
     let registry = registry();
     let session = registry.recover(survivor(notes(1)).0).await;

@@ -85,7 +85,7 @@ impl SessionWire {
             state: if frame.exit.value.is_some() { "exited" } else { "running" },
             exit: frame.exit.value.map(ExitShape::from),
             activity: (&*frame.activity.value).into(),
-            idle_ms: now.since(frame.screen_changed_at).as_millis() as u64,
+            idle_ms: now.since(session.live().changed_at(&frame)).as_millis() as u64,
             last_line: last_line.chars().take(LAST_LINE_CHARACTERS).collect(),
             watermark: frame.watermark.0,
             lease: lease.expiring(session.live().lease_expires_at(), now),

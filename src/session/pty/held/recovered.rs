@@ -114,7 +114,7 @@ impl Notes {
     }
 
     /// Keeps a note that a holder had; notes of later versions are none of ours.
-    pub(super) fn set(&mut self, note: wire::Note<'_>) {
+    pub(in crate::session) fn set(&mut self, note: wire::Note<'_>) {
         if let Some(bytes) = self.bytes.get_mut(usize::from(note.slot)) {
             *bytes = note.bytes.to_vec();
         }
