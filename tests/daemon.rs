@@ -41,6 +41,7 @@ mod daemon {
     mod run_sequences;
     mod run_shells;
     mod run_unasked;
+    mod run_unread;
     mod seeds;
     mod set_limits;
     mod settings;

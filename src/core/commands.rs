@@ -34,14 +34,51 @@ pub struct Sent {
     pub way: Way,
     /// What stood before the cursor when it was sent.
     pub prompt: Arc<str>,
+    /// What was typed for it; after a restart, its text as far as that is kept.
+    pub typed: Arc<str>,
+}
+
+impl Sent {
+    /// Whether it stands in a line as the terminal shows what is typed, and has not begun: a line that
+    /// was ended has the cursor below it. Blanks do not count, since a row leaves out those at its end.
+    pub fn is_typed_in(&self, line: &str) -> bool {
+        self.after_typed(line).is_some()
+    }
+
+    /// Whether it stands there so with its Enter, which did not end the line.
+    pub fn is_unended_in(&self, line: &str) -> bool {
+        self.after_typed(line).is_some_and(|after| !after.is_empty())
+    }
+
+    /// What was typed behind it on its line, shown from its Enter on.
+    fn after_typed(&self, line: &str) -> Option<String> {
+        let (line, typed) = (without_blanks(line), without_blanks(&self.typed));
+        if typed.is_empty() {
+            return None;
+        }
+        let typed = without_blanks(&self.prompt) + &typed;
+        let mut ends = line.match_indices(ENTER_SHOWN).map(|(at, _)| at).chain([line.len()]);
+        let after = &line[ends.find(|end| line[..*end].ends_with(&typed))?..];
+        // Such a terminal may show also what ends a line, and the shell goes on behind that.
+        let begun = after.rsplit_once(LINE_END_SHOWN).is_some_and(|(_, next)| !next.is_empty());
+        (!begun).then(|| after.to_owned())
+    }
+}
+
+/// How a terminal shows an Enter that ends no line, and what ends one all the same.
+pub const ENTER_SHOWN: &str = "^M";
+const LINE_END_SHOWN: &str = "^J";
+
+fn without_blanks(text: &str) -> String {
+    text.split_whitespace().collect()
 }
 
 /// What is sent as one command.
 #[derive(Clone, Debug)]
 pub struct Submission<'a> {
     pub text: &'a str,
-    /// How many lines are typed for it: of a command that a shell reads from a file, one.
-    pub lines: usize,
+    /// What is typed for it: of a command that a shell reads from a file, the line that has it do so.
+    pub typed: &'a str,
     pub by: Option<Arc<str>>,
     pub way: Way,
     pub prompt: &'a str,
@@ -171,13 +208,14 @@ impl Commands {
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
         self.outer = self.sent.take().filter(|sent| sent.way == Way::Kernel);
-        let Submission { text, lines, by, way, prompt } = submission;
+        let Submission { text, typed, by, way, prompt } = submission;
+        let lines = typed.matches('\n').count() + 1;
         let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
         record.by = by;
         record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);
         let id = record.id;
         self.push(record);
-        self.sent = Some(Sent { id, way, prompt: prompt.into() });
+        self.sent = Some(Sent { id, way, prompt: prompt.into(), typed: typed.into() });
         self.prompted_at = None;
         id
     }

@@ -213,6 +213,11 @@ impl Screen {
         self.emulator.before_cursor()
     }
 
+    /// The line that the cursor is on, up to the end of its row.
+    pub fn line_of_cursor(&mut self) -> String {
+        self.emulator.line_of_cursor()
+    }
+
     /// Whether the alternate screen is shown.
     pub fn alternate(&self) -> bool {
         self.emulator.alternate()

@@ -87,8 +87,8 @@ impl fmt::Debug for Provision {
 #[derive(Clone, Debug)]
 pub struct CommandOrder {
     pub text: String,
-    /// How many lines are typed for it.
-    pub lines: usize,
+    /// What is typed for it.
+    pub typed: String,
     /// How its end is going to be known.
     pub way: Way,
     /// What stands before the cursor where it is typed.

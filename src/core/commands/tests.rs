@@ -52,8 +52,8 @@ impl Shell {
 
     fn submit(&mut self, text: &str, way: Way) -> CommandId {
         let prompt = self.screen.before_cursor();
-        let lines = text.lines().count();
-        let submission = Submission { text, lines, by: Some("ci#t1".into()), way, prompt: &prompt };
+        let by = Some("ci#t1".into());
+        let submission = Submission { text, typed: text, by, way, prompt: &prompt };
         self.screen.submit(Moment::default(), submission)
     }
 
@@ -205,7 +205,8 @@ fn a_command_that_was_sent_began_when_it_was_sent_however_late_its_mark_is_read(
     let at = |seconds| Moment::from_boot(Duration::from_secs(seconds));
     let mut shell = Shell::new(6, 40);
     shell.prompt();
-    let submission = Submission { text: "make", lines: 1, by: None, way: Way::Marks, prompt: "$ " };
+    let (text, way) = ("make", Way::Marks);
+    let submission = Submission { text, typed: text, by: None, way, prompt: "$ " };
     let sent = shell.screen.submit(at(5), submission);
     let marks = format!("make\r\n\x1b]133;C;nonce={NONCE}\x1b\\");
     shell.screen.feed(at(60), marks.as_bytes());
@@ -353,9 +354,10 @@ fn of_a_command_that_is_read_from_a_file_only_the_line_that_was_typed_is_left_ou
     shell.write("# ");
     let prompt = shell.screen.before_cursor();
     let text = "echo a\necho b\necho c";
-    let submission = Submission { text, lines: 1, by: None, way: Way::Kernel, prompt: &prompt };
+    let typed = " . '/run/a-name-that-is-wider-than-this'";
+    let submission = Submission { text, typed, by: None, way: Way::Kernel, prompt: &prompt };
     let id = shell.screen.submit(Moment::default(), submission);
-    shell.write(" . '/run/a-name-that-is-wider-than-this'\r\na\r\nb\r\nc\r\n# ");
+    shell.write(typed).write("\r\na\r\nb\r\nc\r\n# ");
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
     shell.printed(id.0, &["a", "b", "c"]);
 }

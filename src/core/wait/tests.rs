@@ -704,7 +704,7 @@ fn here() -> Here {
 }
 
 fn sent(mut commands: Commands, way: Way) -> Commands {
-    let submission = Submission { text: "true", lines: 1, by: None, way, prompt: "> " };
+    let submission = Submission { text: "true", typed: "true", by: None, way, prompt: "> " };
     commands.submit(submission, &here());
     commands
 }

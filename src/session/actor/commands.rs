@@ -12,7 +12,7 @@ use crate::core::activity::{
 };
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
-use crate::core::commands::{Submission, Way};
+use crate::core::commands::{Sent, Submission, Way};
 use crate::core::input::former::WriteStamp;
 use crate::core::keys::Key;
 use crate::session::actor::Actor;
@@ -64,9 +64,9 @@ impl<P: Pty> Actor<P> {
         by: &Caller,
         call: Option<WriteStamp>,
     ) -> CommandId {
-        let CommandOrder { text, lines, way, prompt, provision, .. } = order;
+        let CommandOrder { text, typed, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
-        let submission = Submission { text, lines: *lines, by, way: *way, prompt };
+        let submission = Submission { text, typed, by, way: *way, prompt };
         let id = self.screen.submit(self.clock.now(), submission);
         if let Some(provision) = provision {
             self.luggage.keep(id, provision.clone());
@@ -118,7 +118,7 @@ impl<P: Pty> Actor<P> {
         let (now, sent) = (self.clock.now(), self.screen.commands().sent().cloned()?);
         let started = self.screen.commands().get(sent.id);
         let started = started.and_then(|record| record.spans.first()).map(|span| span.from);
-        if !self.looks.settled_since() || !self.moved_on(started, sent.way) {
+        if !self.looks.settled_since() || !self.moved_on(started, &sent) {
             return None;
         }
         match sent.way {
@@ -144,11 +144,15 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Whether more came since a command was sent than a prompt that stands still.
-    fn moved_on(&mut self, started: Option<Position>, way: Way) -> bool {
+    fn moved_on(&mut self, started: Option<Position>, sent: &Sent) -> bool {
         let cursor = self.screen.cursor();
-        match way {
+        match sent.way {
             Way::Marks => false,
-            Way::Kernel => started.is_none_or(|at| at != cursor),
+            // Where its Enter ends no line, the shell has not read it.
+            Way::Kernel => {
+                started.is_none_or(|at| at != cursor)
+                    && !sent.is_typed_in(&self.screen.line_of_cursor())
+            }
             Way::Prompt => started.is_none_or(|at| at.row != cursor.row),
         }
     }

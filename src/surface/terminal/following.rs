@@ -12,10 +12,11 @@ use serde::Serialize;
 use crate::core::activity::{Evidence, ShellPhase, State, asks, asks_for_more, prompts};
 use crate::core::commands::output::{Output, before_cursor};
 use crate::core::commands::record::{CommandId, CommandRecord, Position};
-use crate::core::commands::{Sent, Way};
+use crate::core::commands::{ENTER_SHOWN, Sent, Way};
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
+use crate::core::wait::logical::LogicalLine;
 use crate::session::clock::Clock;
 use crate::session::departure::Waiting;
 use crate::session::handle::Session;
@@ -156,11 +157,13 @@ impl Following {
                 new && frame.commands.value.sent().is_none_or(|sent| self.asks(frame, sent))
             }
             State::Prompt => {
-                let asks = match frame.commands.value.sent().map(|sent| sent.way) {
-                    Some(Way::Marks) => unfinished(frame, quiet),
-                    Some(Way::Kernel) => new && asks_for_more(&before_cursor(frame)),
-                    Some(Way::Prompt) | None => false,
-                };
+                let asks = frame.commands.value.sent().is_some_and(|sent| match sent.way {
+                    Way::Marks => unfinished(frame, quiet),
+                    Way::Kernel => {
+                        new && asks_for_more(&before_cursor(frame)) || is_unended(frame, sent)
+                    }
+                    Way::Prompt => false,
+                });
                 asks && quiet >= PROMPTED_QUIET
             }
             State::Running | State::Exited => false,
@@ -242,6 +245,12 @@ fn unfinished(frame: &Frame, quiet: Duration) -> bool {
     given_back || below && (unprompted || prompts(&before) || asks(&before))
 }
 
+/// Whether the line of a command stands there with an Enter that did not end it.
+fn is_unended(frame: &Frame, sent: &Sent) -> bool {
+    let line = LogicalLine::around(frame, frame.cursor.value.row);
+    line.is_some_and(|line| sent.is_unended_in(line.text()))
+}
+
 impl Followed {
     /// Fills in as much of the output as there is room for, which is told to programs and to models.
     fn with_output(self, lines: &[String], max_lines: usize, uri: &str) -> Self {
@@ -296,6 +305,12 @@ impl Followed {
             )),
             ("needs_input", "full_screen") => Some(
                 "A full-screen program has the terminal: read_screen and send_keys.".to_owned(),
+            ),
+            ("needs_input", "prompt") if asks.ends_with(ENTER_SHOWN) => Some(
+                "Enter ends no line in this terminal (`stty raw` or `-icrnl`), so the shell has not \
+                 read it: send_keys C-j ends it; `stty sane` as send_text without enter, then C-j, \
+                 mends the terminal."
+                    .to_owned(),
             ),
             ("needs_input", _) => Some(format!(
                 "It waits for input ({asks}): answer with send_text, or send_keys C-c."

@@ -155,11 +155,10 @@ impl Sending<'_> {
             (None, Way::Prompt) => self.parameters.command.clone(),
             (None, Way::Marks | Way::Kernel) => self.text.to_owned(),
         };
-        let lines = typed.matches('\n').count() + 1;
         let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
             caller: self.call.standing.caller.clone(),
-            content: Content::Text { text: typed, paste, enter: true },
+            content: Content::Text { text: typed.clone(), paste, enter: true },
             presented: self.parameters.lease_id.as_deref().map(lease_id).transpose()?,
             take: self.call.take_rule(),
             expect: Expectation {
@@ -171,7 +170,7 @@ impl Sending<'_> {
             keep_alive: true,
             command: Some(CommandOrder {
                 text: self.text.to_owned(),
-                lines,
+                typed,
                 way,
                 prompt,
                 provision: script.map(Provision::of),

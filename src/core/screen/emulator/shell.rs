@@ -10,7 +10,9 @@ use crate::core::commands::Commands;
 use crate::core::commands::mark::Mark;
 use crate::core::commands::output::columns;
 use crate::core::commands::record::{Here, Position};
+use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
+use crate::core::wait::logical::JOINED_ROWS_MAX;
 
 /// What is known of the shell.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +104,27 @@ impl Emulator {
     pub(crate) fn before_cursor(&mut self) -> String {
         let cursor = self.position();
         self.text_between(Position { col: 0, ..cursor }, cursor)
+    }
+
+    /// The line that the cursor is on, up to the end of its row, without the blanks at the ends of rows.
+    pub(crate) fn line_of_cursor(&mut self) -> String {
+        self.harvest();
+        let (base, row) = (self.ledger.base_row(), self.cursor().row);
+        let mut text = self.draw_row((row.0 - base.0) as usize).value.text.to_string();
+        for above in (row.0.saturating_sub(JOINED_ROWS_MAX)..row.0).rev() {
+            let line = match above.checked_sub(base.0) {
+                Some(index) => self.draw_row(index as usize).value,
+                None => match self.ledger.history().row(RowNumber(above)) {
+                    Some(kept) => kept.line().into(),
+                    None => break,
+                },
+            };
+            if !line.wrapped {
+                break;
+            }
+            text.insert_str(0, &line.text);
+        }
+        text
     }
 
     /// The text on the screen between two places, rows that were wrapped joined.

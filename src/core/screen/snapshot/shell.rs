@@ -162,8 +162,8 @@ impl KeptShell<'_> {
         if !ordered || state.last > NUMBER_MAX || list.back().is_some_and(|it| it.id > last) {
             return Err("the commands are in no order");
         }
-        let sent = state.sent.as_ref().map(KeptSent::sent).transpose()?;
-        let outer = state.outer.as_ref().map(KeptSent::sent).transpose()?;
+        let sent = state.sent.as_ref().map(|sent| sent.sent(&list)).transpose()?;
+        let outer = state.outer.as_ref().map(|outer| outer.sent(&list)).transpose()?;
         let phase = entry_of(&PHASES, state.phase)?;
         let reading_at = state.reading_at.map(position).transpose()?;
         shell.commands = Arc::new(Commands::restored(list, last, phase, reading_at, (sent, outer)));
@@ -179,9 +179,11 @@ impl<'a> KeptSent<'a> {
         Self { id: sent.id.0, way: index_of(&WAYS, &sent.way), prompt }
     }
 
-    fn sent(&self) -> Result<Sent, Damage> {
+    fn sent(&self, list: &VecDeque<Arc<CommandRecord>>) -> Result<Sent, Damage> {
         let (id, prompt) = (CommandId(self.id), self.prompt.as_ref().into());
-        Ok(Sent { id, way: entry_of(&WAYS, self.way)?, prompt })
+        let record = list.iter().find(|record| record.id == id);
+        let typed = record.map(|record| Arc::clone(&record.text)).unwrap_or_default();
+        Ok(Sent { id, way: entry_of(&WAYS, self.way)?, prompt, typed })
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
 
     impl Given {
         fn submit(&mut self, text: &str, way: Way) {
-            let submission = Submission { text, lines: 1, by: None, way, prompt: "$ " };
+            let submission = Submission { text, typed: text, by: None, way, prompt: "$ " };
             let commands = Arc::make_mut(&mut self.shell.commands);
             commands.submit(submission, &HERE);
         }

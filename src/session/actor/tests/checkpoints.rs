@@ -149,7 +149,7 @@ impl Desk {
     async fn send_command(&self, text: &str) -> CommandId {
         let command = CommandOrder {
             text: text.to_owned(),
-            lines: 1,
+            typed: text.to_owned(),
             way: Way::Kernel,
             prompt: "# ".into(),
             provision: None,

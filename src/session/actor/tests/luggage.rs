@@ -29,7 +29,7 @@ fn sending(command: CommandOrder) -> WriteOrder {
 fn command() -> CommandOrder {
     CommandOrder {
         text: "x".to_owned(),
-        lines: 1,
+        typed: "x".to_owned(),
         way: Way::Kernel,
         prompt: String::new(),
         provision: None,
