@@ -4,6 +4,7 @@
 
 mod git;
 pub mod listed;
+mod lists;
 mod log;
 mod output;
 mod query;
@@ -14,9 +15,10 @@ use serde_json::{Value, json};
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{SessionId, Watermark};
-use crate::core::policy::{Standing, decide_operate};
+use crate::core::policy::{Door, Standing, decide_operate};
 use crate::mcp::prompt::Prompt;
 use crate::mcp::resource::listed::{JSON, MARKDOWN, PLAIN};
+use crate::mcp::resource::lists::List;
 use crate::mcp::resource::query::{GridQuery, HistoryQuery};
 use crate::mcp::resource::work::{State, Work};
 use crate::mcp::server::Shared;
@@ -29,6 +31,7 @@ use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::Format;
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
+use crate::surface::shape::room::room_left;
 use crate::surface::shape::session::{IN_LIST, SessionWire};
 use crate::surface::terminal::read_history::{self, Place, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
@@ -73,8 +76,8 @@ impl Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Daemon,
-    Sessions,
-    Leases,
+    Sessions { after: Option<String> },
+    Leases { after: Option<String> },
     Grid { session: String, query: GridQuery },
     Cursor { session: String },
     History { session: String, query: HistoryQuery },
@@ -126,8 +129,8 @@ impl Resource {
         let parts: Vec<&str> = path.split('/').collect();
         let plain = match parts.as_slice() {
             ["daemon"] => Self::Daemon,
-            ["sessions"] => Self::Sessions,
-            ["leases"] => Self::Leases,
+            ["sessions"] => return Ok(Some(Self::Sessions { after: query::after(query)? })),
+            ["leases"] => return Ok(Some(Self::Leases { after: query::after(query)? })),
             ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
@@ -169,8 +172,8 @@ impl Resource {
     pub fn is_told_to(&self, standing: &Standing) -> bool {
         match self {
             Self::Daemon => standing.is_operator(),
-            Self::Sessions
-            | Self::Leases
+            Self::Sessions { .. }
+            | Self::Leases { .. }
             | Self::Grid { .. }
             | Self::Cursor { .. }
             | Self::History { .. }
@@ -194,32 +197,28 @@ impl Resource {
         let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
+        let whole = standing.door == Door::Operator;
+        let list = |name, after| List { name, after: Option::as_deref(after), whole };
         let facts = match self {
             Self::Skill(prompt) => return Ok(Content::Markdown(prompt.skill())),
             Self::Work { session, work } => {
-                return work.read(&find(session)?, daemon.sessions.clock()).await;
+                // The command line shows people all that a command printed.
+                let room = if whole { LARGE_BYTES_MAX } else { room_left(&"", "") };
+                return work.read(&find(session)?, daemon.sessions.clock(), room).await;
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
                 serde_json::to_value(Status::of(shared, &permit))
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
-            Self::Sessions => {
-                let wire = |session: &Session| {
-                    let writable =
-                        daemon.switchboard.decide(standing, Some(session.id()), now).is_ok();
-                    SessionWire::of(session, writable, now).within(IN_LIST)
-                };
-                let sessions: Vec<_> = seen(daemon, standing).iter().map(wire).collect();
-                json!({"sessions": sessions})
-            }
-            Self::Leases => {
-                let leases: Vec<_> = seen(daemon, standing)
-                    .iter()
-                    .map(|session| json!({"session": session.id().to_string(), "lease": lease_of(daemon, session)}))
-                    .collect();
-                json!({"leases": leases})
-            }
+            Self::Sessions { after } => list("sessions", after).of(&seen(daemon, standing), |it| {
+                let writable = daemon.switchboard.decide(standing, Some(it.id()), now).is_ok();
+                json!(SessionWire::of(it, writable, now).within(IN_LIST))
+            }),
+            Self::Leases { after } => list("leases", after).of(
+                &seen(daemon, standing),
+                |it| json!({"session": it.id().to_string(), "lease": lease_of(daemon, it)}),
+            ),
             Self::Grid { session, query } => grid(&find(session)?, query),
             Self::Cursor { session } => {
                 let frame = find(session)?.frame();
@@ -260,8 +259,8 @@ impl Resource {
             Self::Skill(_) => {
                 return Err(SurfaceError::argument("uri", "it never changes: read it"));
             }
-            Self::Sessions => Watched::Sessions,
-            Self::Leases => Watched::Leases,
+            Self::Sessions { .. } => Watched::Sessions,
+            Self::Leases { .. } => Watched::Leases,
             Self::Grid { session, .. } => Watched::Part(find(session)?, Part::Grid),
             Self::Cursor { session } => Watched::Part(find(session)?, Part::Cursor),
             Self::History { session, .. } => Watched::Part(find(session)?, Part::History),

@@ -247,10 +247,11 @@ impl ServerHandler for Server {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(self.listed_resources(&self.standing(&context.meta)))
+        let cursor = request.and_then(|request| request.cursor);
+        Ok(self.listed_resources(&self.standing(&context.meta), cursor.as_deref()))
     }
 
     async fn list_resource_templates(

@@ -368,6 +368,48 @@ async fn with_long_sessions(daemon: &TestDaemon, client: &mut Wire, count: usize
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lists_of_resources_are_bounded_and_say_where_the_others_are() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    with_long_sessions(&daemon, &mut client, 15).await;
+    let names: Vec<String> = (0..15).map(|number| format!("long{number:02}")).collect();
+    let (mut found, mut uri, mut pages) = (Vec::new(), json!("termgate://sessions"), 0);
+    while let Some(page) = uri.as_str() {
+        let read = client.request("resources/read", json!({"uri": page})).await.unwrap();
+        assert!(read.to_string().len() <= RESULT_BYTES_MAX, "{page}: {}", read.to_string().len());
+        let list = client.facts(page).await;
+        let told = list["sessions"].as_array().unwrap();
+        found.extend(told.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+        let left = list["left_out"].as_u64().unwrap_or(0) as usize;
+        assert_eq!(left, 15 - found.len(), "{list}");
+        (uri, pages) = (list["next"].clone(), pages + 1);
+    }
+    assert!(pages > 1);
+    assert_eq!(found, names);
+    let all = daemon.operator().await.facts("termgate://sessions").await;
+    assert_eq!((all["sessions"].as_array().unwrap().len(), all.get("left_out")), (15, None));
+    for number in 0..15 {
+        let name = format!("more{number:02}-{}", "x".repeat(40));
+        client.structured("create_session", json!({"name": name, "command": "cat"})).await;
+    }
+    let (mut uris, mut asked, mut pages) = (BTreeSet::new(), json!({}), 0);
+    loop {
+        let page = client.request("resources/list", asked).await.unwrap();
+        assert!(page.to_string().len() <= RESULT_BYTES_MAX, "{}", page.to_string().len());
+        for resource in page["resources"].as_array().unwrap() {
+            assert!(uris.insert(resource["uri"].to_string()), "{resource}");
+        }
+        pages += 1;
+        let Some(cursor) = page.get("nextCursor") else { break };
+        asked = json!({"cursor": cursor});
+    }
+    assert!(pages > 1);
+    assert_eq!(uris.iter().filter(|uri| uri.contains("/session/")).count(), 30 * 8);
+    assert!(uris.contains("\"termgate://leases\""));
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_sessions_are_found_by_going_on_after_the_last_one_told() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Legacy).await;

@@ -11,8 +11,7 @@ use crate::core::commands::record::{CommandRecord, Position, Span};
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::surface::shape::command::{LINE_END_BYTES, status_word};
-use crate::surface::shape::room::escaped_bytes;
-use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
+use crate::surface::shape::room::{cut, escaped_bytes};
 
 /// A piece of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +28,18 @@ pub(super) struct Piece {
 
 impl Piece {
     /// The output as it stands, from its beginning.
-    pub(super) fn beginning(record: &CommandRecord, frame: &Frame) -> Self {
-        Self::between(record, frame, first_row(record), end_row(record, frame))
+    pub(super) fn beginning(record: &CommandRecord, frame: &Frame, room: usize) -> Self {
+        Self::between(record, frame, (first_row(record), end_row(record, frame)), room)
     }
 
     /// What lies from a row on and does not change any more as the command goes on printing: the
     /// line that it is about to write is told when it is whole.
-    pub(super) fn following(record: &CommandRecord, frame: &Frame, from: RowNumber) -> Self {
+    pub(super) fn following(
+        record: &CommandRecord,
+        frame: &Frame,
+        from: RowNumber,
+        room: usize,
+    ) -> Self {
         let from = from.max(first_row(record));
         let end = match record.finish {
             Some(_) => end_row(record, frame),
@@ -43,11 +47,16 @@ impl Piece {
             None if frame.mode.value == ScreenMode::Alternate => from,
             None => line_start(frame, frame.cursor.value.row, from),
         };
-        Self::between(record, frame, from, end)
+        Self::between(record, frame, (from, end), room)
     }
 
-    /// The lines of some rows, the last of them exclusive.
-    fn between(record: &CommandRecord, frame: &Frame, from: RowNumber, end: RowNumber) -> Self {
+    /// The lines of some rows, the last of them exclusive, in so many bytes of JSON.
+    fn between(
+        record: &CommandRecord,
+        frame: &Frame,
+        (from, end): (RowNumber, RowNumber),
+        room: usize,
+    ) -> Self {
         let output = lines_of(record, frame, from, end);
         let Some(lines) = output.lines else {
             return Self {
@@ -57,13 +66,13 @@ impl Piece {
                 rows_trimmed: 0,
             };
         };
-        let Some(cut) = room_ends(frame, from, end) else {
-            let (text, rows_trimmed) = (text_of(&lines), output.rows_trimmed);
+        let Some(cut) = room_ends(frame, from, end, room) else {
+            let (text, rows_trimmed) = (text_of(&lines, room), output.rows_trimmed);
             return Self { text, next_row: from.max(end), lines_left_out: 0, rows_trimmed };
         };
         let told = lines_of(record, frame, from, cut).lines.unwrap_or_default();
         let lines_left_out = lines.len().saturating_sub(told.len());
-        let (text, rows_trimmed) = (text_of(&told), output.rows_trimmed);
+        let (text, rows_trimmed) = (text_of(&told, room), output.rows_trimmed);
         Self { text, next_row: cut, lines_left_out, rows_trimmed }
     }
 
@@ -139,12 +148,12 @@ fn line_start(frame: &Frame, row: RowNumber, lowest: RowNumber) -> RowNumber {
 }
 
 /// The row with which an answer has to stop for want of room; none when there is room for all.
-fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber) -> Option<RowNumber> {
+fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber, room: usize) -> Option<RowNumber> {
     let (mut bytes, mut start) = (0, from);
     for number in from.max(frame.history.first().min(end)).0..end.0 {
         let Some((line, _)) = frame.any_line(RowNumber(number)) else { continue };
         bytes += escaped_bytes(&line.text) + LINE_END_BYTES;
-        if bytes > LARGE_BYTES_MAX && start > from {
+        if bytes > room && start > from {
             return Some(start);
         }
         if !line.wrapped {
@@ -154,17 +163,9 @@ fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber) -> Option<RowNumber
     None
 }
 
-fn text_of(lines: &[String]) -> String {
-    lines.iter().map(|line| shortened(line) + "\n").collect()
-}
-
-/// A line that one answer has room for, whatever of it needs an escape.
-fn shortened(line: &str) -> String {
-    let end = line.floor_char_boundary(LARGE_BYTES_MAX / 2);
-    match line.len() - end {
-        0 => line.to_owned(),
-        left => format!("{}[… {left} more bytes of this line]", &line[..end]),
-    }
+/// The lines with their ends; one that has no room is cut.
+fn text_of(lines: &[String], room: usize) -> String {
+    lines.iter().map(|line| cut(line, room) + "\n").collect()
 }
 
 #[cfg(test)]

@@ -100,6 +100,21 @@ impl OutputQuery {
     }
 }
 
+/// Reads the name behind which a list begins.
+///
+/// # Errors
+/// As [`GridQuery::parse`].
+pub(super) fn after(query: &str) -> Result<Option<String>, SurfaceError> {
+    let mut after = None;
+    for (name, value) in pairs(query) {
+        match name {
+            "after" => after = Some(value.to_owned()),
+            _ => return Err(unknown(name, &["after"])),
+        }
+    }
+    Ok(after)
+}
+
 /// Refuses the query of a resource that has no parameters.
 ///
 /// # Errors

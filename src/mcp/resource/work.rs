@@ -57,15 +57,20 @@ impl Work {
         Ok(Some(work))
     }
 
-    /// The resource's content.
+    /// The resource's content; an output in so many bytes of JSON.
     ///
     /// # Errors
     /// [`SurfaceError::Argument`] when no command of this number is known.
-    pub async fn read(self, session: &Session, clock: &Clock) -> Result<Content, SurfaceError> {
+    pub async fn read(
+        self,
+        session: &Session,
+        clock: &Clock,
+        room: usize,
+    ) -> Result<Content, SurfaceError> {
         let frame = session.frame();
         Ok(match self {
             Self::Commands => Content::Facts(commands(session, &frame, clock)),
-            Self::Output { id, query } => output(session, &frame, id, query)?,
+            Self::Output { id, query } => output(session, &frame, (id, query), room)?,
             Self::Directory => Content::Facts(json!({"cwd": cwd_of(session)})),
             Self::Git => {
                 let cwd = cwd_of(session);
@@ -115,13 +120,13 @@ fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
 fn output(
     session: &Session,
     frame: &Frame,
-    id: CommandId,
-    query: OutputQuery,
+    (id, query): (CommandId, OutputQuery),
+    room: usize,
 ) -> Result<Content, SurfaceError> {
     let record = find(frame, id)?;
     let piece = match query.from_row {
-        Some(from) => Piece::following(record, frame, RowNumber(from)),
-        None => Piece::beginning(record, frame),
+        Some(from) => Piece::following(record, frame, RowNumber(from), room),
+        None => Piece::beginning(record, frame, room),
     };
     let gaps = session.live().gaps();
     let from = query.from_row.unwrap_or_default().max(first_row(record).0);

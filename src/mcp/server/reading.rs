@@ -18,6 +18,8 @@ use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS,
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
 use crate::mcp::turn::TurnSlot;
+use crate::session::handle::Session;
+use crate::surface::shape::room::{fitting, json_bytes, room_left};
 
 /// Where a read says what the text of an output does not.
 const FACTS_KEY: &str = "dev.termgate/output";
@@ -35,31 +37,49 @@ pub(super) fn listed_templates() -> ListResourceTemplatesResult {
         .with_cache_scope(CacheScope::Private)
 }
 
+fn of_no_session(standing: &Standing) -> Vec<ListedResource> {
+    let list = |(uri, name, what): (&str, &str, &str)| {
+        ListedResource::new(uri, name).with_description(what).with_mime_type(JSON)
+    };
+    let skill = |prompt: &Prompt| {
+        ListedResource::new(uri_of_skill(prompt), prompt.skill_name())
+            .with_description(prompt.description)
+            .with_mime_type(MARKDOWN)
+    };
+    let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
+    resources.extend(standing.is_operator().then(|| list(DAEMON)));
+    resources.extend(prompts().iter().map(skill));
+    resources
+}
+
+fn parts_of(session: &Session) -> Vec<ListedResource> {
+    let listed = |part: Template| {
+        let name = format!("{} {}", session.name(), part.name);
+        ListedResource::new(uri_of(session.id(), part.name), name)
+            .with_description(part.what)
+            .with_mime_type(part.mime_type)
+    };
+    PARTS.into_iter().map(listed).collect()
+}
+
 impl Server {
-    /// The resources that this caller may read.
-    pub(super) fn listed_resources(&self, standing: &Standing) -> ListResourcesResult {
-        let list = |(uri, name, what): (&str, &str, &str)| {
-            ListedResource::new(uri, name).with_description(what).with_mime_type(JSON)
-        };
-        let skill = |prompt: &Prompt| {
-            ListedResource::new(uri_of_skill(prompt), prompt.skill_name())
-                .with_description(prompt.description)
-                .with_mime_type(MARKDOWN)
-        };
-        let mut resources: Vec<ListedResource> = LISTS.into_iter().map(list).collect();
-        resources.extend(standing.is_operator().then(|| list(DAEMON)));
-        resources.extend(prompts().iter().map(skill));
-        for session in seen(self.shared.gateway.daemon(), standing) {
-            for part in PARTS {
-                let name = format!("{} {}", session.name(), part.name);
-                let resource = ListedResource::new(uri_of(session.id(), part.name), name);
-                let resource = resource.with_description(part.what);
-                resources.push(resource.with_mime_type(part.mime_type));
-            }
-        }
-        ListResourcesResult::with_all_items(resources)
-            .with_ttl_ms(0)
-            .with_cache_scope(CacheScope::Private)
+    /// The resources that this caller may read, in pages: the first with what belongs to no session,
+    /// and each with all that some sessions have. A cursor is the name of the last of those.
+    pub(super) fn listed_resources(
+        &self,
+        standing: &Standing,
+        cursor: Option<&str>,
+    ) -> ListResourcesResult {
+        let mut resources = if cursor.is_none() { of_no_session(standing) } else { Vec::new() };
+        let mut sessions = seen(self.shared.gateway.daemon(), standing);
+        sessions.retain(|session| cursor.is_none_or(|after| *session.name() > *after));
+        let parts: Vec<_> = sessions.iter().map(parts_of).collect();
+        let fits = fitting(parts.iter().map(json_bytes), room_left(&resources, "")).count.max(1);
+        let more = fits < parts.len();
+        resources.extend(parts.into_iter().take(fits).flatten());
+        let mut page = ListResourcesResult::with_all_items(resources);
+        page.next_cursor = more.then(|| sessions[fits - 1].name().to_string());
+        page.with_ttl_ms(0).with_cache_scope(CacheScope::Private)
     }
 
     /// Reads a resource once there is room for it.
