@@ -66,11 +66,17 @@ fn of_details(details: &Value) -> Option<&'static str> {
              takes it back.",
         );
     }
-    let running = details.pointer("/details/cause").is_some_and(|cause| cause == "command_running");
-    running.then_some(
-        "Wait for it with `termgate wait SESSION --command-done`, look at it with `termgate read \
-         SESSION`, or interrupt it with `termgate keys SESSION C-c`.",
-    )
+    match details.pointer("/details/cause")?.as_str()? {
+        "command_running" => Some(
+            "Wait for it with `termgate wait SESSION --command-done`, look at it with `termgate read \
+             SESSION`, or interrupt it with `termgate keys SESSION C-c`.",
+        ),
+        "asks" => Some(
+            "Answer it with `termgate attach SESSION`, or `termgate send SESSION` and the answer; \
+             `termgate keys SESSION C-c` gives it up.",
+        ),
+        _ => None,
+    }
 }
 
 /// What to run about a code, or what the code itself advises.
@@ -203,6 +209,9 @@ mod tests {
         assert!(hint.contains("`termgate wait build --command-done`"), "{hint}");
         assert!(!hint.contains(SESSION), "{hint}");
         assert_eq!(of_error("busy", &Value::Null, None), None);
+        let details = json!({"details": {"cause": "asks", "prompt": "Name: "}});
+        let hint = of_error("busy", &details, Some("build")).unwrap();
+        assert!(hint.contains("`termgate send build`"), "{hint}");
     }
 
     #[test]

@@ -206,6 +206,12 @@ fn session(error: &SessionError) -> WireError {
                  wait_for command_done, or interrupt it with send_keys C-c.",
             )
             .details(json!({"cause": "command_running"})),
+        SessionError::Asks(prompt) => WireError::new(Code::Busy, error)
+            .hint(
+                "It has to be answered first: with send_text, a secret by the person with `termgate \
+                 attach`. send_keys C-c gives it up.",
+            )
+            .details(json!({"cause": "asks", "prompt": said(prompt)})),
         SessionError::NoPromptYet => WireError::new(Code::Busy, error)
             .hint(
                 "It still reads its files or makes its prompt: read_screen names what runs. Call again \

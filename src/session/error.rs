@@ -34,6 +34,10 @@ pub enum SessionError {
     /// The terminal is not ready for another command.
     #[error("a command is running in this session")]
     CommandRunning,
+    /// The terminal is not ready for another command, since something asks there; this stands before the
+    /// cursor.
+    #[error("something in this session waits for input ({})", .0.trim())]
+    Asks(String),
     /// The shell that would take a command has not come to its prompt.
     #[error("the shell of this session has not come to its prompt yet")]
     NoPromptYet,

@@ -239,3 +239,22 @@ async fn what_really_runs_is_told_without_waiting_for_its_end() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_file_of_the_users_asks_is_told_and_once_it_is_answered_commands_are_taken() {
+    let daemon = TestDaemon::writable().await;
+    let file = "read -p 'Continue? ' answer; echo said $answer\n";
+    let mut shell = Slow::start(&daemon, file).await;
+    let run = shell.send_run("echo fine").await;
+    let refused = shell.client.answer(run).await;
+    assert_eq!(error_code(&refused), "busy", "{refused}");
+    let told = &refused["structuredContent"];
+    assert_eq!(told["details"], json!({"cause": "asks", "prompt": "Continue? "}), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("(Continue?)"), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("send_text"), "{told}");
+    let session = &shell.session;
+    let answer = json!({"session": session, "text": "yes", "enter": true});
+    shell.client.structured("send_text", answer).await;
+    let run = shell.send_run("echo fine").await;
+    assert_eq!(structured(&shell.client.answer(run).await)["output"], "fine");
+}

@@ -210,6 +210,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Mouse(_)
         | SessionError::LineTooLong { .. }
         | SessionError::CommandRunning
+        | SessionError::Asks(_)
         | SessionError::NoPromptYet
         | SessionError::Busy
         | SessionError::Closed

@@ -142,7 +142,8 @@ impl<'a> Readiness<'a> {
     ///
     /// # Errors
     /// [`SessionError::CommandRunning`] when a command runs or a program does not look like one that
-    /// takes commands, [`SessionError::NoPromptYet`] and [`SessionError::Exited`].
+    /// takes commands, [`SessionError::Asks`] when something asks, [`SessionError::NoPromptYet`] and
+    /// [`SessionError::Exited`].
     pub async fn reached(&mut self) -> Result<Ready, SessionError> {
         loop {
             if let Some(ready) = self.now() {
@@ -156,7 +157,7 @@ impl<'a> Readiness<'a> {
             if now >= deadline {
                 return Err(match self.judge(&frame) {
                     Verdict::Starting => SessionError::NoPromptYet,
-                    Verdict::Ready(_) | Verdict::Busy => SessionError::CommandRunning,
+                    Verdict::Ready(_) | Verdict::Busy => busy_with(&frame),
                 });
             }
             let recheck = frame.screen_changed_at.max(self.started) + MARKS_PATIENCE;
@@ -235,6 +236,18 @@ impl<'a> Readiness<'a> {
             }
         }
     }
+}
+
+/// What keeps a command from being sent: something that asks, as the user's own files for the shell do,
+/// or that works.
+fn busy_with(frame: &Frame) -> SessionError {
+    let before = before_cursor(frame);
+    let asks = match frame.activity.value.state {
+        State::NeedsInput | State::SecretPrompt => !before.trim().is_empty(),
+        State::Prompt => frame.commands.value.sent().is_none() && is_question(&before),
+        State::Running | State::FullScreen | State::Exited => false,
+    };
+    if asks { SessionError::Asks(before) } else { SessionError::CommandRunning }
 }
 
 /// Whether a shell is in front that has not shown anything yet.
