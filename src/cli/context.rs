@@ -170,16 +170,17 @@ impl Context {
         }
         let paths = runtime_paths()?;
         let connect = async || Daemon::try_connect(&paths.operator()).await;
-        let hung_up = |error: &ConnectError| matches!(error, ConnectError::NoGreeting);
+        let hung_up =
+            |error: &ConnectError| matches!(error, ConnectError::HungUp | ConnectError::NoGreeting);
         match settled(connect, hung_up).await {
             Ok(daemon) => Ok(daemon),
             Err(ConnectError::Absent | ConnectError::Refused) => {
                 let reach = async || Daemon::try_connect(&paths.operator()).await.ok();
                 start(&paths, rights, Stay::Long, reach).await
             }
-            Err(source @ (ConnectError::Io(_) | ConnectError::NoGreeting)) => {
-                Err(Failure::Unreachable { path: paths.operator(), source })
-            }
+            Err(
+                source @ (ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting),
+            ) => Err(Failure::unreachable(paths.operator(), source)),
         }
     }
 

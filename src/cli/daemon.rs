@@ -38,7 +38,7 @@ impl Daemon {
     pub async fn connect(path: &Path) -> Result<Self, Failure> {
         Self::try_connect(path)
             .await
-            .map_err(|source| Failure::Unreachable { path: path.to_owned(), source })
+            .map_err(|source| Failure::unreachable(path.to_owned(), source))
     }
 
     /// Connects to the daemon at this socket, for those who know what to do when there is none.

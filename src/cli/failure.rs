@@ -17,6 +17,7 @@ use crate::cli::token::error::TokenFailure;
 use crate::config::paths::RuntimePaths;
 use crate::config::problem::{ConfigError, Problem};
 use crate::core::code::Code;
+use crate::session::pty::environment::SESSION_MARK;
 use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
 use crate::transport::unix::lock::LockError;
@@ -37,6 +38,9 @@ pub enum Failure {
     /// There is no daemon at the socket.
     #[error("{source} at {}", path.display())]
     Unreachable { path: PathBuf, source: ConnectError },
+    /// The daemon hung up on a program inside a session.
+    #[error("the daemon at {} does not let in what runs inside a session", .0.display())]
+    Inside(PathBuf),
     /// A daemon was started and cannot be reached.
     #[error("the daemon did not start{}; its log is {}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default(), log.display())]
     NotStarted { log: PathBuf, said: Option<String> },
@@ -83,6 +87,15 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// That no daemon greets at a path.
+    pub fn unreachable(path: PathBuf, source: ConnectError) -> Self {
+        let inside = std::env::var_os(SESSION_MARK).is_some();
+        if inside && matches!(source, ConnectError::HungUp) {
+            return Self::Inside(path);
+        }
+        Self::Unreachable { path, source }
+    }
+
     /// How the command ends: as its code says.
     pub fn exit(&self) -> Exit {
         match self {
@@ -92,6 +105,7 @@ impl Failure {
             Self::Usage(_)
             | Self::Config { .. }
             | Self::Unreachable { .. }
+            | Self::Inside(_)
             | Self::NotStarted { .. }
             | Self::Tool { .. }
             | Self::Left { .. }
@@ -117,6 +131,7 @@ impl Failure {
             | Self::NotStarted { .. }
             | Self::NotBack(_)
             | Self::Left { .. } => Code::DaemonUnreachable,
+            Self::Inside(_) => Code::PolicyDenied,
             Self::StillRunning(_) => Code::Timeout,
             Self::Running(_) => Code::DaemonRunning,
             Self::Install(problem) => problem.code(),
@@ -146,6 +161,10 @@ impl Failure {
                 return Some(format!("`termgate commands {session}` lists those that are known"));
             }
             Self::Left { hint, .. } => return Some(hint.clone()),
+            Self::Inside(_) => Some(
+                "this runs inside a session of termgate, where no program is an operator; run it in a \
+                 terminal outside of it",
+            ),
             Self::Install(problem) => problem.hint(),
             Self::Token(problem) => Some(hint::advice(problem.code())),
             Self::Running(_) => Some(hint::advice(Code::DaemonRunning)),
@@ -154,7 +173,8 @@ impl Failure {
                  anything, look whether it did before you run it again",
             ),
             Self::Unreachable {
-                source: ConnectError::Io(_) | ConnectError::NoGreeting, ..
+                source: ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting,
+                ..
             }
             | Self::Usage(_)
             | Self::Config { .. }
@@ -182,6 +202,7 @@ impl Failure {
             Self::Usage(_)
             | Self::NoCommand { .. }
             | Self::Unreachable { .. }
+            | Self::Inside(_)
             | Self::NotStarted { .. }
             | Self::Request(_)
             | Self::StillRunning(_)
@@ -328,6 +349,7 @@ mod tests {
             Failure::Left { what: "gone", hint: "look".to_owned(), details: Value::Null },
             Failure::from(ConfigError(Vec::new())),
             Failure::Unreachable { path: file(), source: ConnectError::Absent },
+            Failure::Inside(file()),
             Failure::NotStarted { log: file(), said: None },
             Failure::Request(ClientError::Closed),
             Failure::Request(ClientError::TooLarge { bytes: 1 }),

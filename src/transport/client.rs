@@ -41,6 +41,9 @@ pub enum ConnectError {
     /// The socket cannot be reached for another reason.
     #[error("cannot reach the daemon: {0}")]
     Io(#[source] io::Error),
+    /// Whoever listens hung up at once, as a daemon does on those whom it does not let in.
+    #[error("the daemon hung up")]
+    HungUp,
     /// Whoever listens did not greet in time, or not as a daemon does.
     #[error("the daemon does not greet")]
     NoGreeting,
@@ -97,7 +100,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ConnectError::NoGreeting`] when it does not answer as a daemon does.
+    /// [`ConnectError::HungUp`] when it does not answer at all, and [`ConnectError::NoGreeting`] when it
+    /// does not answer as a daemon does.
     pub async fn over<R, W>(reader: R, writer: W) -> Result<Self, ConnectError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -108,6 +112,7 @@ impl Client {
         let client = Self { wire, driver };
         match timeout(GREETING_MAX, client.greet()).await {
             Ok(Ok(())) => Ok(client),
+            Ok(Err(ClientError::Closed)) => Err(ConnectError::HungUp),
             Ok(Err(_)) | Err(_) => Err(ConnectError::NoGreeting),
         }
     }

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::commands::harness::{Home, is_installed};
 
@@ -471,4 +472,16 @@ fn text_is_sent_as_a_paste_or_not_as_was_said() {
     home.printed("send raw never --paste never --until-pattern never");
     let told = home.printed("send raw always --paste always --until-pattern 201~");
     assert!(told.contains("^[[200~always^[[201~"), "{told}");
+}
+
+#[test]
+fn a_client_inside_a_session_is_told_that_it_is_inside() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let ended = run(&home, "", "s", "termgate ls --json").output().unwrap();
+    let envelope: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(envelope["error_code"], "policy_denied", "{envelope}");
+    assert!(envelope["hint"].as_str().unwrap().contains("outside"), "{envelope}");
+    assert_eq!(ended.status.code(), Some(5), "{envelope}");
 }

@@ -75,7 +75,9 @@ async fn ask(socket: PathBuf) -> Found {
         let daemon = match Daemon::try_connect(&socket).await {
             Ok(daemon) => daemon,
             Err(ConnectError::Absent | ConnectError::Refused) => return Found::Absent,
-            Err(error @ (ConnectError::Io(_) | ConnectError::NoGreeting)) => {
+            Err(
+                error @ (ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting),
+            ) => {
                 return Found::Broken(error.to_string());
             }
         };

@@ -173,6 +173,14 @@ async fn a_listener_that_does_not_greet_is_no_daemon() {
 }
 
 #[tokio::test]
+async fn whoever_hangs_up_at_once_is_told_apart_from_one_that_is_silent() {
+    let (daemon, near) = listening();
+    drop(daemon);
+    let (reader, writer) = tokio::io::split(near);
+    assert!(matches!(Client::over(reader, writer).await, Err(ConnectError::HungUp)));
+}
+
+#[tokio::test]
 async fn a_missing_and_a_stale_socket_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gateway.sock");
