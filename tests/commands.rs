@@ -21,6 +21,7 @@ mod commands {
     mod serve;
     mod status;
     mod top;
+    mod upgraded;
     mod user;
     mod watch;
     mod writing;

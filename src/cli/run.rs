@@ -39,6 +39,9 @@ use crate::transport::client::ClientError;
 /// How long a command that was interrupted may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
 
+/// How long the daemon may take to tell why it did not.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
 /// Run a command in a session, show what it prints, and end with its code
 ///
 /// Without a session, as in `termgate run -- make test`, it runs in one of its own: your shell, in the
@@ -234,9 +237,26 @@ async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exi
     let mut report = bare(data, exit);
     if ended.is_none() {
         let read = format!("`termgate read {}`", live.session);
-        report.notes.push(format!("interrupted; whether it has ended is seen with {read}"));
+        report.notes.push(match prevented(live).await {
+            Some(why) => {
+                report.data["status"] = json!("timeout");
+                report.data["warning"] = json!(why);
+                format!("{why}; it goes on, and {read} shows it")
+            }
+            None => format!("interrupted; whether it has ended is seen with {read}"),
+        });
     }
     report
+}
+
+/// Why the daemon lets nobody here interrupt the command, where it does not.
+async fn prevented(live: &Live<'_>) -> Option<String> {
+    let look = json!({
+        "session": live.session, "id": live.known()?, "timeout_ms": 0, "on_cancel": "interrupt",
+    });
+    let daemon = live.daemon();
+    let told = timeout(LOOK_MAX, daemon.call("follow_command", look)).await.ok()?.ok()?;
+    told.data["warning"].as_str().map(str::to_owned)
 }
 
 /// The end of a command whose output was shown.
