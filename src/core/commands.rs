@@ -101,6 +101,17 @@ pub struct Commands {
     idled: Watermark,
     /// Something was typed that was not sent as a command, and may not have been read yet.
     typed_ahead: bool,
+    raised: Option<Raised>,
+}
+
+/// Output that begins higher than it did, since what runs went up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Raised {
+    id: CommandId,
+    /// Which of its parts.
+    spans: usize,
+    from: Position,
+    echo_lines: u16,
 }
 
 impl Commands {
@@ -265,12 +276,34 @@ impl Commands {
     /// Notes that what runs went up to a row above its output to write there.
     pub fn on_raised(&mut self, row: RowNumber) {
         let Some(id) = self.raised(row) else { return };
+        let Some(record) = self.get(id) else { return };
+        let (spans, echo_lines) = (record.spans.len(), record.echo_lines);
+        let is_known = |raised: &Raised| (raised.id, raised.spans) == (id, spans);
+        if let Some(span) = record.spans.last()
+            && !self.raised.as_ref().is_some_and(is_known)
+        {
+            self.raised = Some(Raised { id, spans, from: span.from, echo_lines });
+        }
         self.change(id, |record| {
             if let Some(span) = record.spans.last_mut() {
                 span.from = Position { row, col: 0 };
             }
             // What was typed is not at its beginning any more.
             record.echo_lines = 0;
+        });
+    }
+
+    /// Notes that the screen was cleared, and what was on it lies above its `top` now: of that, only
+    /// what comes after the beginning of its output is of what runs, however high it went.
+    pub fn on_cleared(&mut self, top: RowNumber) {
+        let Some(Raised { id, spans, from, echo_lines }) = self.raised.take() else { return };
+        self.change(id, |record| {
+            let goes_on = record.spans.len() == spans;
+            let span = record.spans.last_mut().filter(|span| goes_on && span.to.is_none());
+            if let Some(span) = span {
+                span.from = if from.row > top { Position { row: top, col: 0 } } else { from };
+                record.echo_lines = if from.row > top { 0 } else { echo_lines };
+            }
         });
     }
 

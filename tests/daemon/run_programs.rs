@@ -121,6 +121,27 @@ async fn a_program_with_the_whole_screen_waits_for_keys_and_leaves_no_output() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vim_that_asks_the_terminal_at_its_start_is_typed_nothing() {
+    if !is_installed("vim") {
+        return;
+    }
+    with_each(&["bash"], async |shell| {
+        shell
+            .must("export HOME=$PWD; mkdir own && cd own && echo mine > a && echo its > b", 0, "")
+            .await;
+        // With what it copied in the one file at hand, it would paste that into the other.
+        for (file, keys) in [("a", "y y"), ("b", "")] {
+            let begun = shell.asks(&format!("vim {file}"), "full_screen").await;
+            shell.wait_for(json!({"pattern": format!("\"{file}\""), "since": 0})).await;
+            shell.press(format!("{keys} : w q Enter").trim_start()).await;
+            shell.ends(&begun, 0).await;
+        }
+        shell.must("cat b", 0, "its").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_runs_in_an_interpreter_is_known_by_its_prompt_and_the_answer_says_so() {
     with_each(&ALL, async |shell| {
         let outer = shell.asks("python3 -q", "needs_input").await;

@@ -97,6 +97,20 @@ async fn whoever_does_not_wait_that_long_is_told_that_there_is_no_prompt_yet() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_waits_for_its_second_takes_nothing_of_a_command() {
+    with_each(&["bash", "zsh", "fish"], async |shell| {
+        for keys in ["Escape", "C-x", "Escape [", "a b c Escape", "C-v"] {
+            shell.run("true").await;
+            shell.press(keys).await;
+            let Ended(told) = shell.run("echo fine").await;
+            let told = (&told["output"], &told["exit_code"]);
+            assert_eq!(told, (&json!("fine"), &json!(0)), "{}: {keys}", shell.name);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() {
     with_each(&["bash", "zsh", "fish"], async |shell| {
         shell.run("true").await;

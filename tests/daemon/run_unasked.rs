@@ -306,6 +306,9 @@ async fn what_is_painted_elsewhere_brings_no_rows_of_others() {
             ("echo before; printf '\\033[H\\033[J'; echo after; seq 3", "after\n1\n2\n3"),
             ("printf '\\033[5A\\033[J'; echo up", "up"),
             ("printf '\\033[2J\\033[H'; echo cleared", "cleared"),
+            ("printf '\\033[H\\033[2J\\033[3J'", ""),
+            ("printf '\\033[H\\033[2J'; echo cleared", "cleared"),
+            ("echo before; printf '\\033[H\\033[2J'; echo after", "before\nafter"),
         ] {
             shell.run("seq 60").await;
             let ended = shell.run(command).await;

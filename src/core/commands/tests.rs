@@ -233,6 +233,25 @@ fn a_screen_that_was_cleared_meanwhile_belongs_to_the_output_from_its_top() {
 }
 
 #[test]
+fn what_was_shown_before_is_no_output_of_a_command_that_clears_the_screen() {
+    for (clear, printed) in [
+        ("\x1b[H\x1b[2J\x1b[3J", vec![]),
+        ("\x1b[H\x1b[2Jafter\r\n", vec!["after"]),
+        ("mine\r\n\x1b[H\x1b[2Jafter\r\n", vec!["mine", "after"]),
+        ("mine\r\n\x1b[2J\x1b[Hafter\r\n", vec!["mine", "after"]),
+        ("\r\n\r\n\x1b[Hover\x1b[2J\x1b[Hafter\r\n", vec!["after"]),
+        ("\x1b[H\x1b[2Jafter\r\n\x1b[H\x1b[2Jagain\r\n", vec!["after", "again"]),
+    ] {
+        let mut shell = Shell::new(6, 20);
+        shell.prompt().command("a", "one\r\ntwo\r\n", 0);
+        shell.command("clear", clear, 0);
+        shell.printed(2, &printed);
+        shell.command("b", "next\r\n", 0);
+        shell.printed(3, &["next"]);
+    }
+}
+
+#[test]
 fn a_change_of_width_neither_doubles_nor_loses_output() {
     let mut shell = Shell::new(6, 20);
     shell.prompt().write("x\r\n").mark("C").write("one\r\ntwo wide enough\r\nthr");

@@ -29,7 +29,9 @@ impl Sequence {
     ) -> Option<Self> {
         match string {
             ControlString::Command { text, end } => command(text, end, limits, host),
-            // DECRQSS and XTGETTCAP: what was asked for is not available.
+            // DECRQSS and XTGETTCAP: what was asked for is not available. vim takes a refusal to tell the
+            // shape of the cursor for keys, and waits for no answer.
+            ControlString::Device(b"$q q") => None,
             ControlString::Device(head) if head.starts_with(b"$q") => refusal("\x1bP0$r\x1b\\"),
             ControlString::Device(head) if head.starts_with(b"+q") => refusal("\x1bP0+r\x1b\\"),
             ControlString::Device(_) => None,
@@ -195,5 +197,6 @@ mod tests {
         assert_eq!(answers(b"$qm"), refused("\x1bP0$r\x1b\\"));
         assert_eq!(answers(b"+q544e"), refused("\x1bP0+r\x1b\\"));
         assert_eq!(answers(b"1;2q"), None);
+        assert_eq!(answers(b"$q q"), None, "vim would take the refusal for keys");
     }
 }

@@ -41,19 +41,25 @@ impl<P: Pty> Actor<P> {
         if ready { Ok(()) } else { Err(SessionError::CommandRunning) }
     }
 
-    /// What clears the line that a command is typed on, where something stands on it already: what
-    /// somebody has left there, or what a shell could not read and shows again.
+    /// What clears the line that a command is typed on: of what somebody has left there, or a shell
+    /// could not read and shows again, and of a key that waits for its second and shows nothing.
     pub(super) fn clearing(&self, order: &CommandOrder) -> Vec<Key> {
         let cursor = self.screen.cursor();
-        match self.screen.commands().reading_at() {
-            Some(at) if order.way == Way::Marks && at != cursor => {
-                let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
-                // One for the text of each line, and one for what parts it from the line before.
-                let kills = 2 * rows as usize + 1;
-                iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills)).collect()
-            }
-            Some(_) | None => Vec::new(),
+        let Some(at) = self.screen.commands().reading_at().filter(|_| order.way == Way::Marks)
+        else {
+            return Vec::new();
+        };
+        let between = self.looks.typed_between();
+        if at == cursor && !between {
+            return Vec::new();
         }
+        let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
+        // One for the text of each line, and one for what parts it from the line before.
+        let kills = 2 * rows as usize + 1;
+        // A key that waits takes the first; what both do together, such as to undo, the others undo.
+        let first = between.then_some(Key::KILL_LINE);
+        let others = iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills));
+        first.into_iter().chain(others).collect()
     }
 
     /// Notes that a command goes out now, by a call with this stamp if it may be asked for again, and has
@@ -64,6 +70,7 @@ impl<P: Pty> Actor<P> {
         by: &Caller,
         call: Option<WriteStamp>,
     ) -> CommandId {
+        self.looks.on_command();
         let CommandOrder { text, typed, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
         let submission = Submission { text, typed, by, way: *way, prompt };

@@ -58,6 +58,8 @@ pub(super) struct Looks {
     /// Something was typed that was no command, and may not have been read yet: the next command to
     /// begin need not be the next that is sent.
     typed_ahead: bool,
+    /// Something was typed since the last command that was none: a key may wait for its second.
+    typed_between: bool,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
     /// Where the shell was then, by its marks, and where it began to read.
@@ -77,6 +79,7 @@ impl Looks {
             looked_at: None,
             postponed: false,
             typed_ahead: found,
+            typed_between: found,
             answered: false,
             prompt: (ShellPhase::default(), None),
         }
@@ -95,6 +98,17 @@ impl Looks {
     /// Notes that something is about to be typed that is no command.
     pub(super) fn on_type_ahead(&mut self) {
         self.typed_ahead = true;
+        self.typed_between = true;
+    }
+
+    /// Notes that a command is sent.
+    pub(super) fn on_command(&mut self) {
+        self.typed_between = false;
+    }
+
+    /// Whether anything was typed since the last command.
+    pub(super) fn typed_between(&self) -> bool {
+        self.typed_between
     }
 
     /// Whether the shell may not have read yet what was typed.

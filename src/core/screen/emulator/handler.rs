@@ -96,12 +96,16 @@ impl Handler for Emulator {
     fn clear_screen(&mut self, mode: ClearMode) {
         // Clearing what scrolled off is for the emulator's own rows: ours stay readable.
         self.harvest();
+        let all = matches!(mode, ClearMode::All);
         self.term.clear_screen(mode);
         // Of a screen that was empty already, the emulator moves one row off all the same.
         if self.term.history_size() == 1 && self.term.grid()[Line(-1)].is_clear() {
             self.term.grid_mut().clear_history();
         }
         self.after_scrolling();
+        if all {
+            self.on_cleared();
+        }
     }
 
     fn reset_state(&mut self) {

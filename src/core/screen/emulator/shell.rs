@@ -56,6 +56,14 @@ impl Emulator {
         }
     }
 
+    /// Notes that all of the screen was cleared.
+    pub(super) fn on_cleared(&mut self) {
+        if !self.alternate() {
+            let top = self.here().top;
+            Arc::make_mut(&mut self.shell.commands).on_cleared(top);
+        }
+    }
+
     /// Where the terminal is at this moment.
     pub(crate) fn here(&self) -> Here {
         Here {
