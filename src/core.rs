@@ -7,6 +7,7 @@ pub mod activity;
 pub mod caller;
 pub mod code;
 pub mod commands;
+pub mod fnv;
 pub mod frame;
 pub mod ids;
 pub mod input;

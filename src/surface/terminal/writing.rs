@@ -1,11 +1,12 @@
 //! What all writing tools share: their options, the write itself, and waiting for what comes of it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::core::fnv::Fnv;
 use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::request::IdempotencyKey;
@@ -98,9 +99,10 @@ pub fn idempotency_key(
     text.map(|text| IdempotencyKey::new(text, fingerprint).ok_or_else(problem)).transpose()
 }
 
-/// Tells calls with the same key apart by what they ask for.
+/// Tells calls with the same key apart by what they ask for, in the next daemon too, which may be of
+/// another build.
 pub fn fingerprint(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Fnv::default();
     of.hash(&mut hasher);
     hasher.finish()
 }
