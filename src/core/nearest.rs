@@ -17,7 +17,7 @@ pub fn nearest_of(
     }
     let mut near: Vec<(usize, &str)> = words
         .map(|name| (distance(&word, name), name))
-        .filter(|(distance, name)| *distance <= name.len().max(word.len()).div_ceil(3))
+        .filter(|(distance, name)| *distance <= name.len().max(word.len()).max(3) / 3)
         .collect();
     near.sort_by_key(|(distance, _)| *distance);
     near.into_iter().take(most).map(|(_, name)| name).collect()
@@ -66,6 +66,8 @@ mod tests {
         let words = ["lease.ttl_ms", "lease.auto", "history.rows"];
         assert_eq!(nearest_of("lease.ttl", words.into_iter(), 1), ["lease.ttl_ms"]);
         assert!(nearest_of("colour", words.into_iter(), 1).is_empty());
+        assert!(nearest_of("nope", ["core", "tui"].into_iter(), 1).is_empty());
+        assert_eq!(nearest_of("ui", ["core", "tui"].into_iter(), 1), ["tui"]);
         assert!(nearest_of(&"x".repeat(1_000), words.into_iter(), 1).is_empty());
     }
 }
