@@ -59,6 +59,11 @@ impl Prompt {
         prompts().iter().find(|prompt| prompt.name == name)
     }
 
+    /// The prompt whose skill is called so, be it as the prompt is or as hosts call the skill.
+    pub fn of_skill(name: &str) -> Option<&'static Self> {
+        prompts().iter().find(|prompt| prompt.name == name || prompt.name.replace('_', "-") == name)
+    }
+
     /// The argument of this name.
     pub fn argument(&self, name: &str) -> Option<&Argument> {
         self.arguments.iter().find(|argument| argument.name == name)

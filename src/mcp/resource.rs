@@ -134,7 +134,7 @@ impl Resource {
             ["session", session, part @ ..] if !session.is_empty() => {
                 return Self::parse_part((*session).to_owned(), part, query);
             }
-            ["skills", name] => match Prompt::named(name) {
+            ["skills", name] => match Prompt::of_skill(name) {
                 Some(prompt) => Self::Skill(prompt),
                 None => return Ok(None),
             },

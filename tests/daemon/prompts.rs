@@ -177,6 +177,9 @@ async fn every_prompt_is_a_skill_to_read_under_the_name_that_hosts_take() {
             let skill =
                 format!("---\nname: termgate-{name}\ndescription: {description}\n---\n\n{body}");
             assert_eq!(content["text"], skill);
+            let of_host = json!({"uri": format!("termgate://skills/{name}")});
+            let of_host = wire.request("resources/read", of_host).await.unwrap();
+            assert_eq!(of_host["contents"][0]["text"], skill);
         }
         daemon.stop().await;
     }
