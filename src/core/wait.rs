@@ -64,6 +64,38 @@ pub struct Hit {
     pub found: String,
 }
 
+/// Which of the two patterns a line matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one that is waited for.
+    Pattern,
+    /// The one that means that waiting on is useless.
+    StopPattern,
+}
+
+/// How many lines are told besides the one that ended a wait.
+const OTHERS_MAX: usize = 20;
+
+/// The lines of the last frame that match as well, below the one that ended the wait: whoever goes
+/// on from that frame's watermark is told of them nowhere else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// The first of them, from top to bottom.
+    pub told: Vec<(Which, Hit)>,
+    /// How many there are below those.
+    pub left_out: usize,
+}
+
+impl Others {
+    fn add(&mut self, found: (Which, Hit)) {
+        if self.told.len() < OTHERS_MAX {
+            self.told.push(found);
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
 /// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -110,6 +142,7 @@ pub struct Wait {
     lines: Arc<[Stamped<Arc<Line>>]>,
     quiet_since: Moment,
     missed_rows: u64,
+    others: Others,
 }
 
 impl Wait {
@@ -142,6 +175,7 @@ impl Wait {
             lines: Arc::from([]),
             quiet_since: quiet_since(first, base, now),
             missed_rows: if trimmed { first.history.first().0 } else { 0 },
+            others: Others::default(),
         })
     }
 
@@ -216,13 +250,19 @@ impl Wait {
         self.missed_rows
     }
 
-    fn search(&self, frame: &Frame) -> Option<Outcome> {
+    /// What else matched when the wait ended.
+    pub fn others(&self) -> &Others {
+        &self.others
+    }
+
+    fn search(&mut self, frame: &Frame) -> Option<Outcome> {
         if self.conditions.pattern.is_none() && self.conditions.stop_pattern.is_none() {
             return None;
         }
         let reflow =
             (frame.size.changed > self.seen).then(|| Reflow::new(&self.lines, frame, self.seen));
         let mut done = RowNumber(0);
+        let (mut first, mut others) = (None, Others::default());
         for row in self.rows_to_search(frame) {
             if row < done {
                 continue;
@@ -233,11 +273,16 @@ impl Wait {
             if old && !line.has(frame.cursor.value.row) {
                 continue;
             }
-            if let Some(outcome) = self.judge(&line) {
-                return Some(outcome);
+            match self.judge(&line) {
+                Some(found) if first.is_some() => others.add(found),
+                found => first = first.or(found),
             }
         }
-        None
+        self.others = others;
+        first.map(|(which, hit)| match which {
+            Which::Pattern => Outcome::Matched(hit),
+            Which::StopPattern => Outcome::Stopped(hit),
+        })
     }
 
     /// The rows that changed since the last look, in order, and the row of the cursor: a blank
@@ -255,14 +300,14 @@ impl Wait {
         scrolled.chain(shown)
     }
 
-    fn judge(&self, line: &LogicalLine) -> Option<Outcome> {
+    fn judge(&self, line: &LogicalLine) -> Option<(Which, Hit)> {
         let find = |pattern: &Option<Pattern>| pattern.as_ref().and_then(|it| line.find(it));
         let wanted = find(&self.conditions.pattern);
         let stop = find(&self.conditions.stop_pattern);
         match (wanted, stop) {
-            (Some(wanted), Some(stop)) if stop.row < wanted.row => Some(Outcome::Stopped(stop)),
-            (Some(wanted), _) => Some(Outcome::Matched(wanted)),
-            (None, stop) => stop.map(Outcome::Stopped),
+            (Some(wanted), Some(stop)) if stop.row < wanted.row => Some((Which::StopPattern, stop)),
+            (Some(wanted), _) => Some((Which::Pattern, wanted)),
+            (None, stop) => stop.map(|stop| (Which::StopPattern, stop)),
         }
     }
 

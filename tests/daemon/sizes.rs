@@ -157,6 +157,14 @@ async fn a_wait_tells_no_more_of_wide_rows_than_there_is_room_for() {
         let waited = structured(&result);
         let last = waited["last_rows"].as_array().unwrap().last().unwrap().as_str().unwrap();
         assert!(last.ends_with("[… 463 more bytes of this line]"), "{last}");
+        if waited["outcome"] == "matched" {
+            let others = waited["more_matches"].as_array().unwrap().len();
+            assert_eq!(
+                others as u64 + waited["matches_left_out"].as_u64().unwrap(),
+                29,
+                "{waited}"
+            );
+        }
     }
     daemon.stop().await;
 }

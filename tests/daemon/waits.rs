@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::daemon::driven::{screen, start, tell_until};
 use crate::daemon::harness::{Era, TestDaemon, structured};
 use crate::daemon::shells::{ALL, Shell, with_each};
 
@@ -74,6 +75,59 @@ async fn only_output_after_the_watermark_counts() {
         assert_eq!(waited["outcome"], "matched", "{}: {waited}", shell.name);
     })
     .await;
+}
+
+#[tokio::test]
+async fn whoever_follows_the_watermark_is_told_every_line_that_matches() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = start(&mut client).await;
+    let mut since = screen(&mut client, &session).await["watermark"].clone();
+    let mut found = Vec::new();
+    for round in 0..3 {
+        // What is found comes in one piece, and is looked at when all of it is there.
+        let line =
+            format!("for i in 1 2 3 4; do echo {round}.$i FAIL''ED; done; echo do''ne.{round}");
+        tell_until(&mut client, &session, &line, &format!("done.{round}")).await;
+        let arguments = json!({"session": session, "pattern": "FAILED", "since": since});
+        let result = client.call("wait_for", arguments.clone()).await;
+        let waited = structured(&result);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        found.push(waited["text"].as_str().unwrap().to_owned());
+        for other in waited["more_matches"].as_array().unwrap() {
+            let (row, line) = (&other["row"], other["text"].as_str().unwrap());
+            assert!(text.contains(&format!("\nalso pattern at row {row}: {line}\n")), "{text}");
+            assert_eq!(other["pattern"], "pattern", "{waited}");
+            found.push(line.to_owned());
+        }
+        since = waited["watermark"].clone();
+        let rest =
+            json!({"session": session, "pattern": "FAILED", "since": since, "timeout_ms": 0});
+        assert_eq!(client.structured("wait_for", rest).await["outcome"], "timeout");
+    }
+    let all = (0..3).flat_map(|round| (1..5).map(move |i| format!("{round}.{i} FAILED")));
+    assert_eq!(found, all.collect::<Vec<_>>());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_write_that_waits_tells_what_else_matched() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = start(&mut client).await;
+    // Both lines come in one piece, since the terminal changes no line ends.
+    let line = "stty -opost; printf 'F%s 1\\r\\nF%s 2\\r\\n' AIL AIL";
+    let typing = json!({
+        "session": session, "text": line, "enter": true, "until": {"pattern": "FAIL"},
+        "wait_ms": 20_000,
+    });
+    let result = client.call("send_text", typing).await;
+    let wait = structured(&result)["wait"].clone();
+    assert_eq!(wait["more_matches"][0]["text"], "FAIL 2", "{wait}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(" at row 1: FAIL 1 after "), "{text}");
+    assert!(text.contains("\nalso pattern at row 2: FAIL 2"), "{text}");
+    daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

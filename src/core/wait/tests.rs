@@ -656,6 +656,42 @@ fn a_program_that_ended_long_ago_ends_the_wait_at_once() {
     assert_eq!(outcome, Some(Outcome::Exited(Exit::Signal(9))));
 }
 
+#[test]
+fn whoever_goes_on_from_the_watermark_of_the_end_is_told_every_line_that_matched() {
+    let mut terminal = Terminal::new();
+    let mut wait = begin_open(stopping("failed", "done"), None, &terminal);
+    terminal.print("E1 failed");
+    terminal.print_wrapped(&["E2 failed and failed", " again"]);
+    for _ in 0..10 {
+        terminal.print("noise");
+    }
+    terminal.print("done");
+    terminal.type_text("E3 failed");
+    assert_eq!(next(&mut wait, &terminal), matched(0, "E1 failed", "failed"));
+    let told: Vec<_> =
+        wait.others().told.iter().map(|(which, hit)| (*which, hit.row.0, &*hit.text)).collect();
+    let expected = [
+        (Which::Pattern, 1, "E2 failed and failed again"),
+        (Which::StopPattern, 13, "done"),
+        (Which::Pattern, 14, "E3 failed"),
+    ];
+    assert_eq!((&*told, wait.others().left_out), (&expected[..], 0));
+    begin_open(stopping("failed", "done"), Some(terminal.frame().watermark), &terminal);
+}
+
+#[test]
+fn of_more_lines_than_are_told_the_others_are_counted() {
+    let mut terminal = Terminal::new();
+    let mut wait = begin_open(pattern("failed"), None, &terminal);
+    for number in 0..=OTHERS_MAX + 3 {
+        terminal.print(&format!("{number} failed"));
+    }
+    assert_eq!(next(&mut wait, &terminal), matched(0, "0 failed", "failed"));
+    let rows: Vec<_> = wait.others().told.iter().map(|(_, hit)| hit.row.0).collect();
+    assert_eq!(rows, (1..=OTHERS_MAX as u64).collect::<Vec<_>>());
+    assert_eq!(wait.others().left_out, 3);
+}
+
 proptest! {
     #[test]
     fn a_line_is_found_in_the_first_frame_after_it_whichever_frames_were_skipped(

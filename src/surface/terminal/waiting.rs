@@ -14,7 +14,7 @@ use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
-use crate::core::wait::{Conditions, Hit, Outcome, Wait};
+use crate::core::wait::{Conditions, Hit, Others, Outcome, Wait, Which};
 use crate::session::clock::Clock;
 use crate::session::departure::Waiting;
 use crate::session::handle::Session;
@@ -25,7 +25,7 @@ use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::command::{CommandWire, IN_LIST};
 use crate::surface::shape::is_zero;
 use crate::surface::shape::line::shown;
-use crate::surface::shape::room::cut;
+use crate::surface::shape::room::{cut, escaped_bytes, fitting, json_bytes, room_left};
 
 /// How many of the last rows a wait answers with.
 const LAST_ROWS: usize = 10;
@@ -48,6 +48,14 @@ pub struct Waited {
     pub row: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    // The list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_matches: Vec<MatchWire>,
+    /// Matches below those, for which there was no room.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "is_zero")]
+    pub matches_left_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitShape>,
     /// The command that ended, where the shell told.
@@ -60,6 +68,32 @@ pub struct Waited {
     #[serde(skip_serializing_if = "is_zero")]
     pub missed_rows: u64,
     pub elapsed_ms: u64,
+}
+
+/// Another line that matched by the `watermark` of the answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct MatchWire {
+    pub pattern: &'static str,
+    pub row: u64,
+    pub text: String,
+}
+
+impl MatchWire {
+    fn of(which: Which, hit: &Hit) -> Self {
+        Self { pattern: name(which), row: hit.row.0, text: cut(&hit.text, ROW_BYTES_MAX) }
+    }
+
+    fn summary(&self) -> String {
+        format!("\nalso {} at row {}: {}", self.pattern, self.row, self.text)
+    }
+}
+
+/// The name of the parameter.
+fn name(which: Which) -> &'static str {
+    match which {
+        Which::Pattern => "pattern",
+        Which::StopPattern => "stop_pattern",
+    }
 }
 
 /// What ends a wait besides its conditions.
@@ -194,6 +228,8 @@ impl Waited {
             pattern: None,
             row: None,
             text: None,
+            more_matches: Vec::new(),
+            matches_left_out: 0,
             exit: frame.exit.value.map(ExitShape::from),
             command: None,
             activity: (&*frame.activity.value).into(),
@@ -203,8 +239,8 @@ impl Waited {
             elapsed_ms: elapsed.as_millis() as u64,
         };
         match end {
-            End::Met(Outcome::Matched(hit)) => waited.found("matched", "pattern", hit),
-            End::Met(Outcome::Stopped(hit)) => waited.found("stopped", "stop_pattern", hit),
+            End::Met(Outcome::Matched(hit)) => waited.found("matched", Which::Pattern, &hit),
+            End::Met(Outcome::Stopped(hit)) => waited.found("stopped", Which::StopPattern, &hit),
             End::Met(Outcome::Changed) => waited.outcome = "changed",
             End::Met(Outcome::Idle) => waited.outcome = "idle",
             End::Met(Outcome::NeedsInput) => waited.outcome = "needs_input",
@@ -218,22 +254,57 @@ impl Waited {
             End::DaemonLeft => waited.outcome = DAEMON_LEFT,
             End::Timeout => {}
         }
+        waited.add(wait.others());
         waited
     }
 
-    fn found(&mut self, outcome: &'static str, pattern: &'static str, hit: Hit) {
+    fn found(&mut self, outcome: &'static str, which: Which, hit: &Hit) {
         self.outcome = outcome;
-        self.pattern = Some(pattern);
+        self.pattern = Some(name(which));
         self.row = Some(hit.row.0);
         self.text = Some(cut(&hit.text, ROW_BYTES_MAX));
     }
 
-    /// The outcome for a model: what ended the wait, then the last rows.
-    pub fn summary(&self) -> String {
-        let at = match (&self.text, self.row) {
+    /// Tells as many of the other matches as there is room for, and counts the rest.
+    fn add(&mut self, others: &Others) {
+        let all = others.told.iter().map(|(which, hit)| MatchWire::of(*which, hit));
+        let mut all: Vec<_> = all.collect();
+        let cost = |it: &MatchWire| json_bytes(it) + escaped_bytes(&it.summary()) + 1;
+        let room = room_left(self, &self.summary());
+        let untold = all.split_off(fitting(all.iter().map(cost), room).count);
+        self.more_matches = all;
+        self.matches_left_out = (untold.len() + others.left_out) as u64;
+    }
+
+    /// Where the line is that matched.
+    fn place(&self) -> String {
+        match (&self.text, self.row) {
             (Some(text), Some(row)) => format!(" at row {row}: {text}"),
             (_, _) => String::new(),
-        };
+        }
+    }
+
+    /// What else matched, each on a line of its own.
+    fn more(&self) -> String {
+        let told: String = self.more_matches.iter().map(MatchWire::summary).collect();
+        let last = self.more_matches.last().map(|last| last.row).or(self.row);
+        match (self.matches_left_out, last) {
+            (1.., Some(row)) => {
+                let left = self.matches_left_out;
+                format!("{told}\nand {left} more below row {row}: see read_history")
+            }
+            (_, _) => told,
+        }
+    }
+
+    /// How a wait ended, for a model that is told besides what changed.
+    pub fn headline(&self) -> String {
+        format!("{}{} after {} ms{}", self.outcome, self.place(), self.elapsed_ms, self.more())
+    }
+
+    /// The outcome for a model: what ended the wait, then the last rows.
+    pub fn summary(&self) -> String {
+        let at = self.place();
         let command = self
             .command
             .as_ref()
@@ -252,10 +323,11 @@ impl Waited {
             count => format!(" ({count} rows went by unseen)"),
         };
         format!(
-            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}\n{}",
+            "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}{}\n{}",
             self.outcome,
             self.elapsed_ms,
             self.watermark,
+            self.more(),
             self.last_rows.join("\n")
         )
     }

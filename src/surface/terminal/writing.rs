@@ -230,7 +230,7 @@ impl WriteResult {
             text.push_str(&format!("\nwarning: {warning}"));
         }
         if let Some(waited) = &self.wait {
-            text.push_str(&format!("\n{} after {} ms", waited.outcome, waited.elapsed_ms));
+            text.push_str(&format!("\n{}", waited.headline()));
         }
         if let Some(changed) = &self.changed {
             text.push_str(&changed.rows_told());
