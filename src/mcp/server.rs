@@ -117,7 +117,12 @@ impl Server {
     }
 
     fn name(&self, client: &Implementation) -> &Arc<str> {
-        self.label.get_or_init(|| Caller::clean_label(&client.name))
+        self.label.get_or_init(|| {
+            let label = Caller::clean_label(&client.name);
+            let principal = self.standing.caller.principal;
+            self.shared.gateway.daemon().principals.rename(principal, &label);
+            label
+        })
     }
 
     /// The lane of a request's pushes, which the transport closes when it reads the cancel.

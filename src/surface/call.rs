@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use crate::core::caller::Caller;
+use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{LeaseId, PrincipalId, SessionId, TenantId};
 use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
@@ -48,6 +48,8 @@ pub struct Principals {
 struct Here {
     tenant: TenantId,
     connections: usize,
+    /// What others see it called.
+    labels: Vec<Arc<str>>,
 }
 
 impl Principals {
@@ -55,8 +57,25 @@ impl Principals {
     pub fn enter(&self, caller: &Caller) {
         self.entered.add(1);
         let mut here = self.lock();
-        let fresh = || Here { tenant: caller.tenant.clone(), connections: 0 };
+        let (tenant, labels) = (caller.tenant.clone(), vec![Arc::clone(&caller.label)]);
+        let fresh = || Here { tenant, connections: 0, labels };
         here.entry(caller.principal).or_insert_with(fresh).connections += 1;
+    }
+
+    /// Notes what a client calls itself, which is its name from then on.
+    pub fn rename(&self, principal: PrincipalId, label: &Arc<str>) {
+        if let Some(found) = self.lock().get_mut(&principal) {
+            found.labels = vec![Arc::clone(label)];
+        }
+    }
+
+    /// Notes what somebody is called at a session besides.
+    pub fn call_also(&self, name: PrincipalName) {
+        if let Some(found) = self.lock().get_mut(&name.principal)
+            && !found.labels.contains(&name.label)
+        {
+            found.labels.push(name.label);
+        }
     }
 
     /// Notes that a connection of somebody's has closed.
@@ -70,9 +89,11 @@ impl Principals {
         }
     }
 
-    /// Whether this principal of this tenant is connected.
-    pub fn is_here(&self, principal: PrincipalId, tenant: &TenantId) -> bool {
-        self.lock().get(&principal).is_some_and(|here| here.tenant == *tenant)
+    /// Whether somebody of this tenant is connected who has this whole name: the number alone may be
+    /// somebody else's since the daemon started anew.
+    pub fn is_here(&self, name: &PrincipalName, tenant: &TenantId) -> bool {
+        let is = |here: &Here| here.tenant == *tenant && here.labels.contains(&name.label);
+        self.lock().get(&name.principal).is_some_and(is)
     }
 
     /// How many connections there are.

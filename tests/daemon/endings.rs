@@ -128,6 +128,34 @@ async fn a_lease_is_handed_only_to_somebody_who_is_connected() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_handed_to_nobody_whose_whole_name_does_not_fit_and_not_to_its_holder() {
+    for era in [Era::Legacy, Era::Modern] {
+        let daemon = TestDaemon::writable().await;
+        let (mut giver, mut taker) = (daemon.client(era).await, daemon.client(era).await);
+        let (session, other) = (giver.start("exec cat").await, taker.start("exec cat").await);
+        let lease = giver.acquire(&session).await["lease_id"].clone();
+        taker.acquire(&other).await;
+        let listed = giver.structured("list_sessions", json!({})).await;
+        let by = |id: &str| {
+            let mut all = listed["sessions"].as_array().unwrap().iter();
+            let of = all.find(|session| session["id"] == id).unwrap();
+            of["lease"]["by"].as_str().unwrap().to_owned()
+        };
+        let (own, name) = (by(&session), by(&other));
+        let number = name.rsplit('#').next().unwrap();
+        for wrong in [own, format!("xyz#{number}"), format!("agent#{number}")] {
+            let hand = json!({"lease_id": lease, "hand_to": wrong});
+            let refused = giver.call("release_lease", hand).await["structuredContent"].clone();
+            assert_eq!(refused["error_code"], "invalid_argument", "{wrong}: {refused}");
+            assert_eq!(refused["details"]["parameter"], "hand_to", "{wrong}: {refused}");
+        }
+        let hand = json!({"lease_id": lease, "hand_to": name});
+        assert_eq!(giver.structured("release_lease", hand).await["outcome"], "offered");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_offered_a_lease_is_told_to_whom_until_it_is_taken_back() {
     let daemon = TestDaemon::writable().await;
     let (mut giver, mut taker) =

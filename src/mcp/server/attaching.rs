@@ -82,6 +82,7 @@ impl Server {
         let caller = &self.standing.caller;
         let names = &self.shared.names;
         let attached = Arc::new(Attached::new(session.clone(), caller, names, &open));
+        daemon.principals.call_also(attached.person.name());
         note(&attached, "attached");
         self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());
         let mut detaches = session.live().detaches();

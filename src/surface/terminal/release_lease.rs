@@ -56,10 +56,8 @@ impl Tool for ReleaseLease {
         let hand_to = parameters.hand_to.as_deref().map(principal).transpose()?;
         let of = ("release", presented, &parameters.hand_to);
         let key = idempotency_key(parameters.idempotency_key.as_deref(), fingerprint(&of))?;
-        if let Some(to) = &hand_to
-            && !call.daemon.principals.is_here(to.principal, &call.standing.caller.tenant)
-        {
-            return Err(SurfaceError::argument("hand_to", "nobody of this name is connected"));
+        if let Some(to) = &hand_to {
+            check_receiver(&call, to)?;
         }
         let hand_to = hand_to.map(|to| HandOver { to, fresh: fresh_lease() });
         let request = ReleaseRequest { presented, hand_to };
@@ -84,6 +82,20 @@ impl Tool for ReleaseLease {
         };
         Ok(Answer { result: Given { session, outcome, offered_for_ms, cause }, text })
     }
+}
+
+/// Makes sure that a lease is handed to somebody else who is connected.
+fn check_receiver(call: &Call, to: &PrincipalName) -> Result<(), SurfaceError> {
+    let caller = &call.standing.caller;
+    let problem = if !call.daemon.principals.is_here(to, &caller.tenant) {
+        "nobody of exactly this name is connected; list_sessions shows names as `by`, and another \
+         daemon gives other numbers"
+    } else if to.principal == caller.principal {
+        "this is your own name; give another's, as list_sessions shows it in `by`"
+    } else {
+        return Ok(());
+    };
+    Err(SurfaceError::argument("hand_to", problem))
 }
 
 /// Reads a principal's name as lists show it.
