@@ -146,6 +146,8 @@ pub struct Signs<'a> {
     pub asked_secret: bool,
     /// What stands on the row of the cursor before it.
     pub before_cursor: &'a str,
+    /// The shell has read a line that is not all of a command, and shows that it reads on.
+    pub unfinished: bool,
 }
 
 impl Activity {
@@ -178,7 +180,10 @@ impl Signs<'_> {
         }
         match self.shell {
             ShellPhase::Prompting | ShellPhase::Reading if kernel.shell_in_front => {
-                (State::Prompt, Evidence::Osc133)
+                match self.unfinished && self.quiet {
+                    true => (State::NeedsInput, Evidence::Pattern),
+                    false => (State::Prompt, Evidence::Osc133),
+                }
             }
             ShellPhase::Unmarked if kernel.shell_in_front => self.unmarked_shell(kernel),
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {
@@ -199,6 +204,9 @@ impl Signs<'_> {
     /// A shell with line editing turns canonical mode off while it waits; one without waits in a
     /// read, and what it does itself it does without.
     fn unmarked_shell(&self, kernel: &KernelView) -> (State, Evidence) {
+        if self.unfinished && self.quiet {
+            return (State::NeedsInput, Evidence::Pattern);
+        }
         if !kernel.canonical {
             // It does so before it writes its prompt.
             let state = if self.settled { State::Prompt } else { State::Running };
@@ -265,6 +273,13 @@ pub fn prompts(before_cursor: &str) -> bool {
 /// Whether a line is what POSIX shells show first when a command is not all there (`PS2`).
 pub fn asks_for_more(before_cursor: &str) -> bool {
     before_cursor.trim() == ">"
+}
+
+/// Whether a row is one on which shells read the rest of a command: zsh says what is still open, as
+/// in `dquote> `.
+pub fn reads_on(row: &str) -> bool {
+    let open = |text: &str| text.chars().all(|char| char.is_ascii_lowercase() || char == ' ');
+    row.split_once('>').is_some_and(|(before, _)| open(before))
 }
 
 #[cfg(test)]

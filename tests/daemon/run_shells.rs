@@ -212,6 +212,33 @@ async fn a_shell_without_marks_asks_for_the_rest_of_a_command_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_asks_for_the_rest_of_a_command_is_not_at_its_prompt() {
+    with_each(&POSIX, async |shell| {
+        shell.must("true", 0, "").await;
+        let ended = shell.run("echo 'begun").await;
+        assert_eq!(ended.status(), "needs_input", "{}: {}", shell.name, ended.0);
+        assert_eq!(ended.0["activity"]["state"], "needs_input", "{}: {}", shell.name, ended.0);
+        shell.interrupt(ended.number("command_id")).await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+    with_each(&["bash", "zsh"], async |shell| {
+        shell.must("true", 0, "").await;
+        let typing = json!({
+            "text": "echo 'begun", "enter": true, "until": {"needs_input": true},
+            "wait_ms": 20_000,
+        });
+        let typed = shell.call("send_text", typing).await;
+        assert_eq!(typed["wait"]["outcome"], "needs_input", "{}: {typed}", shell.name);
+        let arguments = json!({"session": shell.session, "command": "echo lost"});
+        assert_eq!(shell.client.error_code("run", arguments).await, "busy", "{}", shell.name);
+        shell.press("C-c").await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_is_not_all_there_asks_for_the_rest() {
     with_each(&MARKING, async |shell| {
         // fish masks a quote that is pasted behind a quote.

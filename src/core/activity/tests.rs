@@ -23,6 +23,7 @@ fn signs(kernel: &KernelView) -> Signs<'_> {
         settled: true,
         asked_secret: false,
         before_cursor: "",
+        unfinished: false,
     }
 }
 
@@ -158,4 +159,25 @@ fn a_program_on_the_alternate_screen_has_it_to_itself() {
     let cooked = kernel();
     let shown = Signs { alternate: true, ..signs(&cooked) };
     check(&shown, State::FullScreen, Evidence::Pattern);
+}
+
+#[test]
+fn a_shell_that_reads_on_wants_the_rest_of_a_command_once_it_is_quiet() {
+    let editing = KernelView { shell_in_front: true, canonical: false, ..kernel() };
+    for shell in [ShellPhase::Reading, ShellPhase::Unmarked] {
+        let shown = Signs { shell, unfinished: true, ..signs(&editing) };
+        check(&shown, State::NeedsInput, Evidence::Pattern);
+        let soon = Activity::judge(&Signs { quiet: false, ..shown });
+        assert_eq!(soon.state, State::Prompt);
+    }
+}
+
+#[test]
+fn the_rest_of_a_command_is_read_behind_a_bracket_and_the_name_of_what_is_open() {
+    for row in ["> ", "> two", "dquote> ", "if then> x"] {
+        assert!(reads_on(row), "{row}");
+    }
+    for row in ["", "two", "$ cat > file", "user@host ~> ", "C:\\>"] {
+        assert!(!reads_on(row), "{row}");
+    }
 }

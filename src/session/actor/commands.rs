@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{
-    Evidence, KernelView, ShellPhase, State, asks_for_more, is_question, prompts,
+    Evidence, KernelView, ShellPhase, State, asks_for_more, is_question, prompts, reads_on,
 };
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
@@ -118,6 +118,23 @@ impl<P: Pty> Actor<P> {
         self.looks.settled_since()
             && self.screen.commands().prompted_at() == Some(self.screen.cursor())
             && self.looks.seen().is_some_and(edits)
+    }
+
+    /// Whether the shell shows that it waits for the rest of a command.
+    pub(super) fn reads_on(&mut self, before_cursor: &str) -> bool {
+        let (commands, cursor) = (self.screen.commands(), self.screen.cursor());
+        match commands.phase() {
+            ShellPhase::Reading => {
+                let below = commands.reading_at().is_some_and(|at| cursor.row > at.row);
+                below && reads_on(&self.screen.line_of_cursor())
+            }
+            // A line that shells prompt with first as well.
+            ShellPhase::Unmarked => commands.sent().is_some_and(|sent| {
+                let same = before_cursor.ends_with(&*sent.prompt);
+                sent.way == Way::Kernel && !same && asks_for_more(before_cursor)
+            }),
+            ShellPhase::Prompting | ShellPhase::Running => false,
+        }
     }
 
     /// How it is known that what a command was sent to is ready again.

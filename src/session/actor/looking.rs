@@ -284,6 +284,7 @@ impl<P: Pty> Actor<P> {
         let quiet = self.looks.quiet();
         let settled = self.looks.settled_since();
         let before_cursor = if settled { self.screen.before_cursor() } else { String::new() };
+        let unfinished = settled && self.reads_on(&before_cursor);
         let told = Arc::clone(&self.frames.borrow().activity.value);
         let judged = Activity::judge(&Signs {
             kernel: self.looks.seen.as_ref(),
@@ -294,6 +295,7 @@ impl<P: Pty> Actor<P> {
             settled,
             asked_secret: told.state == State::SecretPrompt && !self.looks.answered,
             before_cursor: &before_cursor,
+            unfinished,
         });
         if *told == judged { told } else { Arc::new(judged) }
     }

@@ -226,6 +226,8 @@ impl<'a> Readiness<'a> {
             (State::Running, ShellPhase::Unmarked) if marks || is_blank(frame) => Verdict::Starting,
             // What a key of the shell's own line editor has started is in front of its prompt.
             (State::NeedsInput, ShellPhase::Prompting | ShellPhase::Reading) => Verdict::Busy,
+            // A shell that waits for the rest of a command takes no other.
+            (State::NeedsInput, ShellPhase::Unmarked) if activity.shell_in_front => Verdict::Busy,
             (State::NeedsInput, _) if prompts(&before_cursor(frame)) => {
                 let ready = commands.ready_for(Way::Prompt);
                 if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }
