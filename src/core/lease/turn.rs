@@ -232,10 +232,8 @@ impl LeaseManager {
 
     fn refuse_waits_over(&mut self, now: Moment, wait: Moment) {
         for waiter in self.waiters.take_over_by(wait) {
-            let error = match &self.state {
-                State::Held(held) => self.held_by(held, now),
-                State::Free | State::Lapsed(_) => LeaseError::WaitGivenUp,
-            };
+            let right = self.right(now, &waiter.caller, None, Some(waiter.terms));
+            let error = right.err().unwrap_or(LeaseError::WaitGivenUp);
             self.refusals.push((waiter.id, error));
         }
     }

@@ -306,6 +306,31 @@ fn the_suspended_holder_may_wait_in_line_for_its_own_lease() {
 }
 
 #[test]
+fn a_suspended_holder_whose_wait_runs_out_is_told_that_its_lease_comes_back() {
+    let mut input = held();
+    type_in(&mut input, at(0), 5, 1, "x");
+    take_all(&mut input, at(0));
+    let wait = |fresh| AcquireRequest { wait_until: Some(at(3_000)), ..asking(fresh) };
+    for (who, fresh) in [(1, 2), (2, 3)] {
+        let waiting = input.acquire(at(0), &caller(who), wait(fresh), None).unwrap();
+        assert!(matches!(waiting, Acquired::Waiting(_)));
+    }
+    input.on_time(at(3_000));
+    let refusals: Vec<_> = input.take_refusals().into_iter().map(|(_, error)| error).collect();
+    let expected = WriteError::Lease(LeaseError::Suspended {
+        by: person(5).name(),
+        kind: Kind::Human,
+        resumes_in: Duration::from_secs(7),
+        remaining: Duration::from_secs(30),
+    });
+    assert_eq!(refusals[0], expected);
+    let WriteError::Lease(LeaseError::Held { by, .. }) = &refusals[1] else {
+        panic!("{refusals:?}")
+    };
+    assert_eq!(*by, person(5).name());
+}
+
+#[test]
 fn a_suspended_lease_may_be_given_back_but_not_handed_on() {
     let mut input = held();
     type_in(&mut input, at(0), 5, 1, "x");
