@@ -247,7 +247,7 @@ fn write(error: &WriteError) -> WireError {
 fn lease(error: &LeaseError) -> WireError {
     match error {
         LeaseError::Required => WireError::new(Code::LeaseRequired, error),
-        LeaseError::Held { by, kind, expires_in, at_most, waiters, reclaimable } => {
+        LeaseError::Held { by, kind, reason, expires_in, at_most, waiters, reclaimable } => {
             let millis = expires_in.as_millis() as u64;
             let hint = if *reclaimable {
                 "The daemon started anew, and the lease waits for who had it: if it was yours, show \
@@ -255,14 +255,18 @@ fn lease(error: &LeaseError) -> WireError {
             } else {
                 "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for."
             };
-            WireError::new(Code::LeaseHeld, error).hint(hint).retry_after(millis).details(json!({
+            let mut details = json!({
                 "held_by": by.to_string(),
                 "kind": kind.as_str(),
                 "expires_in_ms": millis,
                 "at_most_ms": at_most.as_millis() as u64,
                 "waiters": waiters,
                 "reclaimable": reclaimable,
-            }))
+            });
+            if let Some(reason) = reason {
+                details["reason"] = json!(reason);
+            }
+            WireError::new(Code::LeaseHeld, error).hint(hint).retry_after(millis).details(details)
         }
         LeaseError::Suspended { by, kind, resumes_in, remaining } => {
             let millis = resumes_in.as_millis() as u64;
@@ -386,6 +390,21 @@ mod tests {
         assert_eq!(details["suspended_by"], "ada#p5");
         assert_eq!(details["kind"], "human");
         assert_eq!(details["remaining_ms"], 24_000);
+    }
+
+    #[test]
+    fn whoever_finds_a_lease_held_is_told_what_its_holder_does() {
+        let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId::Connection(5) };
+        let told = lease(&LeaseError::Held {
+            by,
+            kind: Kind::Agent,
+            reason: Some(Box::from("deploys")),
+            expires_in: Duration::from_secs(10),
+            at_most: Duration::from_secs(24),
+            waiters: 0,
+            reclaimable: false,
+        });
+        assert_eq!(told.details.unwrap()["reason"], "deploys");
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub enum LeaseError {
     Held {
         by: PrincipalName,
         kind: Kind,
+        /// What its holder said that it is doing.
+        reason: Option<Box<str>>,
         /// When it ends unless its holder goes on using it.
         expires_in: Duration,
         /// When it ends even so, once somebody waits for it.

@@ -182,6 +182,7 @@ impl LeaseManager {
         LeaseError::Held {
             by: held.holder.name(),
             kind: held.holder.kind,
+            reason: held.reason.clone(),
             expires_in,
             at_most: match held.is_former() {
                 true => expires_in,

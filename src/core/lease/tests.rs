@@ -141,11 +141,14 @@ fn a_free_lease_goes_to_whoever_asks_with_an_epoch_above_the_floor() {
 
 #[test]
 fn a_second_client_cannot_acquire_a_held_lease_and_learns_who_has_it() {
-    let mut lease = in_grace();
+    let mut lease = lease();
+    let reason = || Some(Box::from("deploys"));
+    granted(lease.acquire(at(0), &caller(1), AcquireRequest { reason: reason(), ..asking(1) }));
     let error = lease.acquire(at(10), &caller(2), asking(2)).unwrap_err();
     let expected = LeaseError::Held {
         by: caller(1).name(),
         kind: Kind::Agent,
+        reason: reason(),
         expires_in: seconds(20),
         at_most: seconds(590),
         waiters: 0,
