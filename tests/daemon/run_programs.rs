@@ -121,6 +121,21 @@ async fn a_program_with_the_whole_screen_waits_for_keys_and_leaves_no_output() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_computes_neither_asks_nor_has_ended() {
+    let work = "awk 'BEGIN { while (n < 3e7) n++ }'";
+    with_each(&ALL, async |shell| {
+        let looped = "n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done; echo done";
+        if shell.name != "fish" {
+            shell.must(looped, 0, "done").await;
+        }
+        shell.must(&format!("printf 'Loading: '; {work}; echo done"), 0, "Loading: done").await;
+        shell.must(&format!("printf '[##   ]'; {work}; echo"), 0, "[##   ]").await;
+        shell.must(&format!("stty -echo; {work}; stty echo; echo heard"), 0, "heard").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vim_that_asks_the_terminal_at_its_start_is_typed_nothing() {
     if !is_installed("vim") {
         return;

@@ -144,12 +144,18 @@ fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
 }
 
 /// Whether a member of the group waits in a read of its terminal; none where the kernel does not say what
-/// processes wait in.
+/// processes wait in. One that runs waits in nothing, and so in no read.
 fn anybody_reads(group: ProcessId) -> Option<bool> {
     let mut known = false;
     for pid in members(group) {
-        let place = waits_in(pid);
-        known |= place.is_some();
+        let mut place = waits_in(pid);
+        let mut runs = place.is_none() && is_running(pid);
+        if place.is_none() && !runs {
+            // It may have gone to sleep in between; of some others the kernel never says.
+            place = waits_in(pid);
+            runs = place.is_none() && is_running(pid);
+        }
+        known |= place.is_some() || runs;
         if place.is_some_and(|place| READS.contains(&place.as_str())) && reads_terminal(pid) {
             return Some(true);
         }
