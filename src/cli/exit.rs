@@ -31,6 +31,10 @@ impl Exit {
     /// How running a command ends that takes longer and goes on.
     pub const GOES_ON: Self = Self::Command(124);
 
+    /// How running a command ends that was interrupted since nobody reads what it prints: as a program
+    /// does that is written to a pipe without a reader.
+    pub const UNREAD: Self = Self::Command(141);
+
     /// The number a shell sees.
     pub fn number(self) -> u8 {
         match self {

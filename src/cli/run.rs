@@ -9,6 +9,7 @@ mod live;
 mod resumed;
 mod words;
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,8 +57,8 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 ///
 /// Ends with the code of the command. With 122 when it asks for something and 124 when it takes
 /// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
-/// 2 when the shell could not read it, 130 when C-c ended it (143 for SIGTERM, 129 for SIGHUP); else
-/// as every command here.
+/// 2 when the shell could not read it, 130 when C-c ended it (143 for SIGTERM, 129 for SIGHUP, 141 when
+/// nobody reads on what it prints); else as every command here.
 #[derive(Debug, Args)]
 #[command(
     allow_missing_positional = true,
@@ -152,7 +153,7 @@ impl Run {
         match ended? {
             End::Answered(answer) => Ok(report(answer, name)),
             End::Interrupted(exit) => Ok(interrupted(&mut live, interrupts, exit).await),
-            End::Unread => Ok(bare(Value::Null, Exit::Done)),
+            End::Unread => Ok(bare(Value::Null, Exit::UNREAD)),
             End::Overdue => Ok(resumed.overdue(&live)),
         }
     }
@@ -190,6 +191,9 @@ async fn follow(
             exit = interrupts.next() => return Ok(End::Interrupted(exit)),
             () = &mut gone => return Ok(End::Unread),
             shown = live.next(), if showing => match shown {
+                Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(End::Unread);
+                }
                 Err(failure @ Failure::Output(_)) => return Err(failure),
                 // The answer says why, and may be on its way.
                 shown => showing = shown.is_ok(),

@@ -18,7 +18,7 @@ use crate::transport::client::ClientError;
 /// Print the rows of a session as they change, until its program ends
 ///
 /// With --json it prints each delta as one object a line. When the daemon is upgraded or dies it goes on
-/// where it was under the next one, and ends with 7 where none comes back.
+/// under the next one, which may show the whole screen again first; it ends with 7 where none comes back.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// Id, unique prefix of one, or name

@@ -31,6 +31,20 @@ fn with_shells(home: &Home) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_command_of_which_nobody_reads_on_is_not_told_to_have_done_well() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name bash -- bash");
+    let mut command = run(&home, "", "bash", "seq 100000; sleep 1000");
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "1");
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+    home.printed("wait bash --command-done --since 0");
+}
+
+#[test]
 fn a_command_prints_what_it_prints_and_ends_with_its_code() {
     let home = Home::new();
     let _daemon = home.daemon();
