@@ -222,6 +222,25 @@ fn what_is_typed_while_the_daemon_is_upgraded_is_typed_once_and_in_its_order() {
 }
 
 #[test]
+fn what_the_program_had_not_taken_when_the_daemon_went_is_told_to_be_lost() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    let go = home.path("go");
+    start(&home, &format!("stty raw -echo; until test -e {}; do sleep 0.1; done", go.display()));
+    let mut seat = Seat::attach(&home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    // More than the kernel keeps for who does not read.
+    seat.types([b'x'; 20_000]);
+    until("all to be read", || !seat.has_unread());
+    seat.until_status("you have the keyboard");
+    // A write is answered after a second, whatever the kernel took of it.
+    home.printed("wait build --idle 2s");
+    daemon.kill();
+    let _daemon = home.daemon();
+    seat.until_status("bytes that you typed did not reach the program");
+}
+
+#[test]
 fn who_has_taken_over_has_the_keyboard_under_the_next_daemon_too() {
     let home = Home::new();
     let daemon = home.daemon();

@@ -72,7 +72,7 @@ impl Chords {
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Typed> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
-        let mut rest = all.as_slice();
+        let (mut rest, begun) = all.split_at(all.len() - begun_character(&all));
         while !rest.is_empty() {
             let Some(length) = token(rest, self.in_paste) else {
                 self.held = rest.to_vec();
@@ -82,6 +82,7 @@ impl Chords {
             self.take(token);
             rest = after;
         }
+        self.held.extend_from_slice(begun);
         std::mem::take(&mut self.out)
     }
 
@@ -207,6 +208,19 @@ impl Chords {
     }
 }
 
+/// How many bytes at the end are the beginning of a character whose end has not come.
+fn begun_character(bytes: &[u8]) -> usize {
+    let tail = bytes.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf));
+    let Some(behind) = tail else { return 0 };
+    let length = match bytes[bytes.len() - 1 - behind] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    if behind + 1 < length { behind + 1 } else { 0 }
+}
+
 /// Whether a token goes on with the key that began with this byte, as the rest of a character does and
 /// what is typed with Alt.
 fn follows(first: u8, token: &[u8]) -> bool {
@@ -296,6 +310,19 @@ mod tests {
         }
         let single: Vec<&[u8]> = typed.chunks(1).collect();
         assert_eq!(fed(&single), means, "{typed:?} byte by byte");
+    }
+
+    #[test]
+    fn a_character_is_passed_on_as_a_whole_and_what_is_none_at_last_too() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed("a€".as_bytes().split_at(3).0), [bytes(b"a")]);
+        assert_eq!(chords.feed(b"\xacb"), [bytes("€b".as_bytes())]);
+        assert_eq!(chords.feed(b"\x1b[200~\xf0\x9f\xa6"), [bytes(b"\x1b[200~")]);
+        assert_eq!(chords.feed(b"\x80\x1b[201~"), [bytes("🦀\x1b[201~".as_bytes())]);
+        assert_eq!(chords.feed(b"\xe9"), []);
+        assert_eq!(chords.patience(), Some(ESCAPE_TIME));
+        assert_eq!(chords.flush(), [bytes(b"\xe9")]);
+        assert_eq!(chords.feed(b"\x80\x80\x80\x80"), [bytes(b"\x80\x80\x80\x80")]);
     }
 
     #[test]

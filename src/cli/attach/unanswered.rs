@@ -4,11 +4,16 @@
 //! It sends nothing, and what an answer means is the desk's affair.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
+
+/// How long the same may be asked for: daemons know what was typed under a name for a minute longer.
+const AGE_MAX: Duration = Duration::from_secs(4 * 60);
 
 /// Bytes for the program that go with one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,12 +34,14 @@ pub struct Unanswered {
     /// Tells this person's batches from all others'.
     person: Uuid,
     last: Number,
-    batches: VecDeque<(Number, Batch)>,
+    batches: VecDeque<(Number, Batch, Instant)>,
+    /// How many bytes that were answered for the program may not have taken yet.
+    queued: usize,
 }
 
 impl Default for Unanswered {
     fn default() -> Self {
-        Self { person: Uuid::new_v4(), last: Number(0), batches: VecDeque::new() }
+        Self { person: Uuid::new_v4(), last: Number(0), batches: VecDeque::new(), queued: 0 }
     }
 }
 
@@ -42,14 +49,15 @@ impl Unanswered {
     /// Takes in a batch that is about to be sent behind all others.
     pub fn add(&mut self, batch: Batch) -> Number {
         self.last.0 += 1;
-        self.batches.push_back((self.last, batch));
+        self.batches.push_back((self.last, batch, Instant::now()));
         self.last
     }
 
     /// The parameters of the request that asks for a batch, at the attachment of this id; none once it
     /// was answered.
     pub fn request(&self, number: Number, attach: i64) -> Option<Value> {
-        let (Number(number), batch) = self.batches.iter().find(|(known, _)| *known == number)?;
+        let (Number(number), batch, _) =
+            self.batches.iter().find(|(known, ..)| *known == number)?;
         Some(json!({
             "attach": attach,
             "data": STANDARD.encode(&batch.bytes),
@@ -60,12 +68,28 @@ impl Unanswered {
 
     /// Notes that the daemon said what became of a batch.
     pub fn on_answer(&mut self, number: Number) {
-        self.batches.retain(|(known, _)| *known != number);
+        self.batches.retain(|(known, ..)| *known != number);
+    }
+
+    /// Notes how many bytes of a batch the program had not taken when it was answered. When it has taken
+    /// all of one, it has taken all before.
+    pub fn on_queued(&mut self, bytes: usize) {
+        self.queued = if bytes == 0 { 0 } else { self.queued + bytes };
     }
 
     /// What is to be asked for again, in the order in which it was typed.
     pub fn numbers(&self) -> Vec<Number> {
-        self.batches.iter().map(|(number, _)| *number).collect()
+        self.batches.iter().map(|(number, ..)| *number).collect()
+    }
+
+    /// Lets go of what the next daemon is not to be asked for, and says how many bytes of what was typed
+    /// may be lost: those that only the daemon before had, and those that are too old.
+    pub fn lose(&mut self, now: Instant) -> usize {
+        let old = |begun: Instant| now.saturating_duration_since(begun) > AGE_MAX;
+        let lost = self.batches.iter().filter(|(.., begun)| old(*begun));
+        let lost: usize = lost.map(|(_, batch, _)| batch.bytes.len()).sum();
+        self.batches.retain(|(.., begun)| !old(*begun));
+        lost + std::mem::take(&mut self.queued)
     }
 }
 
@@ -88,6 +112,20 @@ mod tests {
         assert_eq!((&again["data"], &again["attach"]), (&json!("Yw=="), &json!(1)));
         assert_eq!(again["idempotency_key"], before["idempotency_key"]);
         assert_eq!(unanswered.request(second, 1), None);
+    }
+
+    #[test]
+    fn what_the_daemon_alone_had_and_what_is_too_old_is_lost_with_it() {
+        let mut unanswered = Unanswered::default();
+        let now = Instant::now();
+        for bytes in [5, 0, 7, 8] {
+            unanswered.on_queued(bytes);
+        }
+        let number = unanswered.add(batch("abc"));
+        assert_eq!(unanswered.lose(now), 15);
+        assert_eq!(unanswered.numbers(), [number]);
+        assert_eq!(unanswered.lose(now + 2 * AGE_MAX), 3);
+        assert_eq!(unanswered.numbers(), []);
     }
 
     #[test]

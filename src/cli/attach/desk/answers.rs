@@ -74,6 +74,9 @@ impl Desk<'_> {
             Asked::Typing(_) | Asked::TakeOver => {
                 if asked == Asked::TakeOver {
                     self.carried.taken_over.on_granted();
+                } else {
+                    let queued = answer["queued_bytes"].as_u64().unwrap_or_default();
+                    self.carried.unanswered.on_queued(usize::try_from(queued).unwrap_or_default());
                 }
                 self.read_only = false;
                 self.notice.take_if(|notice| notice.is_refusal());
@@ -81,8 +84,7 @@ impl Desk<'_> {
             Asked::HandBack if answer["handed_back"] == false => {
                 self.tell("you do not have the keyboard", Ground::News);
             }
-            Asked::HandBack => self.carried.taken_over.on_handed_back(),
-            Asked::Room => {}
+            Asked::HandBack | Asked::Room => {}
             Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
             Asked::History => {
                 let told = answer["structuredContent"].take();

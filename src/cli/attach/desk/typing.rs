@@ -58,7 +58,10 @@ impl Desk<'_> {
         match order {
             Order::Detach => return Ok(Some(Leaving::Detached)),
             Order::TakeOver => self.ask_for_keyboard()?,
-            Order::HandBack => self.ask(Asked::HandBack, HAND_BACK_METHOD, &self.named())?,
+            Order::HandBack => {
+                self.carried.taken_over.on_handed_back();
+                self.ask(Asked::HandBack, HAND_BACK_METHOD, &self.named())?;
+            }
             Order::Scrollback => self.look_back()?,
             Order::Unknown => self.tell("unknown key, C-\\ ? lists them", Ground::News),
         }
@@ -104,8 +107,13 @@ impl Desk<'_> {
         self.ask_to_type(number)
     }
 
-    /// Asks for what the daemon before did not answer, as it was before.
+    /// Asks for what the daemon before did not answer, as it was before, and tells what is lost.
     pub(super) fn go_on(&mut self) -> Result<(), Failure> {
+        let lost = self.carried.unanswered.lose(Instant::now());
+        if lost > 0 {
+            let text = format!("up to {lost} bytes that you typed did not reach the program");
+            self.tell(text, Ground::News);
+        }
         if self.carried.taken_over != TakenOver::No {
             self.ask_for_keyboard()?;
         }
