@@ -128,6 +128,9 @@ impl Key {
     /// What takes away all of the line before the cursor in them; they can bring it back.
     pub const KILL_LINE: Self = Self { code: KeyCode::Char('u'), modifiers: Modifiers::CTRL };
 
+    /// What gives up a question or a search in them.
+    pub const GIVE_UP: Self = Self { code: KeyCode::Char('g'), modifiers: Modifiers::CTRL };
+
     /// The key with this name, `Enter` or `PageUp`, pressed with these modifiers.
     ///
     /// A name is one of [`names::NAMES`] in any case, or a single character; prefixes such as

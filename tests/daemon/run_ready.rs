@@ -111,6 +111,23 @@ async fn a_key_that_waits_for_its_second_takes_nothing_of_a_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_of_the_line_editor_takes_nothing_of_a_command() {
+    with_each(&["bash"], async |shell| {
+        for answer in ["", "y"] {
+            shell.run("true").await;
+            shell.press("Tab Tab").await;
+            shell.wait_for(json!({"pattern": "(y or n)", "since": 0})).await;
+            if !answer.is_empty() {
+                shell.press(answer).await;
+                shell.wait_for(json!({"pattern": "--More--", "since": 0})).await;
+            }
+            shell.must("echo xx nq; echo TAIL", 0, "xx nq\nTAIL").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() {
     with_each(&["bash", "zsh", "fish"], async |shell| {
         shell.run("true").await;

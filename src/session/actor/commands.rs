@@ -20,6 +20,9 @@ use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
 
+/// What bash asks when there are many completions, and shows below a part of them.
+const ASKED_BY_READLINE: [&str; 2] = ["possibilities? (y or n)", "--More--"];
+
 /// How many rows of text that stands on the line already are cleared.
 const CLEARED_ROWS_MAX: u64 = 64;
 
@@ -43,7 +46,7 @@ impl<P: Pty> Actor<P> {
 
     /// What clears the line that a command is typed on: of what somebody has left there, or a shell
     /// could not read and shows again, and of a key that waits for its second and shows nothing.
-    pub(super) fn clearing(&self, order: &CommandOrder) -> Vec<Key> {
+    pub(super) fn clearing(&mut self, order: &CommandOrder) -> Vec<Key> {
         let cursor = self.screen.cursor();
         let Some(at) = self.screen.commands().reading_at().filter(|_| order.way == Way::Marks)
         else {
@@ -56,10 +59,18 @@ impl<P: Pty> Actor<P> {
         let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
         // One for the text of each line, and one for what parts it from the line before.
         let kills = 2 * rows as usize + 1;
-        // A key that waits takes the first; what both do together, such as to undo, the others undo.
-        let first = between.then_some(Key::KILL_LINE);
+        let first = between.then(|| self.giving_up());
         let others = iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills));
         first.into_iter().chain(others).collect()
+    }
+
+    /// The key that a key which waits for its second takes: what both do together, such as to undo, is
+    /// undone by those that follow. It must begin no other keys itself, as C-g does for some people, save
+    /// where the line editor asks something and reads no keys.
+    fn giving_up(&mut self) -> Key {
+        let before = self.screen.before_cursor();
+        let asks = ASKED_BY_READLINE.iter().any(|question| before.trim_end().ends_with(question));
+        if asks { Key::GIVE_UP } else { Key::KILL_LINE }
     }
 
     /// Notes that a command goes out now, by a call with this stamp if it may be asked for again, and has

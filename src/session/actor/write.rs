@@ -242,7 +242,7 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn encode(&self, order: &WriteOrder) -> Result<Unit, SessionError> {
+    fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {
         let modes = self.screen.modes();
         let mut pieces = match &order.content {
             Content::Keys(keys) => encode_keys(keys, &modes),
