@@ -35,7 +35,7 @@ fn a_command_of_which_nobody_reads_on_is_not_told_to_have_done_well() {
     let home = Home::new();
     let _daemon = home.daemon();
     home.printed("new --name bash -- bash");
-    let mut command = run(&home, "", "bash", "seq 100000; sleep 1000");
+    let mut command = run(&home, "", "bash", "seq 1000; sleep 1000");
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "1");
