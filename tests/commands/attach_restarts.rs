@@ -13,13 +13,19 @@ use crate::commands::seat::{Seat, start, told, until, until_holder};
 
 const UNREACHABLE: i32 = 7;
 
+/// A daemon, and a person at its session, which runs this shell line.
+fn sit_down(home: &Home, line: &str) -> (Daemon, Seat) {
+    let daemon = home.daemon();
+    start(home, line);
+    let seat = Seat::attach(home, "build");
+    seat.until_status("build | nobody has the keyboard");
+    (daemon, seat)
+}
+
 #[test]
 fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
     let home = Home::new();
-    let daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (daemon, mut seat) = sit_down(&home, "exec cat");
     seat.types("before ");
     seat.until_text("before");
     daemon.kill();
@@ -50,10 +56,7 @@ fn end_holders(home: &Home) {
 #[test]
 fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
     let home = Home::new();
-    let daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (daemon, mut seat) = sit_down(&home, "exec cat");
     daemon.kill();
     seat.until_text("[build: the daemon is gone");
     end_holders(&home);
@@ -79,10 +82,7 @@ fn who_finds_no_daemon_is_told_that_sessions_wait_for_one() {
 #[test]
 fn a_person_sees_no_more_than_a_pause_when_the_daemon_is_upgraded() {
     let home = Home::new();
-    let _daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (_daemon, mut seat) = sit_down(&home, "exec cat");
     seat.types("before ");
     seat.until_text("before");
     home.printed("upgrade");
@@ -98,10 +98,7 @@ fn a_person_sees_no_more_than_a_pause_when_the_daemon_is_upgraded() {
 #[test]
 fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
     let home = Home::new();
-    let daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (daemon, mut seat) = sit_down(&home, "exec cat");
     daemon.kill();
     seat.until_status("the daemon is gone; looking for it");
     seat.types("rm -r .\r");
@@ -113,10 +110,7 @@ fn what_is_typed_while_the_daemon_is_away_is_not_left_to_the_shell() {
 #[test]
 fn who_does_not_want_to_wait_for_a_daemon_need_not() {
     let home = Home::new();
-    let daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (daemon, mut seat) = sit_down(&home, "exec cat");
     daemon.kill();
     seat.until_text("C-c to stop]");
     seat.types("\x03");
@@ -243,10 +237,7 @@ fn what_the_program_had_not_taken_when_the_daemon_went_is_told_to_be_lost() {
 #[test]
 fn who_has_taken_over_has_the_keyboard_under_the_next_daemon_too() {
     let home = Home::new();
-    let daemon = home.daemon();
-    start(&home, "exec cat");
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
+    let (daemon, mut seat) = sit_down(&home, "exec cat");
     seat.types("\x1ct");
     seat.until_status("you have the keyboard");
     let before = told(&home)["lease"]["epoch"].clone();

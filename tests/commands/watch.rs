@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
-use crate::commands::harness::Home;
+use crate::commands::harness::{Daemon, Home};
 
 /// `termgate watch --json` of a session, and the deltas that it prints.
 struct Watch {
@@ -48,14 +48,20 @@ impl Watch {
     }
 }
 
+/// A daemon, and a watch of its session build, which has shown `one`.
+fn watched(home: &Home) -> (Daemon, Watch) {
+    let daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let mut watch = Watch::of(home, "build");
+    home.printed("send build one --enter");
+    watch.until("one");
+    (daemon, watch)
+}
+
 #[test]
 fn it_goes_on_where_it_was_under_the_next_daemon() {
     let home = Home::new();
-    let daemon = home.daemon();
-    home.printed("new --name build -- cat");
-    let mut watch = Watch::of(&home, "build");
-    home.printed("send build one --enter");
-    watch.until("one");
+    let (daemon, mut watch) = watched(&home);
     home.printed("upgrade");
     home.printed("send build two --enter");
     watch.until("two");
@@ -72,11 +78,7 @@ fn it_goes_on_where_it_was_under_the_next_daemon() {
 #[test]
 fn where_no_daemon_comes_back_it_says_how_to_go_on() {
     let home = Home::new();
-    let daemon = home.daemon();
-    home.printed("new --name build -- cat");
-    let mut watch = Watch::of(&home, "build");
-    home.printed("send build one --enter");
-    watch.until("one");
+    let (daemon, mut watch) = watched(&home);
     daemon.kill();
     let rest: String = watch.lines.by_ref().map(Result::unwrap).collect();
     assert_eq!(watch.child.wait().unwrap().code(), Some(7));

@@ -96,8 +96,9 @@ impl Shortage {
         let Self { pid, open, limit } = self;
         format!(
             "The daemon has {open} of {limit} descriptors open, and none for it. It is found \
-             when sessions that have ended are removed (`termgate kill` does); or run `kill -USR1 {pid}`, which leaves all sessions as they are, and start \
-             the daemon with a higher hard limit (ulimit -Hn, LimitNOFILE=)."
+             when sessions that have ended are removed (`termgate kill` does); or run \
+             `kill -USR1 {pid}`, which leaves all sessions as they are, and start the daemon with a \
+             higher hard limit (ulimit -Hn, LimitNOFILE=)."
         )
     }
 }

@@ -103,7 +103,7 @@ impl<P: Pty> Actor<P> {
                 let warning = self.warning_for(&order.caller);
                 let grant = self.grant_of(&order.caller, order.presented);
                 let replayed = !order.dry_run;
-                let command = self.command_of(&order);
+                let command = replayed.then(|| self.command_of(&order)).flatten();
                 let pending = Pending {
                     reply,
                     before,

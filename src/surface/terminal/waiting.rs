@@ -267,6 +267,9 @@ impl Waited {
 
     /// Tells as many of the other matches as there is room for, and counts the rest.
     fn add(&mut self, others: &Others) {
+        if others.told.is_empty() {
+            return;
+        }
         let all = others.told.iter().map(|(which, hit)| MatchWire::of(*which, hit));
         let mut all: Vec<_> = all.collect();
         let cost = |it: &MatchWire| json_bytes(it) + escaped_bytes(&it.summary()) + 1;
