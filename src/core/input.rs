@@ -6,6 +6,7 @@
 pub mod error;
 pub mod former;
 pub mod request;
+pub mod typing;
 pub mod unit;
 
 mod leasing;
@@ -14,7 +15,6 @@ mod queue;
 mod remember;
 mod replay;
 mod settle;
-mod typing;
 mod warnings;
 
 #[cfg(test)]

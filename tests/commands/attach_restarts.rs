@@ -215,23 +215,51 @@ fn what_is_typed_while_the_daemon_is_upgraded_is_typed_once_and_in_its_order() {
     });
 }
 
-#[test]
-fn what_the_program_had_not_taken_when_the_daemon_went_is_told_to_be_lost() {
+/// Types more than the kernel keeps for a program that does not read yet, has the daemon replaced, types
+/// on, and looks at what the program reads at last.
+fn type_at_who_does_not_read(replace: impl Fn(&Home, Daemon) -> Daemon) {
     let home = Home::new();
-    let daemon = home.daemon();
-    let go = home.path("go");
-    start(&home, &format!("stty raw -echo; until test -e {}; do sleep 0.1; done", go.display()));
-    let mut seat = Seat::attach(&home, "build");
-    seat.until_status("build | nobody has the keyboard");
-    // More than the kernel keeps for who does not read.
-    seat.types([b'x'; 20_000]);
+    let (go, read) = (home.path("go"), home.path("read"));
+    let typed: String = (0..4_000).map(|number| format!("{number:05}")).collect();
+    let line = format!(
+        "stty raw -echo; until test -e {}; do sleep 0.1; done; head -c {} >{}; echo read; exec cat",
+        go.display(),
+        typed.len(),
+        read.display(),
+    );
+    let (daemon, mut seat) = sit_down(&home, &line);
+    let (first, rest) = typed.split_at(15_000);
+    let (second, third) = rest.split_at(10);
+    seat.types(first);
+    seat.types(second);
     until("all to be read", || !seat.has_unread());
     seat.until_status("you have the keyboard");
     // A write is answered after a second, whatever the kernel took of it.
     home.printed("wait build --idle 2s");
-    daemon.kill();
-    let _daemon = home.daemon();
-    seat.until_status("bytes that you typed did not reach the program");
+    let _daemon = replace(&home, daemon);
+    seat.types(third);
+    until("all to be read", || !seat.has_unread());
+    std::fs::write(go, "").unwrap();
+    seat.until_text("read");
+    assert_eq!(std::fs::read_to_string(read).unwrap(), typed);
+    let statuses = seat.shown.0.lock().unwrap().statuses.join("\n");
+    assert!(!statuses.contains("did not reach"), "{statuses}");
+}
+
+#[test]
+fn what_the_program_had_not_taken_when_the_daemon_was_killed_is_typed_by_the_next() {
+    type_at_who_does_not_read(|home, daemon| {
+        daemon.kill();
+        home.daemon()
+    });
+}
+
+#[test]
+fn what_the_program_had_not_taken_when_the_daemon_was_upgraded_is_typed_by_the_next() {
+    type_at_who_does_not_read(|home, daemon| {
+        home.printed("upgrade");
+        daemon
+    });
 }
 
 #[test]

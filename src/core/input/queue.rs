@@ -241,6 +241,13 @@ impl Queue {
         overdue.collect()
     }
 
+    /// Has a caller wait for the write with this stamp, until then at most; none when none waits here.
+    pub(super) fn await_again(&mut self, stamp: &WriteStamp, until: Moment) -> Option<WriteId> {
+        let queued = self.writes.iter_mut().find(|queued| queued.stamp.as_ref() == Some(stamp))?;
+        queued.awaited.get_or_insert(Awaited { until, hold: None });
+        Some(queued.write)
+    }
+
     /// When the next caller has waited long enough.
     pub(super) fn deadline(&self) -> Option<Moment> {
         self.writes.iter().filter_map(|queued| Some(queued.awaited.as_ref()?.until)).min()

@@ -11,7 +11,7 @@ use crate::core::input::Input;
 use crate::core::input::error::WriteError;
 use crate::core::input::former::{FormerRecall, WriteStamp};
 use crate::core::input::queue::Wanted;
-use crate::core::input::request::Typing;
+use crate::core::input::request::{Typing, WriteId};
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 
@@ -31,25 +31,37 @@ impl RecentlyTyped {
     }
 }
 
+/// What became of something that is to be typed, if it was asked for before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypedBefore {
+    /// So many bytes of it are not to be typed again.
+    Bytes(usize),
+    /// It waits for the terminal; the completion of that write answers again.
+    Waits(WriteId),
+}
+
 impl Input {
-    /// How many of so many bytes were typed before under this stamp; they are not to be typed again.
-    /// Those that this daemon was asked to type count whatever became of them, those of one before as
-    /// far as the terminal took them.
+    /// What became of so many bytes that were to be typed under this stamp. Of what this daemon was
+    /// asked to type nothing is typed again, of what one before was as far as the terminal took it.
     ///
     /// # Errors
     /// [`WriteError::KeyReused`] when something else was typed under the key.
     pub fn typed_before(
-        &self,
+        &mut self,
         now: Moment,
         stamp: &WriteStamp,
         bytes: usize,
-    ) -> Result<usize, WriteError> {
+    ) -> Result<TypedBefore, WriteError> {
+        self.judge(now);
+        if let Some(write) = self.queue.await_again(stamp, now + Self::WRITE_ANSWER_AFTER) {
+            return Ok(TypedBefore::Waits(write));
+        }
         if self.typed.0.contains(stamp) {
-            return Ok(bytes);
+            return Ok(TypedBefore::Bytes(bytes));
         }
         match self.former.recall(now, stamp) {
-            FormerRecall::New => Ok(0),
-            FormerRecall::Made(write) => Ok(write.taken.min(bytes)),
+            FormerRecall::New => Ok(TypedBefore::Bytes(0)),
+            FormerRecall::Made(write) => Ok(TypedBefore::Bytes(write.taken.min(bytes))),
             FormerRecall::Conflict => Err(WriteError::KeyReused),
         }
     }

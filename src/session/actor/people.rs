@@ -12,6 +12,7 @@ use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
 use crate::core::input::former::WriteStamp;
 use crate::core::input::request::{Typing, WriteId};
+use crate::core::input::typing::TypedBefore;
 use crate::core::input::unit::Unit;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
@@ -21,6 +22,15 @@ use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Typed};
 use crate::session::pty::Pty;
+
+/// What becomes of something that is to be typed.
+enum Keyed {
+    New(WriteId, Grant),
+    /// It was asked for before, and waits for the terminal.
+    Waits(WriteId),
+    /// All of it was typed before.
+    Typed,
+}
 
 impl<P: Pty> Actor<P> {
     /// Does what people have asked for so far, and then lets those go who have left: whoever left
@@ -86,8 +96,15 @@ impl<P: Pty> Actor<P> {
         // Output that came before the keys must not look like their effect.
         self.publish_output();
         match self.type_in(caller, fresh, &typed) {
-            Ok(None) => self.answer_made(caller, typed.bytes.len(), reply),
-            Ok(Some((write, grant))) => {
+            Ok(Keyed::Typed) => {
+                self.settle();
+                self.answer_made(caller, typed.bytes.len(), reply);
+            }
+            Ok(Keyed::Waits(write)) => {
+                self.join_write(write, caller, reply);
+                self.settle();
+            }
+            Ok(Keyed::New(write, grant)) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
                 self.looks.on_type_ahead();
                 self.follow_write(write, Accompanied::grant(grant), caller, reply);
@@ -100,24 +117,28 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Types what was not typed before under its key; none when all of it was.
+    /// Types what was not typed before under its key.
     fn type_in(
         &mut self,
         caller: &Caller,
         fresh: LeaseId,
         typed: &Typed,
-    ) -> Result<Option<(WriteId, Grant)>, SessionError> {
+    ) -> Result<Keyed, SessionError> {
         let now = self.clock.now();
         let stamp = typed.key.as_ref().map(|key| WriteStamp::of_person(&caller.tenant, key));
-        let known = |stamp| self.input.typed_before(now, stamp, typed.bytes.len());
-        let before = stamp.as_ref().map(known).transpose()?;
-        if before == Some(typed.bytes.len()) {
-            return Ok(None);
-        }
+        let length = typed.bytes.len();
+        let before = match &stamp {
+            None => 0,
+            Some(stamp) => match self.input.typed_before(now, stamp, length)? {
+                TypedBefore::Waits(write) => return Ok(Keyed::Waits(write)),
+                TypedBefore::Bytes(bytes) if bytes == length => return Ok(Keyed::Typed),
+                TypedBefore::Bytes(bytes) => bytes,
+            },
+        };
         self.begin_keys(now, caller);
         let known = self.typed.remove(&caller.principal);
         let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
-        let unit = Unit { pieces: keys.pieces(&typed.bytes[before.unwrap_or(0)..]) };
+        let unit = Unit { pieces: keys.pieces(&typed.bytes[before..]) };
         self.writes += 1;
         let write = WriteId(self.writes);
         let granted = self.input.type_in(now, caller, Typing { unit, write, stamp, fresh });
@@ -129,7 +150,7 @@ impl<P: Pty> Actor<P> {
         }
         let grant = granted?;
         self.take_size(typed.view);
-        Ok(Some((write, grant)))
+        Ok(Keyed::New(write, grant))
     }
 
     /// Keeps a person who comes to the keyboard from going on in the middle of a key or a paste.

@@ -83,38 +83,18 @@ impl<P: Pty> Actor<P> {
                 self.settle();
             }
             Ok(Step::Joined(write)) => {
-                let grant = self.grant_of(&order.caller, order.presented);
                 let command = self.command_of(&order);
-                let pending = Pending {
-                    reply,
-                    before,
-                    grant,
-                    warning: None,
-                    kept: None,
-                    replayed: true,
-                    command,
-                    interrupt: None,
-                };
-                self.pending.entry(write).or_default().push(pending);
+                let again = self.again(&order.caller, order.presented, reply);
+                self.join(write, Pending { command, before, ..again });
                 self.settle();
             }
             Ok(Step::Done(outcome)) => {
                 self.settle();
                 let warning = self.warning_for(&order.caller);
-                let grant = self.grant_of(&order.caller, order.presented);
                 let replayed = !order.dry_run;
                 let command = replayed.then(|| self.command_of(&order)).flatten();
-                let pending = Pending {
-                    reply,
-                    before,
-                    grant,
-                    warning,
-                    kept: None,
-                    replayed,
-                    command,
-                    interrupt: None,
-                };
-                self.answer(pending, outcome);
+                let again = self.again(&order.caller, order.presented, reply);
+                self.answer(Pending { warning, replayed, command, before, ..again }, outcome);
             }
             Err(error) => {
                 self.settle();
@@ -190,7 +170,7 @@ impl<P: Pty> Actor<P> {
         let grant = Some(grant);
         let replayed = false;
         let pending = Pending { reply, before, grant, warning, kept, replayed, command, interrupt };
-        self.pending.entry(write).or_default().push(pending);
+        self.join(write, pending);
         // What the program makes of it is worth a frame of its own, without waiting for the
         // interval that the frame before the write began.
         self.published_at = None;
@@ -287,18 +267,33 @@ impl<P: Pty> Actor<P> {
 
     /// Answers a write of so many bytes that was made before.
     pub(super) fn answer_made(&mut self, writer: &Caller, written: usize, reply: Reply<Written>) {
-        let before = self.frames.borrow().watermark;
-        let pending = Pending {
+        let warning = self.warning_for(writer);
+        let again = Pending { warning, ..self.again(writer, None, reply) };
+        self.answer(again, WriteOutcome { written, ..WriteOutcome::default() });
+    }
+
+    /// Answers with a write that is on its way when that is answered.
+    pub(super) fn join_write(&mut self, write: WriteId, writer: &Caller, reply: Reply<Written>) {
+        let again = self.again(writer, None, reply);
+        self.join(write, again);
+    }
+
+    fn join(&mut self, write: WriteId, pending: Pending) {
+        self.pending.entry(write).or_default().push(pending);
+    }
+
+    /// A caller who asks again for what it asked for before.
+    fn again(&self, by: &Caller, presented: Option<LeaseId>, reply: Reply<Written>) -> Pending {
+        Pending {
             reply,
-            before,
-            grant: self.grant_of(writer, None),
-            warning: self.warning_for(writer),
+            before: self.frames.borrow().watermark,
+            grant: self.grant_of(by, presented),
+            warning: None,
             kept: None,
             replayed: true,
             command: None,
             interrupt: None,
-        };
-        self.answer(pending, WriteOutcome { written, ..WriteOutcome::default() });
+        }
     }
 
     /// Answers one write; what keeps its lease alive goes with the answer, so that it ends with
@@ -312,7 +307,7 @@ impl<P: Pty> Actor<P> {
             let bytes = outcome.discarded;
             format!(
                 "{bytes} bytes were discarded before the program read them: the lease ended, a \
-                 person took the keyboard or an interrupt went past them"
+                 person took the keyboard, an interrupt went past them or the daemon was replaced"
             )
         });
         let written = Written {

@@ -48,16 +48,16 @@ impl Desk<'_> {
         self.dirty = true;
         // What follows a lone Escape may have been left unread meanwhile.
         self.flush_due = self.carried.chords.patience().map(|time| Instant::now() + time);
-        if let Asked::Typing(number) = asked
-            && !matches!(answer, Err(ClientError::Closed))
-        {
-            self.carried.unanswered.on_answer(number);
-        }
         match answer {
             Ok(answer) => self.on_success(asked, answer)?,
             // As in `ask`.
             Err(ClientError::Closed) => return Ok(()),
-            Err(error) => self.on_refusal(asked, &error),
+            Err(error) => {
+                if let Asked::Typing(number) = asked {
+                    self.carried.unanswered.on_refused(number);
+                }
+                self.on_refusal(asked, &error);
+            }
         }
         if asked == Asked::Room {
             let news = self.room_told.on_answer(self.room());
@@ -71,15 +71,17 @@ impl Desk<'_> {
             me.clone_into(&mut self.me);
         }
         match asked {
-            Asked::Typing(_) | Asked::TakeOver => {
-                if asked == Asked::TakeOver {
-                    self.carried.taken_over.on_granted();
-                } else {
-                    let queued = answer["queued_bytes"].as_u64().unwrap_or_default();
-                    self.carried.unanswered.on_queued(usize::try_from(queued).unwrap_or_default());
+            Asked::Typing(number) => {
+                self.on_keyboard();
+                let queued = answer["queued_bytes"].as_u64().unwrap_or_default();
+                let queued = usize::try_from(queued).unwrap_or(usize::MAX);
+                if let Some(waits) = self.carried.unanswered.on_answer(number, queued) {
+                    return self.ask_to_type(waits);
                 }
-                self.read_only = false;
-                self.notice.take_if(|notice| notice.is_refusal());
+            }
+            Asked::TakeOver => {
+                self.on_keyboard();
+                self.carried.taken_over.on_granted();
             }
             Asked::HandBack if answer["handed_back"] == false => {
                 self.tell("you do not have the keyboard", Ground::News);
@@ -95,6 +97,12 @@ impl Desk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes that this person may type.
+    fn on_keyboard(&mut self) {
+        self.read_only = false;
+        self.notice.take_if(|notice| notice.is_refusal());
     }
 
     fn on_refusal(&mut self, asked: Asked, error: &ClientError) {

@@ -124,7 +124,7 @@ impl Desk<'_> {
             .try_for_each(|number| self.ask_to_type(number))
     }
 
-    fn ask_to_type(&mut self, number: Number) -> Result<(), Failure> {
+    pub(super) fn ask_to_type(&mut self, number: Number) -> Result<(), Failure> {
         match self.carried.unanswered.request(number, self.attach.id()) {
             Some(params) => self.ask(Asked::Typing(number), INPUT_METHOD, &params),
             None => Ok(()),

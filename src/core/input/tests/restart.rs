@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::input::typing::TypedBefore;
 use crate::core::lease::record::LeaseRecord;
 
 /// Some seconds after the death of the daemon before.
@@ -158,18 +159,35 @@ fn stamp_of_person(name: &str, fingerprint: u64) -> WriteStamp {
 fn what_a_person_typed_is_known_by_this_daemon_and_by_the_next_as_far_as_it_was_taken() {
     let mut before = open();
     let stamp = stamp_of_person("a", 1);
-    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(0));
+    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(TypedBefore::Bytes(0)));
     let typing = Typing { unit: text("ls"), write: WriteId(1), stamp: Some(stamp), fresh: id(1) };
     before.type_in(at(0), &caller(5), typing).unwrap();
-    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(2), "all of it is on its way");
     assert_eq!(before.next_stamp(), Some(stamp), "the terminal's keeper is told");
+    take_all(&mut before, at(0));
+    assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(TypedBefore::Bytes(2)));
 
     let writes = vec![FormerWrite { stamp, taken: 1, length: None, command: None }];
-    let next = next_daemon((before.lease().record(), writes));
-    assert_eq!(next.typed_before(at(LATER), &stamp, 2), Ok(1));
+    let mut next = next_daemon((before.lease().record(), writes));
+    assert_eq!(next.typed_before(at(LATER), &stamp, 2), Ok(TypedBefore::Bytes(1)));
     let other = stamp_of_person("a", 2);
     assert_eq!(next.typed_before(at(LATER), &other, 2), Err(WriteError::KeyReused));
-    assert_eq!(next.typed_before(at(LATER), &stamp_of_person("b", 1), 2), Ok(0));
+    let new = next.typed_before(at(LATER), &stamp_of_person("b", 1), 2);
+    assert_eq!(new, Ok(TypedBefore::Bytes(0)));
+}
+
+#[test]
+fn who_asks_again_for_what_waits_for_the_program_is_answered_when_that_has_taken_it() {
+    let mut input = open();
+    let stamp = stamp_of_person("a", 1);
+    let write = WriteId(1);
+    let typing = Typing { unit: text("ls"), write, stamp: Some(stamp), fresh: id(1) };
+    input.type_in(at(0), &caller(5), typing).unwrap();
+    input.on_time(at(1_000));
+    assert_eq!(input.take_completions(), completed(1, outcome(0, 0, 2)));
+    assert_eq!(input.typed_before(at(5_000), &stamp, 2), Ok(TypedBefore::Waits(write)));
+    assert_eq!(input.deadline(), Some(at(6_000)));
+    assert_eq!(take_all(&mut input, at(5_500)), "ls");
+    assert_eq!(input.take_completions(), completed(1, outcome(2, 0, 0)));
 }
 
 #[test]
@@ -181,6 +199,6 @@ fn only_the_last_keys_of_people_are_remembered_within_one_daemon() {
         input.type_in(at(0), &caller(5), typing).unwrap();
         take_all(&mut input, at(0));
     }
-    assert_eq!(input.typed_before(at(0), &stamp_of_person("0", 1), 1), Ok(0));
-    assert_eq!(input.typed_before(at(0), &stamp_of_person("1", 1), 1), Ok(1));
+    assert_eq!(input.typed_before(at(0), &stamp_of_person("0", 1), 1), Ok(TypedBefore::Bytes(0)));
+    assert_eq!(input.typed_before(at(0), &stamp_of_person("1", 1), 1), Ok(TypedBefore::Bytes(1)));
 }
