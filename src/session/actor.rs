@@ -163,7 +163,8 @@ impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
-        let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since } = opening;
+        let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since, .. } =
+            opening;
         let records = Records::begin(&pty, records, input.lease(), screen.commands().last(), gaps);
         screen.set_nonce(records.nonce());
         screen.set_host(host_name());
@@ -363,10 +364,8 @@ impl<P: Pty> Actor<P> {
             let epoch = self.input.next_epoch();
             // All output so far was fed, and the answers to it wait before anything newer.
             let answered = if epoch.is_none() { self.offset } else { 0 };
-            match self
-                .pty
-                .try_write(bytes, Stamp { epoch, answered, write: self.input.next_stamp() })
-            {
+            let stamp = Stamp { epoch, answered, write: self.input.next_stamp() };
+            match self.pty.try_write(bytes, stamp) {
                 Ok(0) => return,
                 Ok(taken) => {
                     self.outlets.counters.input_bytes.add(taken as u64);

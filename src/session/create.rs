@@ -224,6 +224,7 @@ pub(in crate::session) fn run<P: Pty>(
     let live = Arc::new(Live::new(name));
     live.set_gaps(opening.gaps.clone());
     live.output_bytes.add(opening.offset);
+    live.set_unread(opening.offset, opening.unread_until);
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),

@@ -32,6 +32,10 @@ pub struct Live {
     gaps: Mutex<Gaps>,
     /// When the screen was found that a daemon before left, and when that had last changed.
     found_still: OnceLock<(Moment, Moment)>,
+    /// The output before this offset was there when the session was found.
+    unread_until: AtomicU64,
+    /// Whether a frame shows all of that.
+    caught_up: watch::Sender<bool>,
     /// Counts how often everybody was detached.
     detaches: watch::Sender<u64>,
 }
@@ -49,6 +53,8 @@ impl Live {
             directory: Mutex::new(None),
             gaps: Mutex::default(),
             found_still: OnceLock::new(),
+            unread_until: AtomicU64::new(0),
+            caught_up: watch::Sender::new(true),
             detaches: watch::Sender::new(0),
         }
     }
@@ -102,6 +108,30 @@ impl Live {
         if let Some(since) = since {
             let _ = self.found_still.set((found, since));
         }
+    }
+
+    /// Notes where the output ends that was there when the session was found, and from where on the screen
+    /// has not seen it.
+    pub fn set_unread(&self, from: u64, until: u64) {
+        self.unread_until.store(until, Ordering::Relaxed);
+        self.caught_up.send_replace(from >= until);
+    }
+
+    /// Whether the screen has by this offset seen all output that was there when the session was found, and
+    /// no frame shows that yet.
+    pub fn catches_up(&self, offset: u64) -> bool {
+        !*self.caught_up.borrow() && self.unread_until.load(Ordering::Relaxed) <= offset
+    }
+
+    /// Notes that a frame shows all output that was there when the session was found, or that ever will be.
+    pub fn set_caught_up(&self) {
+        self.caught_up.send_if_modified(|caught_up| !std::mem::replace(caught_up, true));
+    }
+
+    /// Waits until a frame shows all output that was there when the session was found.
+    pub async fn caught_up(&self) {
+        // It fails only when the sender is gone, which is kept here.
+        let _ = self.caught_up.subscribe().wait_for(|caught_up| *caught_up).await;
     }
 
     /// When the screen last changed that a frame shows, be it with a daemon before.

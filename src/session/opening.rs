@@ -35,6 +35,9 @@ pub struct Opening {
     pub found: bool,
     /// When the screen last changed, where that was before this daemon found it so.
     pub still_since: Option<Moment>,
+    /// The output before this offset was there when the terminal was found: nobody is shown the session
+    /// before its screen has seen that.
+    pub unread_until: u64,
 }
 
 /// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
@@ -52,6 +55,7 @@ impl Opening {
             gaps: Gaps::default(),
             found: false,
             still_since: None,
+            unread_until: 0,
         }
     }
 
@@ -61,8 +65,8 @@ impl Opening {
         let screen = Screen::restore(snapshot, std::iter::empty::<&[u8]>(), limits).ok()?;
         let mut gaps = Gaps::default();
         gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: Some(kept_at) });
-        let (offset, answered, still_since) = (0, 0, None);
-        Some(Self { screen, offset, answered, kept_rows: None, gaps, found: true, still_since })
+        let empty = Self::empty(screen.size(), limits);
+        Some(Self { screen, gaps, found: true, ..empty })
     }
 
     /// The screen as the daemon before kept it, and where its output goes on.
@@ -73,6 +77,7 @@ impl Opening {
         now: Moment,
     ) -> Self {
         let (offset, answered) = (recovered.resume_at(), recovered.answered);
+        let unread_until = recovered.head;
         let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
         let mut gaps = Gaps::from_note(recovered.notes.get(Note::Gaps)).unwrap_or_else(|error| {
             tracing::warn!(%session, %error, "nobody knows which output was lost before");
@@ -94,8 +99,8 @@ impl Opening {
             if offset > 0 {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
-            let (kept_rows, still_since) = (None, None);
-            return Self { screen, offset, answered, kept_rows, gaps, found: true, still_since };
+            let empty = Self::empty(recovered.size, limits);
+            return Self { screen, offset, answered, gaps, found: true, unread_until, ..empty };
         };
         if covered < offset {
             tracing::warn!(%session, from = covered, to = offset, "output was lost");
@@ -113,7 +118,8 @@ impl Opening {
         });
         let lasts = |still: &Stillness| [covered, offset, recovered.head] == [still.offset; 3];
         let still_since = still.filter(lasts).map(|still| still.at.min(now));
-        Self { screen, offset, answered, kept_rows, gaps, found: true, still_since }
+        let found = true;
+        Self { screen, offset, answered, kept_rows, gaps, found, still_since, unread_until }
     }
 
     /// An empty screen whose watermarks and rows come after all that were told, as far as anybody

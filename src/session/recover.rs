@@ -5,6 +5,10 @@
 
 mod finding;
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::former::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
@@ -19,6 +23,10 @@ use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
 use crate::session::registry::Registry;
+
+/// How long a session may be held back until its screen shows what was there when it was found: more than
+/// it takes to read all that holders keep unless they are told to keep more.
+const CATCHES_UP: Duration = Duration::from_millis(500);
 
 /// What the daemon before kept beside a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +78,8 @@ pub struct Survivor<P> {
 }
 
 impl Registry {
-    /// Makes a session of a terminal that outlived its daemon, and waits until its doors are open.
+    /// Makes a session of a terminal that outlived its daemon, and waits until its screen shows what the
+    /// program wrote meanwhile and its doors are open.
     ///
     /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
     /// with a number where another session of its tenant came first.
@@ -88,6 +97,8 @@ impl Registry {
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes);
         let (session, task) = run(self, Making { record, commands, pid, opening, input, pty });
+        // A terminal that falls silent again is shown as it was kept.
+        let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
         self.adopt(session.clone(), task);
         self.announce(&session).await;
         session

@@ -13,6 +13,14 @@ use crate::session::records::gaps::Gap;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
+        self.take_output(output).await;
+        if self.exit.is_some() || self.outlets.live.catches_up(self.offset) {
+            self.publish_output();
+            self.outlets.live.set_caught_up();
+        }
+    }
+
+    async fn take_output(&mut self, output: std::io::Result<Output>) {
         match output {
             Ok(Output::Bytes(count)) => {
                 self.outlets.live.output_bytes.add(count as u64);

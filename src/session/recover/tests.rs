@@ -147,6 +147,27 @@ async fn a_session_is_found_by_the_lease_that_it_had_in_the_daemon_before() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_finds_a_session_of_before_finds_what_its_program_wrote_meanwhile() {
+    let registry = registry();
+    let (mut first, terminal) = survivor(notes(1));
+    terminal.push(b"one ");
+    terminal.push(b"two");
+    first.opening.unread_until = 7;
+    let session = registry.recover(first).await;
+    assert_eq!(session.frame().lines[0].value.text.trim_end(), "one two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_cannot_be_read_further_is_found_as_it_was_kept() {
+    let registry = registry();
+    let (mut first, terminal) = survivor(notes(1));
+    terminal.push(b"one");
+    first.opening.unread_until = 7;
+    let session = registry.recover(first).await;
+    assert_eq!(session.frame().lines[0].value.text.trim_end(), "one");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
     let registry = registry();
     // A version before kept no size.
