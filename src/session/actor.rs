@@ -370,6 +370,7 @@ impl<P: Pty> Actor<P> {
                 Ok(taken) => {
                     self.outlets.counters.input_bytes.add(taken as u64);
                     self.looks.on_typed(self.clock.now(), &bytes[..taken]);
+                    self.outlets.live.on_typed(self.clock.now(), &bytes[..taken]);
                     self.input.on_taken(self.clock.now(), taken);
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => return self.on_silence(),

@@ -21,6 +21,8 @@ const NEVER: u64 = u64::MAX;
 pub struct Live {
     name: Mutex<Arc<str>>,
     lease_expires_ms: AtomicU64,
+    /// When somebody last asked the program to stop what it does.
+    interrupted_ms: AtomicU64,
     observers: AtomicUsize,
     /// Callers who wait for what only the kernel knows.
     attending: AtomicUsize,
@@ -46,6 +48,7 @@ impl Live {
         Self {
             name: Mutex::new(name),
             lease_expires_ms: AtomicU64::new(NEVER),
+            interrupted_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
             line: Arc::new(Semaphore::new(1)),
@@ -71,14 +74,31 @@ impl Live {
 
     /// When the lease expires unless it is renewed; none while the session is free.
     pub fn lease_expires_at(&self) -> Option<Moment> {
-        let millis = self.lease_expires_ms.load(Ordering::Relaxed);
-        (millis != NEVER).then(|| Moment::from_boot(Duration::from_millis(millis)))
+        moment(&self.lease_expires_ms)
     }
 
     /// Notes when the lease expires.
     pub fn set_lease_expires_at(&self, at: Option<Moment>) {
-        let millis = at.map_or(NEVER, |at| at.since_boot().as_millis() as u64);
-        self.lease_expires_ms.store(millis, Ordering::Relaxed);
+        set_moment(&self.lease_expires_ms, at);
+    }
+
+    /// When somebody last sent a signal, or a key that the terminal makes one of; none if nobody did.
+    pub fn interrupted_at(&self) -> Option<Moment> {
+        moment(&self.interrupted_ms)
+    }
+
+    /// Notes that a signal was sent.
+    pub fn set_interrupted_at(&self, now: Moment) {
+        set_moment(&self.interrupted_ms, Some(now));
+    }
+
+    /// Notes that the terminal took these bytes.
+    pub fn on_typed(&self, now: Moment, bytes: &[u8]) {
+        /// C-c, C-z and C-\\, as terminals are set.
+        const SIGNALS: [u8; 3] = [0x03, 0x1a, 0x1c];
+        if bytes.iter().any(|byte| SIGNALS.contains(byte)) {
+            self.set_interrupted_at(now);
+        }
     }
 
     /// The directory that the program last said it is in; a claim, good for display only.
@@ -161,6 +181,16 @@ impl Live {
     pub fn attended(&self) -> bool {
         self.attending.load(Ordering::Relaxed) > 0
     }
+}
+
+fn moment(millis: &AtomicU64) -> Option<Moment> {
+    let millis = millis.load(Ordering::Relaxed);
+    (millis != NEVER).then(|| Moment::from_boot(Duration::from_millis(millis)))
+}
+
+fn set_moment(millis: &AtomicU64, at: Option<Moment>) {
+    let at = at.map_or(NEVER, |at| at.since_boot().as_millis() as u64);
+    millis.store(at, Ordering::Relaxed);
 }
 
 /// Has the kernel asked now and then for as long as it is kept.

@@ -110,7 +110,10 @@ impl<P: Pty> Actor<P> {
         }
         let done = match act {
             Act::Check => Ok(()),
-            Act::Signal(signal) => self.pty.signal(signal).map_err(SessionError::from),
+            Act::Signal(signal) => {
+                self.outlets.live.set_interrupted_at(self.clock.now());
+                self.pty.signal(signal).map_err(SessionError::from)
+            }
             Act::ClearHistory => {
                 self.screen.clear_history();
                 self.checkpoint_now(false);

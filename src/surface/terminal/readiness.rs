@@ -32,6 +32,9 @@ const START_PATIENCE: Duration = Duration::from_secs(2);
 /// often it is about to show its prompt.
 const SHELL_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a program that was interrupted may take to end before it counts as working.
+const INTERRUPT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// For how long it counts that a program changes what it does.
 const UNREST_MAX: Duration = Duration::from_secs(2);
 
@@ -194,7 +197,9 @@ impl<'a> Readiness<'a> {
             CommandId(0) => self.session.about().created_at + START_PATIENCE,
             CommandId(_) => calm,
         };
-        calm.max(started).min(self.until)
+        let interrupted = self.session.live().interrupted_at();
+        let interrupted = interrupted.map(|at| at + INTERRUPT_PATIENCE).unwrap_or_default();
+        calm.max(started).max(interrupted).min(self.until)
     }
 
     fn judge(&self, frame: &Frame) -> Verdict {
