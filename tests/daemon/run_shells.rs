@@ -101,9 +101,12 @@ async fn several_lines_are_one_command_for_a_bash_that_asks_for_no_brackets_arou
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shell_takes_a_command_as_soon_as_what_ran_was_interrupted() {
     with_each(&ALL, async |shell| {
-        for _ in 0..10 {
+        for round in 0..10 {
             shell.must("true", 0, "").await;
-            shell.run_with("sleep 300", json!({"timeout_ms": 100})).await;
+            // A shell that has not given the terminal to what it starts keeps the key to itself.
+            let command = format!("sh -c \"echo ru''ns {round}; exec sleep 300\"");
+            shell.run_with(&command, json!({"timeout_ms": 100})).await;
+            shell.wait_for(json!({"pattern": format!("runs {round}"), "since": 0})).await;
             shell.press("C-c").await;
             shell.must("echo fine", 0, "fine").await;
         }

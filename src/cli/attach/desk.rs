@@ -225,8 +225,11 @@ impl<'a> Desk<'a> {
             let mine = self.view.lease.holder.by == self.me;
             self.carried.taken_over.on_lease(mine);
         }
-        if first {
+        // Right after a restart there may be none for a moment.
+        if first || self.carried.scrollback.as_ref().is_some_and(|back| back.lines().is_empty()) {
             self.ask_for_history()?;
+        }
+        if first {
             self.ask_about()?;
         }
         Ok(())
