@@ -58,7 +58,9 @@ impl Registry {
     /// The sessions whose holders another daemon has left, in no order; what lies there of other sessions
     /// is removed.
     pub fn left_behind(&self) -> Vec<SessionId> {
-        let Some(Holders { directory, .. }) = self.holders() else { return Vec::new() };
+        let Some(directory) = self.own_holders().map(|own| &own.directory) else {
+            return Vec::new();
+        };
         match sort_out(directory) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
@@ -146,11 +148,14 @@ impl Registry {
         tracing::info!(session = %id, name = %session.name(), "a session of before goes on");
     }
 
+    /// None where another daemon has the sessions by now.
+    fn own_holders(&self) -> Option<&Holders> {
+        self.holders().filter(|holders| holders.are_ours())
+    }
+
     /// Blocks for the time of an answer.
     fn find(&self, id: SessionId) -> Found {
-        // What another daemon has by now is its own.
-        let holders = self.holders().filter(|holders| holders.are_ours());
-        let Some(holders) = holders else { return Found::Nothing };
+        let Some(holders) = self.own_holders() else { return Found::Nothing };
         match HeldPty::attach(holders, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(AttachError::Gone { path, source }) if source.kind() == ErrorKind::NotFound => {

@@ -1,8 +1,8 @@
 //! A socket that listens at a path, from its first moment for us alone.
 //!
 //! It knows nothing of who may do what: it hands on streams and who is at their other end. A path
-//! is replaced in one step and only under the daemon's lock, so that a client finds the old daemon
-//! or the new one, and never nothing.
+//! is replaced in one step and only under the daemon's lock, as long as that counts, so that a client
+//! finds the old daemon or the new one, and never nothing.
 
 use std::fs;
 use std::future::poll_fn;
@@ -44,6 +44,8 @@ pub enum BindError {
         "others may use the socket {path}, its mode is {mode:04o}; set SocketMode=0600 in its unit"
     )]
     Mode { path: PathBuf, mode: u32 },
+    #[error("another daemon has taken the place of this one, and listens at {path}")]
+    Replaced { path: PathBuf },
     #[error("cannot listen at {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
@@ -92,13 +94,18 @@ impl Listener {
         }
         let temporary = temporary_name(path);
         check_replaceable(&temporary)?;
+        check_counts(lock, path)?;
         remove(&temporary).map_err(failed)?;
         let listener = listen_at(&temporary).map_err(failed)?;
         let file = identity(&temporary).map_err(failed)?;
-        fs::rename(&temporary, path).map_err(|source| {
+        // As late as can be: what this would replace may be another daemon's by now.
+        let counts = check_counts(lock, path);
+        let placed = counts.and_then(|()| fs::rename(&temporary, path).map_err(failed));
+        placed.inspect_err(|_| {
             // What failed is told; a name left behind is replaced by the next attempt.
-            let _ = remove(&temporary);
-            failed(source)
+            if identity(&temporary).is_ok_and(|there| there == file) {
+                let _ = remove(&temporary);
+            }
         })?;
         Ok(Self::new(listener, path, file, Owner::Ours, lock))
     }
@@ -106,13 +113,15 @@ impl Listener {
     /// Takes over a socket that a service manager bound to this path; call it within a runtime.
     ///
     /// # Errors
-    /// [`BindError::Mode`] when others could connect; otherwise what the kernel said.
+    /// [`BindError::Mode`] when others could connect, [`BindError::Replaced`] when another daemon is the
+    /// one to let them in; otherwise what the kernel said.
     pub fn adopt(
         socket: net::UnixListener,
         path: &Path,
         lock: &DaemonLock,
     ) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
+        check_counts(lock, path)?;
         let mode = path.symlink_metadata().map_err(failed)?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(BindError::Mode { path: path.to_owned(), mode });
@@ -222,7 +231,8 @@ pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_type()?.is_socket() {
+        // One that another daemon has put there is in use.
+        if entry.file_type()?.is_socket() && lock.counts() {
             remove(&entry.path())?;
             removed += 1;
         }
@@ -254,6 +264,11 @@ fn check_replaceable(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(BindError::Io { path: path.to_owned(), source }),
     }
+}
+
+/// Checks that no other daemon was given our place while we stood still.
+fn check_counts(lock: &DaemonLock, path: &Path) -> Result<(), BindError> {
+    if lock.counts() { Ok(()) } else { Err(BindError::Replaced { path: path.to_owned() }) }
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -266,6 +266,25 @@ fn nothing_is_removed_where_the_lock_says_nothing() {
     assert!(stale.symlink_metadata().is_ok());
 }
 
+#[tokio::test]
+async fn a_daemon_whose_lock_counts_no_more_replaces_and_removes_nothing() {
+    let (directory, former) = locked();
+    let (sessions, path) = (directory.path().join("s"), directory.path().join("gateway.sock"));
+    fs::create_dir(&sessions).unwrap();
+    fs::remove_file(directory.path().join("daemon.lock")).unwrap();
+    let lock = DaemonLock::take(&directory.path().join("daemon.lock")).unwrap();
+    let gateway = Listener::bind(&path, &lock).unwrap();
+    let session = Listener::bind(&sessions.join("0123456789ab.sock"), &lock).unwrap();
+
+    assert_eq!(remove_stale(&sessions, &former).unwrap(), 0);
+    for taken in [&path, session.path()] {
+        let error = Listener::bind(taken, &former).unwrap_err();
+        assert!(matches!(&error, BindError::Replaced { path } if path == taken), "{error}");
+    }
+    assert!(gateway.is_in_place() && session.is_in_place());
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 1);
+}
+
 /// Takes every descriptor that is left; dropping them gives all back.
 fn take_all_descriptors() -> Vec<File> {
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
