@@ -137,6 +137,27 @@ async fn a_superseded_daemon_cannot_end_the_session() {
 }
 
 #[tokio::test]
+async fn a_superseded_daemon_that_ends_turns_away_nobody_who_comes() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    let (second, _) = terminal.attach();
+    let third = termgate::holder::socket::connect_to(&terminal.socket()).unwrap();
+    terminal.forget();
+    // By the second answer the holder has let in whoever had come by then.
+    for _ in 0..2 {
+        assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
+    }
+    let attach: &[u8] = b"\x02\0\0\0tghd\x01\0";
+    termgate::holder::socket::send(std::os::fd::AsFd::as_fd(&third), attach, &[]).unwrap();
+    until("the third is listened to", || {
+        second
+            .try_write(b"x", Stamp::default())
+            .is_err_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_superseded_daemon_can_neither_signal_nor_kill() {
     let terminal = Terminal::held("trap 'exit 5' USR1; echo ready; sleep 1000 & wait", |_| {});
     wait_for(&terminal, "ready").await;

@@ -334,13 +334,17 @@ impl Pty for HeldPty {
         if self.is_silent() {
             self.end_silent_holder();
         } else if self.link().say(&ToHolder::End, &[]).is_err() {
+            // A holder that lives listens to another daemon by now. Whoever connected with it to find that
+            // out would turn away the daemon that is just coming.
+            if self.is_superseded() {
+                return;
+            }
             match connect_to(&self.socket).map_err(|error| error.kind()) {
                 Err(io::ErrorKind::ConnectionRefused) => {
                     let _ = fs::remove_file(&self.socket);
                 }
                 // It ended by itself.
                 Err(io::ErrorKind::NotFound) => {}
-                // A holder that lives listens to another daemon by now.
                 Ok(_) | Err(_) => return,
             }
         }
