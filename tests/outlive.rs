@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod outlive {
+    mod aside;
     mod bridged;
     mod client;
     mod commands;
@@ -22,7 +23,6 @@ mod outlive {
     mod lost_output;
     mod observer;
     mod programs;
-    mod replaced;
     mod retried;
     mod sent;
     mod shortage;

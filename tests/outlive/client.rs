@@ -1,13 +1,15 @@
 //! A client that speaks to whatever daemon there is, line by line, and bears that it goes away.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::future::pending;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// How long anything may take; only what is broken ever lets it pass.
@@ -37,6 +39,21 @@ pub(crate) struct Gone;
 /// What a tool answered: its result, or what it said of its failure.
 pub(crate) type Answer = Result<Value, Value>;
 
+/// Where one daemon after the other lets clients in.
+#[derive(Clone, Debug)]
+pub(crate) struct Gateway {
+    pub(crate) path: PathBuf,
+    /// Changes when a daemon that may still be connected with has lost its place.
+    pub(crate) replaced: watch::Receiver<()>,
+}
+
+impl Gateway {
+    /// Connects to whoever is there next, until another one has its place.
+    pub(crate) async fn find(&self) -> Client {
+        Client::look_for(&self.path, Some(self.replaced.clone())).await
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -45,19 +62,32 @@ pub(crate) struct Client {
     last_id: u64,
     /// What came while something else was waited for.
     kept: VecDeque<Value>,
+    /// Says when it is given up though nobody hung up.
+    replaced: Option<watch::Receiver<()>>,
 }
 
 impl Client {
     /// Connects and greets.
     pub(crate) async fn connect(path: &Path) -> Result<Self, Gone> {
-        Self::over(UnixStream::connect(path).await.map_err(|_| Gone)?).await
+        Self::reach(path, None).await
     }
 
     /// Greets whoever is at the other end.
     pub(crate) async fn over(stream: UnixStream) -> Result<Self, Gone> {
+        Self::greet(stream, None).await
+    }
+
+    async fn reach(path: &Path, replaced: Option<watch::Receiver<()>>) -> Result<Self, Gone> {
+        Self::greet(UnixStream::connect(path).await.map_err(|_| Gone)?, replaced).await
+    }
+
+    async fn greet(
+        stream: UnixStream,
+        replaced: Option<watch::Receiver<()>>,
+    ) -> Result<Self, Gone> {
         let (reader, writer) = stream.into_split();
         let reader = BufReader::new(reader).lines();
-        let mut client = Self { reader, writer, last_id: 0, kept: VecDeque::new() };
+        let mut client = Self { reader, writer, last_id: 0, kept: VecDeque::new(), replaced };
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -71,9 +101,16 @@ impl Client {
 
     /// Connects to whoever is there next.
     pub(crate) async fn find(path: &Path) -> Self {
+        Self::look_for(path, None).await
+    }
+
+    async fn look_for(path: &Path, replaced: Option<watch::Receiver<()>>) -> Self {
         let looking = async {
             loop {
-                match Self::connect(path).await {
+                let mut replaced = replaced.clone();
+                // It must change from now on.
+                let _ = replaced.as_mut().map(watch::Receiver::mark_unchanged);
+                match Self::reach(path, replaced).await {
                     Ok(client) => return client,
                     Err(Gone) => sleep(LOOK).await,
                 }
@@ -166,8 +203,20 @@ impl Client {
     }
 
     async fn read(&mut self) -> Result<Value, Gone> {
-        let line = soon("the daemon's next message", self.reader.next_line()).await;
-        let line = line.map_err(|_| Gone)?.ok_or(Gone)?;
+        let replaced = async {
+            match &mut self.replaced {
+                Some(replaced) => replaced.changed().await.map_err(drop).unwrap_or_default(),
+                None => pending().await,
+            }
+        };
+        let line = soon("the daemon's next message", async {
+            tokio::select! {
+                biased;
+                () = replaced => Err(Gone),
+                line = self.reader.next_line() => line.map_err(|_| Gone)?.ok_or(Gone),
+            }
+        });
+        let line = line.await?;
         // A daemon that is killed may be in the middle of a line.
         serde_json::from_str(&line).map_err(|_| Gone)
     }

@@ -136,12 +136,9 @@ impl Load {
     }
 }
 
-/// Puts a new daemon in the place of one that stands still; the lock is the old one's for as long as it
-/// lives, and only an operator can take it away.
+/// Has a daemon stand still, and puts a new one in its place.
 async fn replace(home: &Home, old: &Daemon) -> Daemon {
-    old.signal(Signal::SIGSTOP);
-    within(SAFETY, "the old daemon to stand still", || is_stopped(old.pid())).await;
-    fs::remove_file(home.runtime("daemon.lock")).unwrap();
+    assert!(home.set_aside(old).await);
     home.serve().await
 }
 

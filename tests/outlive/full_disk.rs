@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use crate::outlive::client::soon;
 use crate::outlive::home::Home;
-use crate::outlive::storm::Storm;
+use crate::outlive::storm::{GivesWay, Storm};
 
 const KILLS: usize = 100;
 /// How often is filled up what got free.
@@ -82,7 +82,7 @@ async fn the_same_holds_with_a_full_disk() {
     let home = Home::with_root(|_| disk.path.join("user"));
     let filling = disk.fill();
     let (mut storm, daemon) = Storm::begin(&home).await;
-    let daemon = storm.rage(daemon, KILLS).await;
+    let daemon = storm.rage(daemon, KILLS, GivesWay::Killed).await;
     let room = fs::write(disk.path.join("more"), [0; 4096]).unwrap_err();
     assert_eq!(room.kind(), ErrorKind::StorageFull);
     storm.settle(daemon).await;

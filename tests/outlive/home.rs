@@ -15,8 +15,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 
-use crate::outlive::client::{Client, SAFETY, soon, within};
+use crate::outlive::client::{Client, Gateway, SAFETY, soon, within};
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -27,6 +28,7 @@ pub(crate) struct Home {
     /// Where the user's directories are.
     root: PathBuf,
     daemons: AtomicUsize,
+    replaced: watch::Sender<()>,
 }
 
 impl Home {
@@ -44,7 +46,8 @@ impl Home {
             fs::create_dir_all(&directory).unwrap();
             fs::set_permissions(&directory, PermissionsExt::from_mode(0o700)).unwrap();
         }
-        Self { ground, root, daemons: AtomicUsize::new(0) }
+        let (daemons, replaced) = (AtomicUsize::new(0), watch::Sender::new(()));
+        Self { ground, root, daemons, replaced }
     }
 
     /// The directory in which all of it is.
@@ -62,8 +65,30 @@ impl Home {
         self.root.join("run/termgate").join(name)
     }
 
-    pub(crate) fn gateway(&self) -> PathBuf {
-        self.runtime("gateway.sock")
+    pub(crate) fn gateway(&self) -> Gateway {
+        let replaced = self.replaced.subscribe();
+        Gateway { path: self.runtime("gateway.sock"), replaced }
+    }
+
+    /// Has a daemon stand still, and makes way for the next one: the lock is its own for as long as it
+    /// lives, and only an operator can take it away. Says no when it had none yet, so that it is one of
+    /// those that come next.
+    pub(crate) async fn set_aside(&self, daemon: &Daemon) -> bool {
+        daemon.signal(Signal::SIGSTOP);
+        within(SAFETY, "the daemon to stand still", || is_stopped(daemon.pid())).await;
+        let lock = self.runtime("daemon.lock");
+        let owner = fs::read_to_string(&lock).unwrap_or_default();
+        let owned = owner.trim() == daemon.pid().to_string();
+        if owned {
+            fs::remove_file(lock).unwrap();
+        }
+        owned
+    }
+
+    /// Tells everybody who came by [`Self::gateway`] that daemons which were set aside are not to be waited
+    /// for any more.
+    pub(crate) fn tell_replaced(&self) {
+        self.replaced.send_replace(());
     }
 
     /// Writes the configuration of daemons to come.
@@ -140,7 +165,7 @@ impl Home {
 
     /// A client of the daemon that serves now.
     pub(crate) async fn client(&self) -> Client {
-        Client::find(&self.gateway()).await
+        Client::find(&self.gateway().path).await
     }
 
     /// A client behind a bridge, which ends with it.

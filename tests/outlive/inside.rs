@@ -35,7 +35,7 @@ impl Intruder {
         let clean = home.clean_environment();
         let program = env!("CARGO_BIN_EXE_termgate");
         let door = home.runtime(&format!("s/{victim}.sock"));
-        let (door, gateway) = (door.display(), home.gateway());
+        let (door, gateway) = (door.display(), home.gateway().path);
         let gateway = gateway.display();
         let mut script = format!(
             "cd {}; while [ ! -e go ]; do sleep 0.02; done\n\

@@ -1,7 +1,6 @@
 //! Somebody who watches a session over all its daemons and knows the screen from deltas alone.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::outlive::client::{Client, Gone};
+use crate::outlive::client::{Client, Gateway, Gone};
 
 /// What an observer knows.
 #[derive(Debug, Default)]
@@ -80,7 +79,7 @@ pub(crate) struct Observer {
 impl Observer {
     /// Begins to watch; `check` is told each row.
     pub(crate) fn start(
-        gateway: PathBuf,
+        gateway: Gateway,
         session: String,
         check: impl Fn(u64, &str) + Send + Sync + 'static,
     ) -> Self {
@@ -88,7 +87,7 @@ impl Observer {
         let (watched, known) = (session.clone(), Arc::clone(&replica));
         let watching = tokio::spawn(async move {
             loop {
-                let mut client = Client::find(&gateway).await;
+                let mut client = gateway.find().await;
                 let since = known.lock().unwrap().watermark;
                 let Err(Gone) = watch(&mut client, &watched, since, &known, &check).await;
             }

@@ -1,4 +1,4 @@
-//! Daemons that are killed one after the other while everything is used, and what must be true then.
+//! Daemons that give way to one another while everything is used, and what must be true then.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::outlive::aside::SetAside;
 use crate::outlive::client::{Client, LOOK, SAFETY, Started, soon, start, within};
 use crate::outlive::descriptors::{Kinds, are_no_more, open_in};
 use crate::outlive::dice::Dice;
@@ -17,9 +20,9 @@ use crate::outlive::observer::Observer;
 use crate::outlive::programs::{Asker, Printer, painter, recorder};
 use crate::outlive::writer::{Writer, line};
 
-/// A daemon that serves is killed before this.
+/// A daemon that serves gives way before this.
 const SERVES: Duration = Duration::from_millis(300);
-/// A daemon that may not serve yet is killed before this.
+/// A daemon that may not serve yet gives way before this.
 const STARTS: Duration = Duration::from_millis(150);
 /// How soon observers know all again.
 const AGREES: Duration = Duration::from_secs(1);
@@ -28,7 +31,15 @@ const CLEARED: Duration = Duration::from_secs(3);
 
 const WRITERS: usize = 4;
 
-/// Everything that goes on while daemons are killed.
+/// How a daemon gives way to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivesWay {
+    Killed,
+    /// It stands still until the next one serves, goes on at any moment after that, and then ends.
+    StandingStill,
+}
+
+/// Everything that goes on while daemons give way.
 #[derive(Debug)]
 pub(crate) struct Storm<'a> {
     home: &'a Home,
@@ -40,6 +51,10 @@ pub(crate) struct Storm<'a> {
     printers: Vec<(Printer, String)>,
     asker: Asker,
     observers: Vec<Observer>,
+    /// Daemons that stand still.
+    aside: Vec<SetAside>,
+    /// Daemons that went on after that, and how much they answered until they ended.
+    former: JoinSet<usize>,
     /// What each process had open when nobody was connected, the daemon's under 0.
     open: BTreeMap<i32, Kinds>,
 }
@@ -57,6 +72,8 @@ impl<'a> Storm<'a> {
             printers: Vec::new(),
             asker: Asker::new(home),
             observers: Vec::new(),
+            aside: Vec::new(),
+            former: JoinSet::new(),
             open: BTreeMap::new(),
         };
         let daemon = home.serve().await;
@@ -115,22 +132,59 @@ impl<'a> Storm<'a> {
         self.observers.push(Observer::start(gateway, painted, |_, _| {}));
     }
 
-    /// Kills `kills` daemons at any moment, and gives back the one that then serves.
-    pub(crate) async fn rage(&mut self, mut daemon: Daemon, kills: usize) -> Daemon {
-        for _ in 0..kills {
-            let moment = if self.dice.below(4) == 0 {
-                self.dice.moment(STARTS)
-            } else {
-                daemon.is_ready().await;
+    /// Has `rounds` daemons give way at any moment, and gives back the one that then serves.
+    pub(crate) async fn rage(
+        &mut self,
+        mut daemon: Daemon,
+        rounds: usize,
+        how: GivesWay,
+    ) -> Daemon {
+        for _ in 0..rounds {
+            let serves = self.dice.below(4) != 0;
+            if serves {
+                self.on_ready(&mut daemon).await;
                 self.check().await;
-                self.dice.moment(SERVES)
-            };
-            sleep(moment).await;
-            daemon.kill().await;
+            }
+            sleep(self.dice.moment(if serves { SERVES } else { STARTS })).await;
+            match how {
+                GivesWay::Killed => daemon.kill().await,
+                GivesWay::StandingStill => self.set_aside(daemon, serves).await,
+            }
             daemon = self.home.spawn();
         }
-        daemon.is_ready().await;
+        self.on_ready(&mut daemon).await;
         daemon
+    }
+
+    async fn set_aside(&mut self, daemon: Daemon, serves: bool) {
+        let client = if serves { Some(self.home.client().await) } else { None };
+        let Some(mut aside) = SetAside::of(self.home, daemon).await else { return };
+        if let Some(client) = client {
+            let leases = self.writers.iter().map(|(writer, _)| (&*writer.name, &writer.lease));
+            aside.is_asked(client, leases).await;
+        }
+        self.aside.push(aside);
+    }
+
+    /// Waits until a daemon serves. Those that were set aside for it go on from then on.
+    async fn on_ready(&mut self, daemon: &mut Daemon) {
+        daemon.is_ready().await;
+        if self.aside.is_empty() {
+            return;
+        }
+        self.home.tell_replaced();
+        for mut aside in std::mem::take(&mut self.aside) {
+            let (begins, ends) = (self.dice.moment(SERVES), self.dice.moment(SERVES));
+            let signals = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGUSR1];
+            let signal = signals[usize::try_from(self.dice.below(3)).unwrap()];
+            self.former.spawn(async move {
+                sleep(begins).await;
+                let answered = aside.goes_on().await;
+                sleep(ends).await;
+                aside.ends_by(signal).await;
+                answered
+            });
+        }
     }
 
     /// Asks the daemon whether every session is there, with its program, and has not gone back.
@@ -154,6 +208,11 @@ impl<'a> Storm<'a> {
 
     /// Compares what everybody was told with what was written and read, and ends all of it.
     pub(crate) async fn settle(mut self, daemon: Daemon) {
+        let former = std::mem::take(&mut self.former);
+        if !former.is_empty() {
+            let answered = former.join_all().await;
+            assert!(answered.into_iter().sum::<usize>() > 0, "nobody asked them for anything");
+        }
         let mut reader = self.home.client().await;
         for observer in &self.observers {
             observer.agrees(&mut reader, AGREES).await;

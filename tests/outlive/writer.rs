@@ -3,14 +3,13 @@
 //! It keeps several calls under way, and repeats what was not answered under the same lease and key.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::outlive::client::{Client, Gone};
+use crate::outlive::client::{Client, Gateway, Gone};
 
 /// How many calls are under way at once.
 const UNDER_WAY: usize = 3;
@@ -25,28 +24,30 @@ pub(crate) fn line(name: &str, number: u64) -> String {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) name: String,
+    pub(crate) lease: Value,
     stop: Arc<AtomicBool>,
     writing: JoinHandle<u64>,
 }
 
 impl Writer {
     /// Takes the lease, and begins to write.
-    pub(crate) async fn start(gateway: PathBuf, session: String) -> Self {
-        let mut client = Client::find(&gateway).await;
+    pub(crate) async fn start(gateway: Gateway, session: String) -> Self {
+        let mut client = gateway.find().await;
         let asked = json!({"session": session, "ttl_ms": 600_000});
-        let lease = client.must("acquire_lease", asked).await;
+        let granted = client.must("acquire_lease", asked).await;
+        let lease = granted["lease_id"].clone();
         let stop = Arc::new(AtomicBool::new(false));
         let name = session.clone();
         let work = Work {
             gateway,
             session,
-            lease: lease["lease_id"].clone(),
-            epoch: lease["epoch"].as_u64().unwrap(),
+            lease: lease.clone(),
+            epoch: granted["epoch"].as_u64().unwrap(),
             unanswered: VecDeque::new(),
             next: 0,
             stop: Arc::clone(&stop),
         };
-        Self { name, stop, writing: tokio::spawn(work.run(client)) }
+        Self { name, lease, stop, writing: tokio::spawn(work.run(client)) }
     }
 
     /// Whether it still writes; one that does not has panicked.
@@ -69,7 +70,7 @@ struct Unanswered {
 }
 
 struct Work {
-    gateway: PathBuf,
+    gateway: Gateway,
     session: String,
     lease: Value,
     epoch: u64,
@@ -82,7 +83,7 @@ impl Work {
     async fn run(mut self, mut client: Client) -> u64 {
         let mut written = self.write(&mut client).await;
         while written == Err(Gone) {
-            client = Client::find(&self.gateway).await;
+            client = self.gateway.find().await;
             written = self.go_on(&mut client).await;
         }
         self.next
