@@ -15,12 +15,14 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::input::former::FormerWrite;
+use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::input::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
-    PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Verdict, Waiting,
+    PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Typed, TypesAgain,
+    Verdict, Waiting,
 };
 use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
+use crate::core::input::typing::TypedBefore;
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
@@ -39,6 +41,7 @@ const FIRST_CONNECTIONS: [u64; PRINCIPALS] = [0, 1, 2, 3, 4, 5];
 const OTHER_CONNECTIONS: [u64; PRINCIPALS] = [6, 7, 8, 9, 10, 11];
 const CONNECTIONS: u64 = 12;
 const ANSWER: &[u8] = b"\x1b[0n";
+const INTERRUPT: &[u8] = &[3];
 
 /// One step of a history.
 #[derive(Clone, Debug)]
@@ -93,6 +96,15 @@ enum Step {
     TypeIn {
         who: usize,
         keys: usize,
+    },
+    /// The same under a key of its own.
+    TypeKeyed {
+        who: usize,
+        keys: usize,
+    },
+    /// What was typed under a key is asked for again.
+    TypeAgain {
+        which: usize,
     },
     TypeInterrupt {
         who: usize,
@@ -175,6 +187,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(who, shows, take)| Step::Rehearse { who, shows, take }),
         1 => Just(Step::Preempt),
         3 => (person(), 0..4usize).prop_map(|(who, keys)| Step::TypeIn { who, keys }),
+        3 => (person(), 1..4usize).prop_map(|(who, keys)| Step::TypeKeyed { who, keys }),
+        4 => (0..4usize).prop_map(|which| Step::TypeAgain { which }),
         1 => person().prop_map(|who| Step::TypeInterrupt { who }),
         1 => person().prop_map(|who| Step::TakeOver { who }),
         2 => person().prop_map(|who| Step::HandBack { who }),
@@ -201,6 +215,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Story {
     len: usize,
     logged: usize,
+    /// The first write of the same text.
+    text: u64,
     answered: Option<WriteOutcome>,
     discarded_later: usize,
 }
@@ -217,6 +233,8 @@ struct Pair {
     fresh: u128,
     writes: u64,
     stories: BTreeMap<u64, Story>,
+    /// What each text has left to go out, by its first write.
+    texts: BTreeMap<u64, Vec<u8>>,
     /// By principal and name: the write that first had it, and when it was answered.
     named: BTreeMap<(usize, u8), (u64, Option<u64>)>,
     last_logged: Option<(Epoch, u64)>,
@@ -261,6 +279,7 @@ impl Pair {
             fresh: 0,
             writes: 10,
             stories: BTreeMap::new(),
+            texts: BTreeMap::new(),
             named: BTreeMap::new(),
             last_logged: None,
             finished: BTreeSet::new(),
@@ -327,8 +346,10 @@ impl Pair {
             Step::Release { who, shows, to } => self.release(who, shows, to)?,
             Step::Rehearse { who, shows, take } => self.rehearse(who, shows, take)?,
             Step::Preempt => self.preempt()?,
-            Step::TypeIn { who, keys } => self.type_in(who, Some(keys))?,
-            Step::TypeInterrupt { who } => self.type_in(who, None)?,
+            Step::TypeIn { who, keys } => self.type_once(who, Some(keys))?,
+            Step::TypeKeyed { who, keys } => self.type_under_key(who, keys)?,
+            Step::TypeAgain { which } => self.type_again(which)?,
+            Step::TypeInterrupt { who } => self.type_once(who, None)?,
             Step::TakeOver { who } => self.take_over(who)?,
             Step::HandBack { who } => {
                 let had = self.input.hand_back(self.now(), &self.caller(who));
@@ -447,8 +468,8 @@ impl Pair {
         seen: Option<u64>,
     ) -> Check {
         let number = self.next_write();
-        let piece = Piece::Key(vec![mark(number); KEY]);
-        let unit = Unit { pieces: vec![piece; keys] };
+        let text = text_of(number, keys);
+        let unit = unit_of(&text);
         let key = named.map(|name| IdempotencyKey::new(&name.to_string(), 7).expect("short"));
         let known = named.and_then(|name| self.named.get(&(who, name)));
         let fresh_enough = |done: Option<u64>| done.is_none_or(|at| at + 300 > self.reference.now);
@@ -494,7 +515,7 @@ impl Pair {
                 self.named.insert((who, name), (number, None));
                 self.keyed.insert(number, (TENANT[who], hold.id, name));
             }
-            self.follow_write(number, keys * KEY);
+            self.follow_write(number, text, None);
         }
         self.reference.tidy();
         Ok(())
@@ -502,7 +523,7 @@ impl Pair {
 
     fn interrupt(&mut self, who: usize) -> Check {
         let number = self.next_write();
-        let unit = Unit { pieces: vec![Piece::Key(vec![3])] };
+        let unit = unit_of(INTERRUPT);
         let seen = Some(self.watermark);
         let answer = self.ask(who, None, Take::Held, 0, number, unit, None, seen);
         let open = self.reference.now < self.reference.open_until;
@@ -514,7 +535,7 @@ impl Pair {
         if expected {
             self.reference.hold.as_mut().expect("used").look = Look::Nothing;
             self.reference.bytes.iter_mut().for_each(Bytes::cut);
-            self.follow_write(number, 1);
+            self.follow_write(number, INTERRUPT.to_vec(), None);
         }
         self.reference.tidy();
         Ok(())
@@ -529,15 +550,71 @@ impl Pair {
     }
 
     /// A person types so many keys, or an interrupt.
-    fn type_in(&mut self, who: usize, keys: Option<usize>) -> Check {
-        let (number, fresh) = (self.next_write(), self.fresh());
-        let pieces = match keys {
-            Some(keys) => vec![Piece::Key(vec![mark(number); KEY]); keys],
-            None => vec![Piece::Key(vec![3])],
-        };
-        let (unit, write) = (Unit { pieces }, WriteId(number));
-        let len = unit.len();
-        let typing = Typing { unit, write, stamp: None, fresh: lease_id(fresh) };
+    fn type_once(&mut self, who: usize, keys: Option<usize>) -> Check {
+        let number = self.next_write();
+        let text = keys.map_or(INTERRUPT.to_vec(), |keys| text_of(number, keys));
+        self.type_in(who, number, &text, None)
+    }
+
+    fn type_under_key(&mut self, who: usize, keys: usize) -> Check {
+        let key = self.writes + 1;
+        let typed = Typed { who, len: keys * KEY, taken: 0, asked: false };
+        self.reference.typed.insert(key, typed);
+        self.type_keyed(key)
+    }
+
+    /// A person asks again for what it typed under a key, with this daemon or one before.
+    fn type_again(&mut self, which: usize) -> Check {
+        self.input.on_time(self.now());
+        let newest = self.reference.typed.iter().rev().nth(which);
+        // Nobody asks for what a daemon before took after it has been forgotten.
+        let known = newest.filter(|(_, typed)| {
+            typed.asked || typed.taken == 0 || self.reference.now < self.former.1
+        });
+        match known.map(|(key, _)| *key) {
+            Some(key) => self.type_keyed(key),
+            None => Ok(()),
+        }
+    }
+
+    /// A person types the text of a key, or what is left of it.
+    fn type_keyed(&mut self, key: u64) -> Check {
+        let number = self.next_write();
+        let Typed { who, len, .. } = self.reference.typed[&key];
+        let text = text_of(key, len / KEY);
+        let name = IdempotencyKey::new(&key.to_string(), 7).expect("short");
+        let stamp = WriteStamp::of_person(&TenantId::of_uid(TENANT[who] as u32), &name);
+        let before = self.input.typed_before(self.now(), &stamp, len);
+        match self.reference.types_again(key) {
+            TypesAgain::Waits(write) => {
+                prop_assert_eq!(before, Ok(TypedBefore::Waits(WriteId(write))));
+                self.hear()?;
+                let story = self.stories.get_mut(&write).expect("it waits");
+                // It is answered again, with all that became of it.
+                (story.answered, story.discarded_later) = (None, 0);
+                Ok(())
+            }
+            TypesAgain::From(typed) => {
+                prop_assert_eq!(before, Ok(TypedBefore::Bytes(typed)));
+                if typed == len {
+                    return Ok(());
+                }
+                self.type_in(who, number, &text[typed..], Some((key, stamp)))
+            }
+        }
+    }
+
+    /// A person types a text, as the rest of what a key stands for if there is one.
+    fn type_in(
+        &mut self,
+        who: usize,
+        number: u64,
+        text: &[u8],
+        key: Option<(u64, WriteStamp)>,
+    ) -> Check {
+        let (fresh, write) = (self.fresh(), WriteId(number));
+        let stamp = key.map(|(_, stamp)| stamp);
+        let typing = Typing { unit: unit_of(text), write, stamp, fresh: lease_id(fresh) };
         let answer = self.input.type_in(self.now(), &self.caller(who), typing);
         let reference = &mut self.reference;
         let open = reference.now < reference.open_until;
@@ -545,10 +622,14 @@ impl Pair {
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
         if expected {
             reference.tidy();
-            if keys.is_none() {
+            if text == INTERRUPT {
                 reference.bytes.iter_mut().for_each(Bytes::cut);
             }
-            self.follow_write(number, len);
+            let key = key.map(|(key, _)| key);
+            if let Some(typed) = key.and_then(|key| reference.typed.get_mut(&key)) {
+                typed.asked = true;
+            }
+            self.follow_write(number, text.to_vec(), key);
         }
         self.reference.tidy();
         Ok(())
@@ -587,10 +668,12 @@ impl Pair {
         self.input.write(self.now(), &self.caller(who), request)
     }
 
-    /// Queues an accepted write in the reference.
-    fn follow_write(&mut self, number: u64, len: usize) {
+    /// Queues an accepted write in the reference. What is typed again under a key is no new text.
+    fn follow_write(&mut self, number: u64, text: Vec<u8>, key: Option<u64>) {
         let reference = &mut self.reference;
-        self.stories.insert(number, Story { len, ..Story::default() });
+        let (len, first) = (text.len(), key.unwrap_or(number));
+        self.stories.insert(number, Story { len, text: first, ..Story::default() });
+        self.texts.entry(first).or_insert(text);
         reference.bytes.push(Bytes {
             write: number,
             epoch: reference.epoch,
@@ -599,6 +682,7 @@ impl Pair {
             len,
             sent: 0,
             dead: false,
+            key,
         });
     }
 
@@ -747,11 +831,14 @@ impl Pair {
     fn keep_stamp(&mut self, taken: usize) -> Check {
         let front = self.reference.bytes.first();
         let (write, length) = front.map_or((0, 0), |write| (write.write, write.len));
-        let keyed = self.keyed.get(&write);
+        let (keyed, typed) = (self.keyed.get(&write), front.and_then(|write| write.key));
         let stamp = self.input.next_stamp();
-        prop_assert_eq!(stamp.is_some(), keyed.is_some(), "named writes alone have a stamp");
-        if let (Some(stamp), Some(keyed)) = (stamp, keyed) {
+        let is_named = keyed.is_some() || typed.is_some();
+        prop_assert_eq!(stamp.is_some(), is_named, "named writes alone have a stamp");
+        if let Some(keyed) = keyed {
             self.taken.entry(*keyed).or_insert((0, length)).0 += taken;
+        }
+        if let Some(stamp) = stamp {
             match self.stamps.iter_mut().find(|write| write.stamp == stamp) {
                 Some(known) => known.taken += taken,
                 None => self.stamps.push(FormerWrite {
@@ -805,10 +892,12 @@ impl Pair {
             self.finished.insert(last);
         }
         prop_assert!(!self.finished.contains(&write), "the bytes of a write are torn apart");
-        let own = |byte: &u8| *byte == mark(write) || *byte == 3;
-        prop_assert!(bytes.iter().all(own));
         self.last_logged = Some((epoch, write));
-        self.stories.get_mut(&write).expect("queued").logged += bytes.len();
+        let story = self.stories.get_mut(&write).expect("queued");
+        story.logged += bytes.len();
+        let text = self.texts.get_mut(&story.text).expect("queued");
+        prop_assert!(text.starts_with(bytes), "a byte goes out twice, or in another order");
+        text.drain(..bytes.len());
         Ok(())
     }
 
@@ -965,9 +1054,15 @@ fn lease_id(number: u128) -> LeaseId {
     LeaseId(Uuid::from_u128(number))
 }
 
-/// The byte that all keys of a write consist of.
-fn mark(write: u64) -> u8 {
-    u8::try_from(write).expect("a history has fewer writes than bytes have values")
+/// So many keys, each byte of which tells whose it is or where.
+fn text_of(write: u64, keys: usize) -> Vec<u8> {
+    let own = u8::try_from(write).expect("a history has fewer writes than bytes have values");
+    let byte = |place: usize| if place.is_multiple_of(KEY) { own } else { place as u8 };
+    (0..keys * KEY).map(byte).collect()
+}
+
+fn unit_of(text: &[u8]) -> Unit {
+    Unit { pieces: text.chunks(KEY).map(|key| Piece::Key(key.to_vec())).collect() }
 }
 
 fn on_disconnect(after: After) -> OnDisconnect {

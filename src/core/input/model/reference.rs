@@ -109,6 +109,28 @@ pub(super) struct Bytes {
     pub sent: usize,
     /// Its lease ended, and this is what completes a key.
     pub dead: bool,
+    /// Under which key a person typed it.
+    pub key: Option<u64>,
+}
+
+/// What a person typed under one key, over all daemons.
+#[derive(Clone, Debug)]
+pub(super) struct Typed {
+    pub who: usize,
+    pub len: usize,
+    /// How many of its bytes the terminal took.
+    pub taken: usize,
+    /// Whether the daemon that runs was asked to type it.
+    pub asked: bool,
+}
+
+/// What becomes of what a person types when it is asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TypesAgain {
+    /// Nothing: this write has it, and waits for the terminal.
+    Waits(u64),
+    /// Everything behind so many bytes.
+    From(usize),
 }
 
 /// All that is known of one session.
@@ -130,6 +152,8 @@ pub(super) struct Reference {
     pub turned_away: Vec<u64>,
     /// The last id each principal was given.
     pub ids: BTreeMap<usize, u128>,
+    /// What people typed, by its key.
+    pub typed: BTreeMap<u64, Typed>,
 }
 
 impl Reference {
@@ -553,6 +577,17 @@ impl Reference {
         true
     }
 
+    /// What becomes of what is typed under this key, for the first time or again. What this daemon was
+    /// asked to type is never typed again, and of what one before was asked only what nobody took.
+    pub(super) fn types_again(&self, key: u64) -> TypesAgain {
+        let typed = &self.typed[&key];
+        match self.bytes.iter().find(|write| write.key == Some(key)) {
+            Some(waiting) => TypesAgain::Waits(waiting.write),
+            None if typed.asked => TypesAgain::From(typed.len),
+            None => TypesAgain::From(typed.taken),
+        }
+    }
+
     /// Lets a person go; says whether it had the keyboard.
     pub(super) fn let_person_go(&mut self, who: usize) -> bool {
         let has = |hold: &Hold| hold.keyboard.is_some() && hold.who == who;
@@ -600,7 +635,9 @@ impl Reference {
             ..hold
         });
         let (open_until, ids) = (self.open_until, std::mem::take(&mut self.ids));
-        *self = Self { now, open_until, epoch, hold, ids, ..Self::default() };
+        let mut typed = std::mem::take(&mut self.typed);
+        typed.values_mut().for_each(|typed| typed.asked = false);
+        *self = Self { now, open_until, epoch, hold, ids, typed, ..Self::default() };
         self.advance(now);
     }
 
@@ -610,6 +647,9 @@ impl Reference {
             let taken = count.min(write.len - write.sent);
             write.sent += taken;
             count -= taken;
+            if let Some(typed) = write.key.and_then(|key| self.typed.get_mut(&key)) {
+                typed.taken += taken;
+            }
         }
         self.tidy();
     }
