@@ -25,6 +25,9 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 
+use nix::libc;
+use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios};
+
 use crate::core::activity::KernelView;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
@@ -67,9 +70,25 @@ pub struct Evidence {
     pub canonical: bool,
     /// Whether the kernel shows what is typed.
     pub echo: bool,
+    /// What takes back all of a line that the kernel collects; none where nothing does, or none is
+    /// collected.
+    pub line_kill: Option<u8>,
 }
 
 impl Evidence {
+    /// What the modes of a terminal and its groups say.
+    fn of(leader: ProcessId, foreground: Option<ProcessId>, modes: &Termios) -> Self {
+        let canonical = modes.local_flags.contains(LocalFlags::ICANON);
+        let kill = modes.control_chars[SpecialCharacterIndices::VKILL as usize];
+        Self {
+            leader,
+            foreground,
+            canonical,
+            echo: modes.local_flags.contains(LocalFlags::ECHO),
+            line_kill: Some(kill).filter(|kill| canonical && *kill != libc::_POSIX_VDISABLE),
+        }
+    }
+
     /// Whether the program the session was started with has the terminal to itself; for a shell
     /// with job control, that it is at its prompt.
     pub fn leader_in_front(&self) -> bool {

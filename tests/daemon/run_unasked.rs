@@ -53,12 +53,41 @@ async fn a_line_that_was_typed_while_another_ran_is_not_taken_for_the_command() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_line_that_was_typed_just_before_is_no_part_of_the_command() {
-    with_each(&MARKING, async |shell| {
+    with_each(&ALL, async |shell| {
         shell.must("true", 0, "").await;
         for _ in 0..5 {
             shell.call("send_text", json!({"text": "half a line"})).await;
-            shell.must("echo mine", 0, "mine").await;
+            shell.must("printf mine", 0, "mine").await;
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_line_that_the_kernel_holds_is_no_part_of_the_command_however_it_got_there() {
+    with_each(&["dash"], async |shell| {
+        shell.must("true", 0, "").await;
+        // The key takes the next one as it is.
+        shell.call("send_text", json!({"text": "half a line"})).await;
+        shell.press("C-v").await;
+        shell.must("printf mine", 0, "mine").await;
+        // Longer than a row.
+        shell.call("send_text", json!({"text": "x".repeat(200)})).await;
+        shell.must("printf mine", 0, "mine").await;
+        let ended = shell.run_with("sleep 0.6", json!({"timeout_ms": 300})).await;
+        assert_eq!(ended.status(), "timeout", "{}", ended.0);
+        shell.call("send_text", json!({"text": "half a line"})).await;
+        let since = ended.number("watermark");
+        shell.wait_for(json!({"command_done": true, "since": since})).await;
+        shell.must("printf mine", 0, "mine").await;
+        // What the terminal answers is typed at the prompt.
+        shell.run("printf '\\033[6n'").await;
+        shell.must("printf mine", 0, "mine").await;
+        // Where Enter ends no line, what stands on it has not ended.
+        shell.must("stty -icrnl", 0, "").await;
+        shell.call("send_text", json!({"text": "half a line"})).await;
+        let ended = shell.run_with("echo hi", json!({"timeout_ms": 20_000})).await;
+        assert_eq!(ended.status(), "needs_input", "{}", ended.0);
     })
     .await;
 }

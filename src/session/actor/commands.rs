@@ -14,7 +14,9 @@ use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Sent, Submission, Way};
 use crate::core::input::former::WriteStamp;
+use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
+use crate::core::keys::encode::encode_keys;
 use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
@@ -46,7 +48,10 @@ impl<P: Pty> Actor<P> {
 
     /// What clears the line that a command is typed on: of what somebody has left there, or a shell
     /// could not read and shows again, and of a key that waits for its second and shows nothing.
-    pub(super) fn clearing(&mut self, order: &CommandOrder) -> Vec<Key> {
+    pub(super) fn clearing(&mut self, order: &CommandOrder) -> Vec<Piece> {
+        if order.way == Way::Kernel {
+            return self.taking_back();
+        }
         let cursor = self.screen.cursor();
         let Some(at) = self.screen.commands().reading_at().filter(|_| order.way == Way::Marks)
         else {
@@ -61,7 +66,16 @@ impl<P: Pty> Actor<P> {
         let kills = 2 * rows as usize + 1;
         let first = between.then(|| self.giving_up());
         let others = iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills));
-        first.into_iter().chain(others).collect()
+        let keys: Vec<Key> = first.into_iter().chain(others).collect();
+        encode_keys(&keys, &self.screen.modes())
+    }
+
+    /// What takes back the line that the kernel collects for a shell without a line editor; twice, since
+    /// a key may wait that takes the next character as it is.
+    fn taking_back(&self) -> Vec<Piece> {
+        let kill = || self.pty.evidence().ok()?.line_kill;
+        let kill = self.looks.half_line().then(kill).flatten();
+        kill.map_or_else(Vec::new, |kill| vec![Piece::Key(vec![kill]); 2])
     }
 
     /// The key that a key which waits for its second takes: what both do together, such as to undo, is
@@ -81,7 +95,6 @@ impl<P: Pty> Actor<P> {
         by: &Caller,
         call: Option<WriteStamp>,
     ) -> CommandId {
-        self.looks.on_command();
         let CommandOrder { text, typed, way, prompt, provision, .. } = order;
         let by = Some(Arc::from(by.name().to_string()));
         let submission = Submission { text, typed, by, way: *way, prompt };
@@ -93,6 +106,9 @@ impl<P: Pty> Actor<P> {
             self.note_call(call, id);
         }
         self.keep_commands();
+        let known = (*way == Way::Kernel).then(|| self.looks.shell_prompt(prompt));
+        let prompt = known.as_deref().unwrap_or(prompt);
+        self.looks.on_command();
         id
     }
 

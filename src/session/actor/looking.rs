@@ -60,6 +60,10 @@ pub(super) struct Looks {
     typed_ahead: bool,
     /// Something was typed since the last command that was none: a key may wait for its second.
     typed_between: bool,
+    /// What was typed last ended no line.
+    half_line: bool,
+    /// The prompt of a shell without marks when it was last sent a command.
+    shell_prompt: Option<Arc<str>>,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
     /// Where the shell was then, by its marks, and where it began to read.
@@ -80,6 +84,8 @@ impl Looks {
             postponed: false,
             typed_ahead: found,
             typed_between: found,
+            half_line: found,
+            shell_prompt: None,
             answered: false,
             prompt: (ShellPhase::default(), None),
         }
@@ -89,6 +95,7 @@ impl Looks {
     pub(super) fn on_typed(&mut self, now: Moment, bytes: &[u8]) {
         const ENDS: [u8; 5] = [b'\r', b'\n', 0x03, 0x04, 0x1c];
         self.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
+        self.half_line = bytes.last().is_some_and(|byte| !ENDS.contains(byte));
         self.typed_at = now;
         self.stir(now);
         // Nobody can have read it yet.
@@ -109,6 +116,21 @@ impl Looks {
     /// Whether anything was typed since the last command.
     pub(super) fn typed_between(&self) -> bool {
         self.typed_between
+    }
+
+    /// Whether half a line may stand where a shell without a line editor reads, be it an answer of the
+    /// terminal's own.
+    pub(super) fn half_line(&self) -> bool {
+        self.half_line || self.typed_between
+    }
+
+    /// The prompt of a shell without marks that a command is sent to now, where this stands before the cursor: of
+    /// a line that was begun nobody knows where it begins, but from the prompt before.
+    pub(super) fn shell_prompt(&mut self, before_cursor: &str) -> Arc<str> {
+        if !self.half_line {
+            self.shell_prompt = Some(before_cursor.into());
+        }
+        self.shell_prompt.clone().unwrap_or_else(|| before_cursor.into())
     }
 
     /// Whether the shell may not have read yet what was typed.

@@ -237,7 +237,7 @@ impl<P: Pty> Actor<P> {
             Content::Mouse(event) => encode_mouse(*event, &modes)?,
         };
         if let Some(command) = &order.command {
-            pieces.splice(0..0, encode_keys(&self.clearing(command), &modes));
+            pieces.splice(0..0, self.clearing(command));
         }
         self.check_lines(&pieces)?;
         Ok(Unit { pieces })

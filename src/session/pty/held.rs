@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::sys::termios::tcgetattr;
 use tokio::io::unix::AsyncFd;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
@@ -255,13 +255,8 @@ impl Pty for HeldPty {
     }
 
     fn evidence(&self) -> io::Result<Evidence> {
-        let modes = tcgetattr(self.open()?)?.local_flags;
-        Ok(Evidence {
-            leader: self.leader,
-            foreground: self.foreground(),
-            canonical: modes.contains(LocalFlags::ICANON),
-            echo: modes.contains(LocalFlags::ECHO),
-        })
+        let modes = tcgetattr(self.open()?)?;
+        Ok(Evidence::of(self.leader, self.foreground(), &modes))
     }
 
     fn unread(&self) -> io::Result<bool> {

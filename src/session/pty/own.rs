@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::sys::termios::tcgetattr;
 use nix::unistd::tcgetpgrp;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -202,13 +202,8 @@ impl Pty for OwnPty {
     }
 
     fn evidence(&self) -> io::Result<Evidence> {
-        let modes = tcgetattr(&self.master)?.local_flags;
-        Ok(Evidence {
-            leader: self.child.pid(),
-            foreground: self.foreground(),
-            canonical: modes.contains(LocalFlags::ICANON),
-            echo: modes.contains(LocalFlags::ECHO),
-        })
+        let modes = tcgetattr(&self.master)?;
+        Ok(Evidence::of(self.child.pid(), self.foreground(), &modes))
     }
 
     fn unread(&self) -> io::Result<bool> {

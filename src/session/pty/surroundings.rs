@@ -45,7 +45,7 @@ pub fn host_name() -> Option<Arc<str>> {
 
 /// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {
-    let Evidence { leader, foreground, canonical, echo } = evidence;
+    let Evidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
     let raw = settled && !canonical && !shell_in_front;
     KernelView {
@@ -224,8 +224,13 @@ mod tests {
     #[test]
     fn a_shell_that_was_in_front_is_asked_for_no_more_than_the_modes() {
         let shell = ProcessId(7);
-        let evidence =
-            Evidence { leader: shell, foreground: Some(shell), canonical: false, echo: true };
+        let evidence = Evidence {
+            leader: shell,
+            foreground: Some(shell),
+            canonical: false,
+            echo: true,
+            line_kill: None,
+        };
         let foreground = Foreground { group: 7, program: Some("zsh".into()) };
         let known = KernelView {
             foreground: Some(foreground),
