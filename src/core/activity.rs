@@ -146,6 +146,8 @@ pub struct Signs<'a> {
     pub asked_secret: bool,
     /// What stands on the row of the cursor before it.
     pub before_cursor: &'a str,
+    /// That ends as the prompt did that the shell showed before.
+    pub prompt_shown: bool,
     /// The shell has read a line that is not all of a command, and shows that it reads on.
     pub unfinished: bool,
 }
@@ -212,7 +214,8 @@ impl Signs<'_> {
             let state = if self.settled { State::Prompt } else { State::Running };
             return (state, Evidence::Kernel);
         }
-        if self.hides_a_line(kernel) {
+        // At its prompt it shows nothing of a command either, once it was told so.
+        if self.hides_a_line(kernel) && !self.prompt_shown {
             return (State::SecretPrompt, Evidence::Kernel);
         }
         // It reads for itself at its prompt, and for its command `read`.

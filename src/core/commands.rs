@@ -88,6 +88,8 @@ pub struct Submission<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
     list: VecDeque<Arc<CommandRecord>>,
+    /// What is typed is shown, and so stands before the output.
+    pub echoed: bool,
     last: CommandId,
     phase: ShellPhase,
     /// Where the shell began to read a line.
@@ -219,8 +221,8 @@ impl Commands {
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
         self.outer = self.sent.take().filter(|sent| sent.way == Way::Kernel);
-        let Submission { text, typed, by, way, prompt } = submission;
-        let lines = typed.matches('\n').count() + 1;
+        let Submission { text, typed, by, way, prompt, echoed } = submission;
+        let lines = if echoed { typed.matches('\n').count() + 1 } else { 0 };
         let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
         record.by = by;
         record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);

@@ -93,6 +93,37 @@ async fn half_a_line_that_the_kernel_holds_is_no_part_of_the_command_however_it_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_shows_nothing_that_is_typed_is_at_its_prompt_and_asks_for_no_secret() {
+    with_each(&["dash"], async |shell| {
+        shell.must("true", 0, "").await;
+        let ended = shell.must("stty -echo", 0, "").await;
+        assert_eq!(ended.0["activity"]["state"], "prompt", "{}", ended.0);
+        for _ in 0..3 {
+            shell.must("echo one; echo two", 0, "one\ntwo").await;
+            shell.must("true", 0, "").await;
+            shell.must("printf three", 0, "three").await;
+        }
+        shell.call("send_text", json!({"text": "half a line"})).await;
+        shell.must("printf mine", 0, "mine").await;
+        // What asks is told all the same, and the answer is nobody's output.
+        let asked = shell.run("printf 'Secret: '; read answer; echo $answer").await;
+        assert_eq!(asked.status(), "needs_input", "{}", asked.0);
+        assert_eq!(asked.0["activity"]["state"], "secret_prompt", "{}", asked.0);
+        let since = asked.number("watermark");
+        shell.call("send_text", json!({"text": "told", "enter": true})).await;
+        shell.wait_for(json!({"command_done": true, "since": since})).await;
+        let record = shell.record(asked.number("command_id")).await;
+        assert_eq!(record["output"], "Secret: told", "{record}");
+        shell.must("stty echo", 0, "").await;
+        shell.must("echo fine", 0, "fine").await;
+        // Also where no command told of the prompt before.
+        shell.call("send_text", json!({"text": "stty -echo", "enter": true})).await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_bash_takes_back_ends_and_the_next_one_runs() {
     with_each(&["bash"], async |shell| {
         shell.must("true", 0, "").await;

@@ -23,6 +23,7 @@ fn signs(kernel: &KernelView) -> Signs<'_> {
         settled: true,
         asked_secret: false,
         before_cursor: "",
+        prompt_shown: false,
         unfinished: false,
     }
 }
@@ -136,6 +137,8 @@ fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
     check(&asking, State::NeedsInput, Evidence::Kernel);
     let hiding = KernelView { echo: false, ..reading.clone() };
     check(&signs(&hiding), State::SecretPrompt, Evidence::Kernel);
+    let prompted = Signs { before_cursor: "$ ", prompt_shown: true, ..signs(&hiding) };
+    check(&prompted, State::Prompt, Evidence::Kernel);
     let looping = KernelView { reading: Some(false), ..shell.clone() };
     check(&signs(&looping), State::Running, Evidence::Kernel);
     check(&signs(&shell), State::Prompt, Evidence::Idle);

@@ -53,7 +53,7 @@ impl Shell {
     fn submit(&mut self, text: &str, way: Way) -> CommandId {
         let prompt = self.screen.before_cursor();
         let by = Some("ci#t1".into());
-        let submission = Submission { text, typed: text, by, way, prompt: &prompt };
+        let submission = Submission { text, typed: text, by, way, prompt: &prompt, echoed: true };
         self.screen.submit(Moment::default(), submission)
     }
 
@@ -206,7 +206,7 @@ fn a_command_that_was_sent_began_when_it_was_sent_however_late_its_mark_is_read(
     let mut shell = Shell::new(6, 40);
     shell.prompt();
     let (text, way) = ("make", Way::Marks);
-    let submission = Submission { text, typed: text, by: None, way, prompt: "$ " };
+    let submission = Submission { text, typed: text, by: None, way, prompt: "$ ", echoed: true };
     let sent = shell.screen.submit(at(5), submission);
     let marks = format!("make\r\n\x1b]133;C;nonce={NONCE}\x1b\\");
     shell.screen.feed(at(60), marks.as_bytes());
@@ -374,7 +374,8 @@ fn of_a_command_that_is_read_from_a_file_only_the_line_that_was_typed_is_left_ou
     let prompt = shell.screen.before_cursor();
     let text = "echo a\necho b\necho c";
     let typed = " . '/run/a-name-that-is-wider-than-this'";
-    let submission = Submission { text, typed, by: None, way: Way::Kernel, prompt: &prompt };
+    let submission =
+        Submission { text, typed, by: None, way: Way::Kernel, prompt: &prompt, echoed: true };
     let id = shell.screen.submit(Moment::default(), submission);
     shell.write(typed).write("\r\na\r\nb\r\nc\r\n# ");
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);

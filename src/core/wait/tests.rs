@@ -740,7 +740,8 @@ fn here() -> Here {
 }
 
 fn sent(mut commands: Commands, way: Way) -> Commands {
-    let submission = Submission { text: "true", typed: "true", by: None, way, prompt: "> " };
+    let submission =
+        Submission { text: "true", typed: "true", by: None, way, prompt: "> ", echoed: true };
     commands.submit(submission, &here());
     commands
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{
-    Evidence, KernelView, ShellPhase, State, asks_for_more, is_question, prompts, reads_on,
+    self, KernelView, ShellPhase, State, asks_for_more, is_question, prompts, reads_on,
 };
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
-use crate::core::commands::{Sent, Submission, Way};
+use crate::core::commands::{Sent, Submission, Way, output};
 use crate::core::input::former::WriteStamp;
 use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
@@ -20,7 +20,7 @@ use crate::core::keys::encode::encode_keys;
 use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
-use crate::session::pty::Pty;
+use crate::session::pty::{Evidence, Pty};
 
 /// What bash asks when there are many completions, and shows below a part of them.
 const ASKED_BY_READLINE: [&str; 2] = ["possibilities? (y or n)", "--More--"];
@@ -87,6 +87,16 @@ impl<P: Pty> Actor<P> {
         if asks { Key::GIVE_UP } else { Key::KILL_LINE }
     }
 
+    /// Notes that something is about to be typed that is no command. Needs the newest frame.
+    pub(super) fn begin_typing(&mut self) {
+        let frame = Arc::clone(&self.frames.borrow());
+        let at_prompt = frame.activity.value.state == State::Prompt;
+        if at_prompt && frame.commands.value.phase() == ShellPhase::Unmarked {
+            self.looks.shell_prompt(&output::prompt(&frame));
+        }
+        self.looks.on_type_ahead();
+    }
+
     /// Notes that a command goes out now, by a call with this stamp if it may be asked for again, and has
     /// it kept before it does.
     pub(super) fn begin_command(
@@ -96,8 +106,14 @@ impl<P: Pty> Actor<P> {
         call: Option<WriteStamp>,
     ) -> CommandId {
         let CommandOrder { text, typed, way, prompt, provision, .. } = order;
+        let known = (*way == Way::Kernel).then(|| self.looks.shell_prompt(prompt));
+        let prompt = known.as_deref().unwrap_or(prompt);
+        self.looks.on_command();
         let by = Some(Arc::from(by.name().to_string()));
-        let submission = Submission { text, typed, by, way: *way, prompt };
+        // A line editor shows what is typed by itself.
+        let hidden = |it: Evidence| it.canonical && !it.echo;
+        let echoed = *way != Way::Kernel || !self.pty.evidence().is_ok_and(hidden);
+        let submission = Submission { text, typed, by, way: *way, prompt, echoed };
         let id = self.screen.submit(self.clock.now(), submission);
         if let Some(provision) = provision {
             self.luggage.keep(id, provision.clone());
@@ -106,9 +122,6 @@ impl<P: Pty> Actor<P> {
             self.note_call(call, id);
         }
         self.keep_commands();
-        let known = (*way == Way::Kernel).then(|| self.looks.shell_prompt(prompt));
-        let prompt = known.as_deref().unwrap_or(prompt);
-        self.looks.on_command();
         id
     }
 
@@ -165,7 +178,7 @@ impl<P: Pty> Actor<P> {
     }
 
     /// How it is known that what a command was sent to is ready again.
-    fn ready_again(&mut self) -> Option<Evidence> {
+    fn ready_again(&mut self) -> Option<activity::Evidence> {
         let (now, sent) = (self.clock.now(), self.screen.commands().sent().cloned()?);
         let started = self.screen.commands().get(sent.id);
         let started = started.and_then(|record| record.spans.first()).map(|span| span.from);
@@ -189,7 +202,8 @@ impl<P: Pty> Actor<P> {
                 let other = prompts(&before) && self.looks.silent_for(OTHER_PROMPT_QUIET, now);
                 // Whoever reads nothing prompts nobody.
                 let waits = matches!(self.activity().state, State::NeedsInput | State::Prompt);
-                (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
+                (self.looks.quiet() && waits && (same || other))
+                    .then_some(activity::Evidence::Pattern)
             }
         }
     }

@@ -62,7 +62,7 @@ pub(super) struct Looks {
     typed_between: bool,
     /// What was typed last ended no line.
     half_line: bool,
-    /// The prompt of a shell without marks when it was last sent a command.
+    /// The prompt of a shell without marks when it was last typed at.
     shell_prompt: Option<Arc<str>>,
     /// A line was typed since somebody was last seen to wait for one.
     answered: bool,
@@ -124,13 +124,19 @@ impl Looks {
         self.half_line || self.typed_between
     }
 
-    /// The prompt of a shell without marks that a command is sent to now, where this stands before the cursor: of
+    /// The prompt of a shell without marks that is typed at now, where this stands before the cursor: of
     /// a line that was begun nobody knows where it begins, but from the prompt before.
     pub(super) fn shell_prompt(&mut self, before_cursor: &str) -> Arc<str> {
         if !self.half_line {
             self.shell_prompt = Some(before_cursor.into());
         }
         self.shell_prompt.clone().unwrap_or_else(|| before_cursor.into())
+    }
+
+    /// Whether a line ends as that prompt does.
+    fn is_prompt(&self, line: &str) -> bool {
+        let shown = |prompt: &str| !prompt.trim().is_empty() && line.ends_with(prompt);
+        self.shell_prompt.as_deref().is_some_and(shown)
     }
 
     /// Whether the shell may not have read yet what was typed.
@@ -317,6 +323,7 @@ impl<P: Pty> Actor<P> {
             settled,
             asked_secret: told.state == State::SecretPrompt && !self.looks.answered,
             before_cursor: &before_cursor,
+            prompt_shown: self.looks.is_prompt(&before_cursor),
             unfinished,
         });
         if *told == judged { told } else { Arc::new(judged) }

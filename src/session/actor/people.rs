@@ -106,7 +106,7 @@ impl<P: Pty> Actor<P> {
             }
             Ok(Keyed::New(write, grant)) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
-                self.looks.on_type_ahead();
+                self.begin_typing();
                 self.follow_write(write, Accompanied::grant(grant), caller, reply);
                 self.settle();
             }

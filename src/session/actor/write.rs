@@ -72,7 +72,7 @@ impl<P: Pty> Actor<P> {
                 if let Some(command) = &order.command {
                     self.send_command(write, command, &order, &mut with);
                 } else {
-                    self.looks.on_type_ahead();
+                    self.begin_typing();
                     let presented = Some(with.grant.lease);
                     let call = KeyedCall { presented, key: order.key.as_ref() };
                     if let Some(stamp) = self.input.stamp_of(&order.caller, call) {

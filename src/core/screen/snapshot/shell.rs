@@ -281,7 +281,8 @@ mod tests {
 
     impl Given {
         fn submit(&mut self, text: &str, way: Way) {
-            let submission = Submission { text, typed: text, by: None, way, prompt: "$ " };
+            let submission =
+                Submission { text, typed: text, by: None, way, prompt: "$ ", echoed: true };
             let commands = Arc::make_mut(&mut self.shell.commands);
             commands.submit(submission, &HERE);
         }
