@@ -216,6 +216,8 @@ fn tell(output: &Output, ended: Result<End, Failure>) -> Exit {
         Ok(End::Streamed(exit)) => return exit,
         Ok(End::Told(report)) => match output.report(&report) {
             Ok(()) => return report.exit,
+            // What it was for is done or is not, whoever reads of it.
+            Err(failure) if failure.is_unread() => return report.exit,
             Err(failure) => failure,
         },
         Err(failure) => failure,

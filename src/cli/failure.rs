@@ -96,11 +96,16 @@ impl Failure {
         Self::Unreachable { path, source }
     }
 
+    /// Whether nobody reads on what is printed.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// How the command ends: as its code says.
     pub fn exit(&self) -> Exit {
         match self {
             // Whoever read has seen enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Output(_) if self.is_unread() => Exit::Done,
             Self::NoCommand { .. } => Exit::NotFound,
             Self::Usage(_)
             | Self::Config { .. }

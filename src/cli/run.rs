@@ -9,7 +9,6 @@ mod live;
 mod resumed;
 mod words;
 
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,9 +190,7 @@ async fn follow(
             exit = interrupts.next() => return Ok(End::Interrupted(exit)),
             () = &mut gone => return Ok(End::Unread),
             shown = live.next(), if showing => match shown {
-                Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Ok(End::Unread);
-                }
+                Err(failure) if failure.is_unread() => return Ok(End::Unread),
                 Err(failure @ Failure::Output(_)) => return Err(failure),
                 // The answer says why, and may be on its way.
                 shown => showing = shown.is_ok(),
@@ -217,6 +214,9 @@ async fn finished(
     let Ok(End::Answered(answer)) = &ended else { return ended };
     let number = answer.data["command_id"].as_u64().unwrap_or_default();
     let Err(failure) = live.finish(number).await else { return ended };
+    if failure.is_unread() {
+        return ended;
+    }
     // What ended with its session no other daemon has.
     let elsewhere = matches!(failure, Failure::Request(ClientError::Closed))
         && answer.data["status"] != "exited"

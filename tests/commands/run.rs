@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -42,6 +43,33 @@ fn a_command_of_which_nobody_reads_on_is_not_told_to_have_done_well() {
     drop(lines);
     assert_eq!(child.wait().unwrap().code(), Some(141));
     home.printed("wait bash --command-done --since 0");
+}
+
+#[test]
+fn a_command_that_failed_does_not_end_well_because_nobody_reads_on_what_it_printed() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name bash -- bash");
+    for options in ["", "--json"] {
+        // What is found first of the two, the end or that nobody reads on, is by chance.
+        for _ in 0..10 {
+            let gate = home.path("gate");
+            let wait = format!("until [ -e {0} ]; do sleep 0.02; done; rm {0}", gate.display());
+            let line = format!("{wait}; echo over; sh -c 'exit 7'");
+            let mut command = run(&home, options, "bash", &line);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            while !home.printed("commands bash").contains("running") {}
+            let pid = Pid::from_raw(child.id().cast_signed());
+            kill(pid, Signal::SIGSTOP).unwrap();
+            waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+            std::fs::write(gate, "").unwrap();
+            while home.printed("commands bash").contains("running") {}
+            drop(child.stdout.take());
+            kill(pid, Signal::SIGCONT).unwrap();
+            let code = child.wait().unwrap().code();
+            assert!(matches!(code, Some(7 | 141)), "{options}: {code:?}");
+        }
+    }
 }
 
 #[test]

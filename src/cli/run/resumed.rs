@@ -59,8 +59,13 @@ impl Resumed<'_> {
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
         // Before anything is shown: who ends this program from now on interrupts the command.
         let posted = live.daemon().post("follow_command", self.arguments(live, number))?;
-        live.catch_up().await?;
-        follow(posted, live, interrupts).await
+        match live.catch_up().await {
+            Err(failure) if failure.is_unread() => Ok(End::Unread),
+            shown => {
+                shown?;
+                follow(posted, live, interrupts).await
+            }
+        }
     }
 
     fn arguments(&self, live: &Live<'_>, number: u64) -> Value {
