@@ -232,7 +232,7 @@ impl Resource {
                     format: query.mode,
                     ..read_history::Parameters::default()
                 };
-                let rows = rows_of(&session, &parameters, Place::Resource)?;
+                let rows = rows_of(&session, &parameters, Place::Resource, standing.door)?;
                 serde_json::to_value(rows.result)
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }

@@ -137,6 +137,39 @@ async fn the_list_as_a_resource_is_bounded_and_says_how_many_it_leaves_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_is_bounded_and_says_where_the_older_commands_are() {
+    let daemon = TestDaemon::writable().await;
+    let mut shell = in_a_deep_directory(&daemon).await;
+    run_long_ones(&mut shell, 20).await;
+    for _ in 0..19 {
+        shell.run_with(PRINTING, json!({"max_lines": 1})).await;
+    }
+    let log = format!("termgate://session/{}/log", shell.session);
+    let (mut uri, mut told, mut pages) = (Some(log.clone()), BTreeSet::new(), 0);
+    while let Some(page) = uri.take() {
+        let read = shell.client.request("resources/read", json!({"uri": page})).await.unwrap();
+        assert!(read.to_string().len() <= RESULT_BYTES_MAX, "{}", read.to_string().len());
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        let entries = text.split("\n## Command ").skip(1);
+        let numbers = entries.map(|entry| entry.lines().next().unwrap().parse().unwrap());
+        let numbers: Vec<u64> = numbers.collect();
+        assert!(told.is_disjoint(&numbers.iter().copied().collect()), "{numbers:?}");
+        let oldest = numbers[0];
+        told.extend(numbers);
+        if oldest > 1 {
+            let next = format!("{log}?before={oldest}");
+            let said = format!("\n{} older commands: <{next}>\n", oldest - 1);
+            assert!(text.contains(&said), "{said}: {}", &text[..200]);
+            uri = Some(next);
+        }
+        pages += 1;
+    }
+    assert_eq!(told, (1..=40).collect());
+    assert!((3..30).contains(&pages), "{pages} pages");
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_tells_no_more_of_wide_rows_than_there_is_room_for() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Legacy).await;
@@ -268,6 +301,35 @@ async fn every_row_of_history_is_read_in_small_answers() {
             (next, pages) = (after, pages + 1);
         }
         assert!(pages > 10, "{format}: {pages} pages");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_row_of_history_is_read_in_small_resources() {
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = filled(&mut client, (40, 250), (600, 60)).await;
+    for mode in ["plain", "ansi", "cells"] {
+        let (mut next, mut pages) = (0, 0);
+        while next < 601 {
+            let query = format!("start_row={next}&count=500&mode={mode}");
+            let uri = format!("termgate://session/{session}/history?{query}");
+            let read = client.request("resources/read", json!({"uri": uri})).await.unwrap();
+            assert!(read.to_string().len() <= RESULT_BYTES_MAX, "{}", read.to_string().len());
+            let text = read["contents"][0]["text"].as_str().unwrap();
+            let rows: Value = serde_json::from_str(text).unwrap();
+            assert_eq!((&rows["first_row"], &rows["end_row"]), (&json!(next), &json!(601)));
+            let after = rows["next_row"].as_u64().unwrap();
+            assert!(after > next, "{mode}: {after}");
+            let told = match rows["lines"].as_array() {
+                Some(lines) => lines.len(),
+                None => rows["text"].as_str().unwrap().split('\n').count(),
+            };
+            assert_eq!(told as u64, after - next, "{mode}");
+            (next, pages) = (after, pages + 1);
+        }
+        assert!((5..300).contains(&pages), "{mode}: {pages} pages");
     }
     daemon.stop().await;
 }

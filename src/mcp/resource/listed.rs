@@ -43,7 +43,7 @@ pub const PARTS: [Template; 8] = [
     part("termgate://session/{session}/cwd", "cwd", "The directory it is in"),
     part("termgate://session/{session}/git", "git", "Branch and state of that directory"),
     Template {
-        uri: "termgate://session/{session}/log",
+        uri: "termgate://session/{session}/log{?before}",
         name: "log",
         what: "What ran here, as a report",
         mime_type: MARKDOWN,

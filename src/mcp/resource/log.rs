@@ -9,39 +9,58 @@ use std::fmt::Write;
 use crate::core::commands::output::Output;
 use crate::core::commands::record::CommandRecord;
 use crate::core::frame::Frame;
+use crate::mcp::resource::query::LogQuery;
+use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::shape::command::{CommandWire, output_uri};
 use crate::surface::shape::date::rfc3339;
-use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
+use crate::surface::shape::room::escaped_bytes;
 
 /// How many lines of output are told of each command.
 const LINES_MAX: usize = 10;
 /// How many characters of each.
 const CHARACTERS_MAX: usize = 200;
-/// How many bytes of commands one answer holds, whatever of it needs an escape.
-const BYTES_MAX: usize = LARGE_BYTES_MAX / 2;
 
-/// The log as it stands, oldest first; of a long one the newest commands.
-pub(super) fn of(session: &Session, frame: &Frame, clock: &Clock) -> String {
-    let mut left = BYTES_MAX;
-    let told = |record| entry(session, record, frame, clock);
-    let fits = |entry: &String| {
-        let fits = entry.len() <= left;
-        left = left.saturating_sub(entry.len());
-        fits
-    };
+/// How many bytes are kept free for what stands around the commands.
+const AROUND_BYTES: usize = 500;
+
+/// The log in so many bytes of JSON, oldest first; of a long one the newest commands.
+pub(super) fn of(
+    session: &Session,
+    frame: &Frame,
+    clock: &Clock,
+    (query, room): (LogQuery, usize),
+) -> String {
+    let before = query.before.unwrap_or(u64::MAX);
     let commands = frame.commands.value.iter();
-    let mut entries: Vec<String> =
-        commands.rev().map(|record| told(record)).take_while(fits).collect();
+    let known: Vec<&CommandRecord> =
+        commands.filter(|it| it.id.0 < before).map(|it| &**it).collect();
+    let mut left = room.saturating_sub(AROUND_BYTES);
+    let mut entries: Vec<String> = Vec::new();
+    for record in known.iter().rev() {
+        let entry = entry(session, record, frame, clock);
+        let bytes = escaped_bytes(&entry);
+        // One is told in any case, so that whoever goes on gets to the end.
+        if bytes > left && !entries.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(bytes);
+        entries.push(entry);
+    }
     entries.reverse();
     let mut text = format!("# What ran in {}\n", session.name());
-    let older = frame.commands.value.last().0 as usize - entries.len();
+    let older = known.len() - entries.len();
+    // Writing to a text never fails, here and below.
     if older > 0 {
-        // Writing to a text never fails, here and below.
-        let _ = write!(text, "\n{older} older commands are not told here.\n");
+        let uri = uri_of(session.id(), "log");
+        let oldest = known[older].id.0;
+        let _ = write!(text, "\n{older} older commands: <{uri}?before={oldest}>\n");
+    } else if let Some(gone) = known.first().map(|oldest| oldest.id.0 - 1).filter(|gone| *gone > 0)
+    {
+        let _ = write!(text, "\n{gone} older commands are not kept any more.\n");
     }
-    if entries.is_empty() && older == 0 {
+    if entries.is_empty() {
         text.push_str("\nNo command is known to have run here.\n");
     }
     text + &entries.concat()

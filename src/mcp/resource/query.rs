@@ -32,6 +32,12 @@ pub struct OutputQuery {
     pub from_row: Option<u64>,
 }
 
+/// The query of the URI of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    pub before: Option<u64>,
+}
+
 impl GridQuery {
     /// Reads what follows the question mark.
     ///
@@ -97,6 +103,23 @@ impl OutputQuery {
             }
         }
         Ok(output)
+    }
+}
+
+impl LogQuery {
+    /// Reads what follows the question mark.
+    ///
+    /// # Errors
+    /// As [`GridQuery::parse`].
+    pub fn parse(query: &str) -> Result<Self, SurfaceError> {
+        let mut log = Self::default();
+        for (name, value) in pairs(query) {
+            match name {
+                "before" => log.before = Some(number(name, value, u64::MAX)?),
+                _ => return Err(unknown(name, &["before"])),
+            }
+        }
+        Ok(log)
     }
 }
 
@@ -173,6 +196,7 @@ mod tests {
         let mode = HistoryFormat::Cells;
         assert_eq!(query, HistoryQuery { start_row: Some(5), count: None, mode });
         assert_eq!(OutputQuery::parse("from_row=9").unwrap().from_row, Some(9));
+        assert_eq!(LogQuery::parse("before=9").unwrap().before, Some(9));
         assert_eq!(GridQuery::parse("").unwrap(), GridQuery::default());
         assert!(none("").is_ok());
     }
@@ -197,6 +221,8 @@ mod tests {
         }
         assert_eq!(named(OutputQuery::parse("from_row=x").unwrap_err()), "from_row");
         assert_eq!(named(OutputQuery::parse("since=1").unwrap_err()), "since");
+        assert_eq!(named(LogQuery::parse("before=x").unwrap_err()), "before");
+        assert_eq!(named(LogQuery::parse("since=1").unwrap_err()), "since");
         assert_eq!(named(none("since=1").unwrap_err()), "since");
     }
 }

@@ -11,7 +11,7 @@ use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::mcp::resource::output::{Piece, first_row};
-use crate::mcp::resource::query::{self, OutputQuery};
+use crate::mcp::resource::query::{self, LogQuery, OutputQuery};
 use crate::mcp::resource::{Content, git, log};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
@@ -29,7 +29,7 @@ pub enum Work {
     Output { id: CommandId, query: OutputQuery },
     Directory,
     Git,
-    Log,
+    Log(LogQuery),
 }
 
 /// What a subscription to it compares.
@@ -50,14 +50,14 @@ impl Work {
             ["commands"] => Self::Commands,
             ["cwd"] => Self::Directory,
             ["git"] => Self::Git,
-            ["log"] => Self::Log,
+            ["log"] => return Ok(Some(Self::Log(LogQuery::parse(query)?))),
             _ => return Ok(None),
         };
         query::none(query)?;
         Ok(Some(work))
     }
 
-    /// The resource's content; an output in so many bytes of JSON.
+    /// The resource's content; an output or a log in so many bytes of JSON.
     ///
     /// # Errors
     /// [`SurfaceError::Argument`] when no command of this number is known.
@@ -77,7 +77,7 @@ impl Work {
                 let state = git::state_of(&cwd).await;
                 Content::Facts(json!({"cwd": cwd, "git": state}))
             }
-            Self::Log => Content::Markdown(log::of(session, &frame, clock)),
+            Self::Log(query) => Content::Markdown(log::of(session, &frame, clock, (query, room))),
         })
     }
 
@@ -85,7 +85,7 @@ impl Work {
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let commands = frame.commands.changed;
         match self {
-            Self::Commands | Self::Log => (commands, None),
+            Self::Commands | Self::Log(_) => (commands, None),
             Self::Output { id, .. } => (printed(id, frame), None),
             Self::Directory => (Watermark::default(), session.live().directory()),
             // Whatever ran may have changed it.

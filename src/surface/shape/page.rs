@@ -4,6 +4,8 @@
 
 use std::ops::Deref;
 
+use serde_json::{Value, json};
+
 use crate::core::frame::line::{Line, Run};
 use crate::core::ids::RowNumber;
 use crate::surface::shape::line::{Format, LineWire};
@@ -18,6 +20,9 @@ pub enum Form {
     TextTwice,
     /// An object, for programs alone.
     Object,
+    /// Its text, and an object, for programs alone, in a text that is JSON itself.
+    NestedText,
+    NestedObject,
     /// An object for programs, and its number and text for models.
     ObjectAndText,
 }
@@ -89,11 +94,15 @@ impl Form {
         let text = || escaped_bytes(&line.told()) + END;
         // One comma stands between two of them.
         let object = || json_bytes(line) + 1;
+        let nested = |json: &Value| escaped_bytes(&json.to_string());
         match self {
             Self::Text => text(),
             Self::TextTwice => 2 * text(),
             Self::Object => object(),
             Self::ObjectAndText => object() + NUMBER + text(),
+            // The escape of the end of a line has one itself there.
+            Self::NestedText => nested(&json!(line.told())) + END / 2,
+            Self::NestedObject => nested(&json!(line)) + 1,
         }
     }
 }
@@ -144,7 +153,14 @@ mod tests {
     use super::*;
     use crate::core::frame::line::{Attributes, Color, Style};
 
-    const FORMS: [Form; 4] = [Form::Text, Form::TextTwice, Form::Object, Form::ObjectAndText];
+    const FORMS: [Form; 6] = [
+        Form::Text,
+        Form::TextTwice,
+        Form::Object,
+        Form::ObjectAndText,
+        Form::NestedText,
+        Form::NestedObject,
+    ];
     const FORMATS: [Format; 4] = [Format::Plain, Format::Styled, Format::Ansi, Format::Cells];
 
     fn plain(text: String) -> Line {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
@@ -16,7 +17,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::room::{RESULT_BYTES_MAX, room_left};
+use crate::surface::shape::room::room_left;
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many rows one call answers at most.
@@ -96,24 +97,20 @@ impl Tool for ReadHistory {
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Rows>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
-        // A row that is asked for alone is told whole, and people are shown all there is.
-        let whole = parameters.count == Some(1) || call.standing.door == Door::Operator;
-        let larger = if whole { Larger::Whole } else { Larger::Beginning };
-        let place = Place::Result(larger);
-        rows_of(&session, &parameters, place)
+        rows_of(&session, &parameters, Place::Result, call.standing.door)
     }
 }
 
 /// Where rows of history are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a resource, to programs; each row is whole.
+    /// In a resource, to programs.
     Resource,
     /// In the result of a call, to programs and models.
-    Result(Larger),
+    Result,
 }
 
-/// The rows that the parameters ask for, as many as there is room for.
+/// The rows that the parameters ask for, as many as there is room for, told at this door.
 ///
 /// # Errors
 /// [`SurfaceError::Argument`] when a parameter is out of bounds.
@@ -121,6 +118,7 @@ pub fn rows_of(
     session: &Session,
     parameters: &Parameters,
     place: Place,
+    door: Door,
 ) -> Result<Answer<Rows>, SurfaceError> {
     let (frame, gaps) = (&*session.frame(), session.live().gaps());
     let asked = parameters.count.or(parameters.tail).unwrap_or(100);
@@ -149,10 +147,13 @@ pub fn rows_of(
         text: None,
         lines: None,
     };
+    // A row that is asked for alone is told whole, and people are shown all there is.
+    let whole = parameters.count == Some(1) || door == Door::Operator;
+    let larger = if whole { Larger::Whole } else { Larger::Beginning };
     let page = Page::of(
         &rows_between(frame, start, stop),
         parameters.format.into(),
-        rows.room(parameters.format, place),
+        PageRoom { larger, ..rows.room(parameters.format, place) },
     );
     rows.next_row = page.next.map_or(stop.0, |next| next.0);
     rows.lost_output.retain(|gap| gap.row <= rows.next_row);
@@ -182,18 +183,18 @@ impl Rows {
     /// The room for rows beside what is told of them.
     fn room(&self, format: HistoryFormat, place: Place) -> PageRoom {
         let objects = format == HistoryFormat::Cells;
-        match place {
-            Place::Resource => PageRoom {
-                bytes: RESULT_BYTES_MAX,
-                form: if objects { Form::Object } else { Form::Text },
-                larger: Larger::Whole,
-            },
-            Place::Result(larger) => PageRoom {
-                bytes: room_left(self, &self.header()),
-                form: if objects { Form::ObjectAndText } else { Form::TextTwice },
-                larger,
-            },
-        }
+        let (bytes, form) = match place {
+            // It is JSON in a text of JSON.
+            Place::Resource => (
+                room_left(&"", &json!(self).to_string()),
+                if objects { Form::NestedObject } else { Form::NestedText },
+            ),
+            Place::Result => (
+                room_left(self, &self.header()),
+                if objects { Form::ObjectAndText } else { Form::TextTwice },
+            ),
+        };
+        PageRoom { bytes, form, larger: Larger::Beginning }
     }
 
     fn header(&self) -> String {
