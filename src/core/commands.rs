@@ -50,6 +50,12 @@ impl Sent {
         self.after_typed(line).is_some_and(|after| !after.is_empty())
     }
 
+    /// Whether it is nothing but comments and empty lines, of which shells tell neither a beginning nor
+    /// an end.
+    fn is_comment(&self) -> bool {
+        self.typed.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with('#'))
+    }
+
     /// What was typed behind it on its line, shown from its Enter on.
     fn after_typed(&self, line: &str) -> Option<String> {
         let (line, typed) = (without_blanks(line), without_blanks(&self.typed));
@@ -82,14 +88,14 @@ pub struct Submission<'a> {
     pub by: Option<Arc<str>>,
     pub way: Way,
     pub prompt: &'a str,
+    /// What is typed is shown, and so stands before the output.
+    pub echoed: bool,
 }
 
 /// The commands of one session, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
     list: VecDeque<Arc<CommandRecord>>,
-    /// What is typed is shown, and so stands before the output.
-    pub echoed: bool,
     last: CommandId,
     phase: ShellPhase,
     /// Where the shell began to read a line.

@@ -124,6 +124,26 @@ async fn a_shell_that_shows_nothing_that_is_typed_is_at_its_prompt_and_asks_for_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_a_comment_is_done_and_has_no_code() {
+    with_each(&["bash", "zsh", "fish"], async |shell| {
+        if shell.name == "zsh" {
+            shell.must("setopt interactive_comments", 0, "").await;
+        }
+        shell.must("sh -c 'exit 4'", 4, "").await;
+        for comment in ["# only a comment", "  # one\n\n# two"] {
+            let ended = shell.run(comment).await;
+            assert_eq!(ended.status(), "completed", "{}: {}", shell.name, ended.0);
+            let told = (&ended.0["exit_code"], ended.output());
+            // fish says that its code stays as it was.
+            let code = if shell.name == "fish" { json!(4) } else { Value::Null };
+            assert_eq!(told, (&code, ""), "{}: {}", shell.name, ended.0);
+        }
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_bash_takes_back_ends_and_the_next_one_runs() {
     with_each(&["bash"], async |shell| {
         shell.must("true", 0, "").await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::core::activity::{Evidence, ShellPhase};
 use crate::core::commands::mark::{Kind, Mark};
 use crate::core::commands::record::{CommandId, CommandRecord, Here, Position, Span};
-use crate::core::commands::{Commands, Way};
+use crate::core::commands::{Commands, Sent, Way};
 
 impl Commands {
     /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the
@@ -118,7 +118,8 @@ impl Commands {
                     self.idled = here.mark;
                 }
                 if self.sent_by_marks() {
-                    self.finish_sent(here, None, Evidence::Osc133, untold);
+                    let ran = untold || self.sent.as_ref().is_some_and(Sent::is_comment);
+                    self.finish_sent(here, None, Evidence::Osc133, ran);
                 }
             }
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {}
