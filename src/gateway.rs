@@ -16,8 +16,10 @@ use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
 use crate::gateway::calls::Calls;
 use crate::session::command::Accepted;
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::surface::call::{Call, Daemon, Target, Touched, find_session};
+use crate::session::registry::silent::Known;
+use crate::surface::call::{Call, Daemon, Target, Touched, find_session, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::lease_id;
 use crate::surface::tool::{Access, Answer, Entry};
@@ -148,7 +150,13 @@ impl Gateway {
         // An id of a session that the caller does not see is answered like one that never was.
         let session = self.daemon.sessions.of_lease(key);
         let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
-        let session = seen.ok_or(SurfaceError::LeaseUnknown)?;
+        let session = seen.ok_or_else(|| {
+            // Of which session it is may be known once somebody answers.
+            match seen_known(&self.daemon.sessions, standing).iter().any(Known::is_silent) {
+                true => SessionError::Silent.into(),
+                false => SurfaceError::LeaseUnknown,
+            }
+        })?;
         self.target(standing, session)
     }
 

@@ -26,6 +26,7 @@ mod outlive {
     mod retried;
     mod sent;
     mod shortage;
+    mod silent;
     mod standstill;
     mod storm;
     mod turns;

@@ -118,8 +118,8 @@ fn of_code(code: Code) -> Option<&'static str> {
             "Wait as long as retry_after_ms says; `termgate wait` and `termgate watch` ask only once.",
         ),
         Code::TerminalSilent => Some(
-            "If its process `termgate hold` was stopped, `kill -CONT` lets it go on; `termgate kill \
-             SESSION` ends the session either way.",
+            "It goes on by itself; `termgate doctor` names the process that does not answer, and how to \
+             let it go on if it was stopped.",
         ),
         Code::InvalidArgument
         | Code::ReadOnly

@@ -11,6 +11,7 @@ use crate::cli::output::Report;
 use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
 use crate::session::pty::signal::name_of_signal;
+use crate::surface::shape::activity::SILENT;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
@@ -61,7 +62,7 @@ fn row(session: &Value) -> [String; 8] {
     [
         text("id"),
         text("name"),
-        state(session) + lost(session),
+        state(session) + odd(session),
         format!("{}x{}", session["cols"], session["rows"]),
         rough(session["idle_ms"].as_u64().unwrap_or_default()),
         holder(session),
@@ -70,9 +71,18 @@ fn row(session: &Value) -> [String; 8] {
     ]
 }
 
-/// What is added to the state of a session of which nobody will see all.
-fn lost(session: &Value) -> &'static str {
-    if session["lost_output"].is_null() { "" } else { ", output lost" }
+/// Whether nobody answers for the terminal of a session.
+pub fn is_silent(session: &Value) -> bool {
+    session["activity"]["evidence"] == SILENT
+}
+
+/// What is added to the state of a session of which not all can be seen, now or ever.
+fn odd(session: &Value) -> &'static str {
+    match (is_silent(session), session["lost_output"].is_null()) {
+        (true, _) => ", silent",
+        (false, false) => ", output lost",
+        (false, true) => "",
+    }
 }
 
 /// The state, with how the program ended when it has.
@@ -116,6 +126,13 @@ mod tests {
         let mut gapped = session();
         gapped["lost_output"] = json!([{"row": 7}]);
         assert_eq!(row(&gapped)[2], "running, output lost");
+    }
+
+    #[test]
+    fn a_session_for_which_nobody_answers_says_so() {
+        let mut silent = session();
+        silent["activity"] = json!({"state": "running", "evidence": "silent"});
+        assert_eq!(row(&silent)[2], "running, silent");
     }
 
     #[test]

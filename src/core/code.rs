@@ -123,10 +123,10 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::TerminalSilent,
         word: "terminal_silent",
-        meaning: "The process that holds the terminal stands still; the session can be read and \
-                  killed, and goes on once that process does.",
-        advice: "Wait for retry_after_ms, then read the screen and try again; if that process was \
-                 stopped, `kill -CONT` lets it go on.",
+        meaning: "The process that holds the terminal does not answer; the session goes on, and \
+                  can be read and killed meanwhile unless the daemon has been started anew since.",
+        advice: "Wait for retry_after_ms, then read the screen and try again. `termgate doctor` \
+                 names that process; if it was stopped, `kill -CONT` lets it go on.",
     },
     Entry {
         code: Code::ReadOnly,

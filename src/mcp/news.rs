@@ -18,8 +18,9 @@ use crate::core::policy::Standing;
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::work::State;
-use crate::mcp::resource::{Part, Watched, seen};
+use crate::mcp::resource::{Part, Watched, known, seen};
 use crate::session::handle::Session;
+use crate::session::registry::silent::Known;
 use crate::surface::call::Daemon;
 
 /// The shortest time between two notifications of one thing to one client.
@@ -62,11 +63,18 @@ pub fn tell_updates(
 ) -> Telling {
     match watched {
         Watched::Part(session, part) => {
-            let mut frames = session.frames();
-            let told = part.state(&session, &frames.borrow_and_update());
-            let part = Told { session, part, state: told };
-            Box::pin(async move { tell_part(&daemon, frames, part, &uri, &wire).await })
+            let (frames, told) = Told::of(session, part);
+            Box::pin(async move { tell_part(&daemon, frames, told, &uri, &wire).await })
         }
+        Watched::Silent(id, part) => Box::pin(async move {
+            let session = daemon.sessions.once_here(id).await;
+            let seen = |session: &Session| standing.sees(id, session.tenant());
+            let Some(session) = session.filter(seen) else { return };
+            let (frames, told) = Told::of(session, part);
+            // All of it is new.
+            updated(&daemon, &uri, &wire).await;
+            tell_part(&daemon, frames, told, &uri, &wire).await;
+        }),
         Watched::Sessions => tell_list(daemon, standing, listed, uri, wire),
         Watched::Leases => tell_list(daemon, standing, leased, uri, wire),
     }
@@ -75,10 +83,14 @@ pub fn tell_updates(
 /// What a caller can learn from the list of sessions; a list changes for it when this does, so that
 /// nothing shows what it may not see.
 fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
-    let state = |session: &Session| {
-        format!("{} {} {}", session.id(), session.name(), session.frame().exit.value.is_some())
+    let state = |session: &Known| {
+        let exited = match session {
+            Known::Here(session) => Some(session.frame().exit.value.is_some()),
+            Known::Silent(_) => None,
+        };
+        format!("{} {} {exited:?}", session.id(), session.name())
     };
-    seen(daemon, standing).iter().map(state).collect()
+    known(daemon, standing).iter().map(state).collect()
 }
 
 /// What a caller can learn from the list of leases, expiry apart.
@@ -112,6 +124,15 @@ struct Told {
     session: Session,
     part: Part,
     state: State,
+}
+
+impl Told {
+    /// A part as it is now, and the frames after that.
+    fn of(session: Session, part: Part) -> (watch::Receiver<Arc<Frame>>, Self) {
+        let mut frames = session.frames();
+        let state = part.state(&session, &frames.borrow_and_update());
+        (frames, Self { session, part, state })
+    }
 }
 
 async fn tell_part(

@@ -24,7 +24,8 @@ use crate::mcp::resource::work::{State, Work};
 use crate::mcp::server::Shared;
 use crate::mcp::status::Status;
 use crate::session::handle::Session;
-use crate::surface::call::{Daemon, find_session};
+use crate::session::registry::silent::Known;
+use crate::surface::call::{Daemon, find_known, find_session, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::shape::delta::DeltaWire;
@@ -92,6 +93,8 @@ pub enum Watched {
     Sessions,
     Leases,
     Part(Session, Part),
+    /// A part of a session for whose terminal nobody answers yet.
+    Silent(SessionId, Part),
 }
 
 /// A part of a session.
@@ -211,12 +214,16 @@ impl Resource {
                 serde_json::to_value(Status::of(shared, &permit))
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
-            Self::Sessions { after } => list("sessions", after).of(&seen(daemon, standing), |it| {
-                let writable = daemon.switchboard.decide(standing, Some(it.id()), now).is_ok();
-                json!(SessionWire::of(it, writable, now).within(IN_LIST))
-            }),
+            Self::Sessions { after } => {
+                let entry = |it: &Known| {
+                    let writable = daemon.switchboard.decide(standing, Some(it.id()), now).is_ok();
+                    json!(SessionWire::of_known(it, writable, now).within(IN_LIST))
+                };
+                list("sessions", after).of(&known(daemon, standing), Known::name, entry)
+            }
             Self::Leases { after } => list("leases", after).of(
                 &seen(daemon, standing),
+                Session::name,
                 |it| json!({"session": it.id().to_string(), "lease": lease_of(daemon, it)}),
             ),
             Self::Grid { session, query } => grid(&find(session)?, query),
@@ -251,7 +258,13 @@ impl Resource {
     /// [`SurfaceError::SessionNotFound`] when the caller sees no such session, and
     /// [`SurfaceError::Argument`] for what changes all the time.
     pub fn watched(&self, daemon: &Daemon, standing: &Standing) -> Result<Watched, SurfaceError> {
-        let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
+        let part = |session: &str, part| {
+            let known = find_known(&daemon.sessions, standing, Some(session))?;
+            Ok(match known {
+                Known::Here(session) => Watched::Part(session, part),
+                Known::Silent(record) => Watched::Silent(record.id, part),
+            })
+        };
         Ok(match self {
             Self::Daemon => {
                 return Err(SurfaceError::argument("uri", "its counters always move: read it"));
@@ -261,11 +274,11 @@ impl Resource {
             }
             Self::Sessions { .. } => Watched::Sessions,
             Self::Leases { .. } => Watched::Leases,
-            Self::Grid { session, .. } => Watched::Part(find(session)?, Part::Grid),
-            Self::Cursor { session } => Watched::Part(find(session)?, Part::Cursor),
-            Self::History { session, .. } => Watched::Part(find(session)?, Part::History),
-            Self::Lease { session } => Watched::Part(find(session)?, Part::Lease),
-            Self::Work { session, work } => Watched::Part(find(session)?, Part::Work(*work)),
+            Self::Grid { session, .. } => return part(session, Part::Grid),
+            Self::Cursor { session } => return part(session, Part::Cursor),
+            Self::History { session, .. } => return part(session, Part::History),
+            Self::Lease { session } => return part(session, Part::Lease),
+            Self::Work { session, work } => return part(session, Part::Work(*work)),
         })
     }
 }
@@ -280,7 +293,15 @@ pub fn uri_of_skill(prompt: &Prompt) -> String {
     format!("{SCHEME}skills/{}", prompt.name)
 }
 
-/// The sessions that the caller sees, in the order of their names.
+/// The sessions that the caller sees, in the order of their names, also those for whose terminals
+/// nobody answers yet.
+pub fn known(daemon: &Daemon, standing: &Standing) -> Vec<Known> {
+    let mut known = seen_known(&daemon.sessions, standing);
+    known.sort_by_key(|known| (known.name(), known.id()));
+    known
+}
+
+/// The sessions that the caller sees and this daemon has, in the order of their names.
 pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
     let mut sessions = daemon.sessions.all();
     sessions.retain(|session| standing.sees(session.id(), session.tenant()));

@@ -225,6 +225,7 @@ pub(in crate::session) fn run<P: Pty>(
     live.set_gaps(opening.gaps.clone());
     live.output_bytes.add(opening.offset);
     live.set_unread(opening.offset, opening.unread_until);
+    live.set_lease_expires_at(input.lease().expires_at(registry.clock().now()));
     let urgent = Arc::new(Urgent::default());
     let (actor, frames) = Actor::new(Setup {
         identity: Arc::clone(&identity),

@@ -3,7 +3,7 @@
 //! Whatever is kept may be lost or garbage; the terminal is there all the same, and so is its
 //! session. Holders are found by the names of their sockets.
 
-mod finding;
+pub mod finding;
 
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ impl Registry {
         // A terminal that falls silent again is shown as it was kept.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
         self.adopt(session.clone(), task);
+        self.end_silence(session.id());
         self.announce(&session).await;
         session
     }

@@ -4,6 +4,7 @@
 
 mod names;
 mod parting;
+pub mod silent;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ use crate::session::facts::{FACTS_MAX, Fact, What};
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
+use crate::session::records::identity::SessionRecord;
 use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -111,6 +113,8 @@ struct Shared {
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
     sessions: DashMap<SessionId, Session>,
+    /// Those that were left and for whose terminals nobody answers, with what is known of each.
+    silent: DashMap<SessionId, Option<Arc<SessionRecord>>>,
     names: DashMap<(TenantId, Arc<str>), SessionId>,
     leases: DashMap<LeaseId, SessionId>,
     /// The ids in `leases` of each session, oldest first.
@@ -145,6 +149,7 @@ impl Registry {
             limits: RwLock::new(Arc::new(limits)),
             clock,
             sessions: DashMap::new(),
+            silent: DashMap::new(),
             names: DashMap::new(),
             leases: DashMap::new(),
             recent_leases: DashMap::new(),
@@ -174,12 +179,12 @@ impl Registry {
         self.0.sessions.iter().map(|session| session.clone()).collect()
     }
 
-    /// Whether there is no session, neither running nor ended.
+    /// Whether there is no session, neither running nor ended nor one that is still to be found.
     pub fn is_empty(&self) -> bool {
-        self.0.sessions.is_empty()
+        self.0.silent.is_empty() && self.0.sessions.is_empty()
     }
 
-    /// Counts up whenever a session comes, goes, ends or is renamed, or a lease has another holder.
+    /// Counts up whenever a session comes, goes, ends, is renamed or falls silent, or a lease has another holder.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }

@@ -16,8 +16,10 @@ use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::counters::Counter;
 use crate::session::departure::Departure;
+use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
+use crate::session::registry::silent::Known;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Switchboard;
 
@@ -147,7 +149,8 @@ impl Call {
     /// The session named by a parameter, or the one the door is bound to.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees none of that name, and
+    /// [`SurfaceError::SessionNotFound`] when the caller sees none of that name,
+    /// [`SessionError::Silent`] when nobody answers for its terminal yet, and
     /// [`SurfaceError::Argument`] when none is named at all or a prefix fits several.
     pub fn session(&self, given: Option<&str>) -> Result<Session, SurfaceError> {
         find_session(&self.daemon.sessions, &self.standing, given)
@@ -212,19 +215,32 @@ pub fn find_session(
     standing: &Standing,
     given: Option<&str>,
 ) -> Result<Session, SurfaceError> {
+    match find_known(sessions, standing, given)? {
+        Known::Here(session) => Ok(session),
+        Known::Silent(_) => Err(SessionError::Silent.into()),
+    }
+}
+
+/// The same, also where nobody answers for the terminal yet.
+///
+/// # Errors
+/// As [`Call::session`], save for that.
+pub fn find_known(
+    sessions: &Registry,
+    standing: &Standing,
+    given: Option<&str>,
+) -> Result<Known, SurfaceError> {
     let bound = standing.bound_session();
     let Some(given) = given.filter(|given| !given.is_empty()) else {
         let id = bound.ok_or_else(|| {
             SurfaceError::argument("session", "missing: give an id, a unique prefix or a name")
         })?;
         let gone = || SurfaceError::SessionNotFound(id.to_string());
-        return sessions.get(id).filter(|session| sees(standing, session)).ok_or_else(gone);
+        let found = seen_known(sessions, standing).into_iter().find(|known| known.id() == id);
+        return found.ok_or_else(gone);
     };
     let mut by_prefix = Vec::new();
-    for session in sessions.all() {
-        if !sees(standing, &session) {
-            continue;
-        }
+    for session in seen_known(sessions, standing) {
         if *session.name() == *given || session.id().to_string() == given {
             return Ok(session);
         }
@@ -239,6 +255,9 @@ pub fn find_session(
     by_prefix.pop().ok_or_else(|| SurfaceError::SessionNotFound(given.to_owned()))
 }
 
-fn sees(standing: &Standing, session: &Session) -> bool {
-    standing.sees(session.id(), session.tenant())
+/// Every session that the caller sees, in no order.
+pub fn seen_known(sessions: &Registry, standing: &Standing) -> Vec<Known> {
+    let mut known = sessions.known();
+    known.retain(|known| standing.sees(known.id(), known.tenant()));
+    known
 }

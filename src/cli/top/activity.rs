@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cli::duration::{millis, rough};
-use crate::cli::ls::{holder, state};
+use crate::cli::ls::{holder, is_silent, state};
 use crate::cli::status::bytes;
 use crate::core::moment::Moment;
 
@@ -106,8 +106,10 @@ impl Picture {
         json!({"sessions": sessions.collect::<Vec<_>>()})
     }
 
+    /// How much each session wrote, where that is known.
     fn counts(&self) -> HashMap<&str, u64> {
-        self.ids().zip(self.sessions.iter().map(|shown| shown.output_bytes)).collect()
+        let counts = self.ids().zip(&self.sessions).filter(|(_, it)| !is_silent(&it.session));
+        counts.map(|(id, shown)| (id, shown.output_bytes)).collect()
     }
 }
 

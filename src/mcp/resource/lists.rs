@@ -3,9 +3,10 @@
 //!
 //! It must not know who may see which session, nor what is told of each.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use crate::session::handle::Session;
 use crate::surface::shape::room::{escaped_bytes, fitting, room_left};
 
 /// A list with an entry for each session, by the names of those.
@@ -21,9 +22,14 @@ pub(super) struct List<'a> {
 
 impl List<'_> {
     /// The list of these sessions, which are in the order of their names.
-    pub(super) fn of(self, sessions: &[Session], entry: impl Fn(&Session) -> Value) -> Value {
+    pub(super) fn of<T>(
+        self,
+        sessions: &[T],
+        name: impl Fn(&T) -> Arc<str>,
+        entry: impl Fn(&T) -> Value,
+    ) -> Value {
         let told = self.after.unwrap_or_default();
-        let sessions = &sessions[sessions.partition_point(|it| &*it.name() <= told)..];
+        let sessions = &sessions[sessions.partition_point(|it| &*name(it) <= told)..];
         let mut entries: Vec<Value> = sessions.iter().map(entry).collect();
         // It is JSON in a text of JSON.
         let bytes = |it: &Value| escaped_bytes(&it.to_string()) + 1;
@@ -33,7 +39,7 @@ impl List<'_> {
         let mut list = json!({self.name: entries});
         if let Some(last) = sessions.get(fits.wrapping_sub(1)).filter(|_| left_out > 0) {
             list["left_out"] = json!(left_out);
-            list["next"] = json!(format!("termgate://{}?after={}", self.name, last.name()));
+            list["next"] = json!(format!("termgate://{}?after={}", self.name, name(last)));
         }
         list
     }

@@ -29,8 +29,9 @@ use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::people::Typed;
+use crate::session::registry::silent::Known;
 use crate::surface::argument::read;
-use crate::surface::call::find_session;
+use crate::surface::call::{find_session, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key};
@@ -124,7 +125,12 @@ impl Server {
             standing.sees(session.id(), session.tenant()) && session.frame().exit.value.is_none()
         });
         let latest = seen.max_by_key(|session| session.about().created_at);
-        latest.ok_or(SurfaceError::NoSession)
+        latest.ok_or_else(|| {
+            match seen_known(&daemon.sessions, standing).iter().any(Known::is_silent) {
+                true => SessionError::Silent.into(),
+                false => SurfaceError::NoSession,
+            }
+        })
     }
 }
 

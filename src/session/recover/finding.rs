@@ -45,6 +45,15 @@ enum Found {
     Crowded(SessionId),
 }
 
+/// The sessions that are there and could not be taken over yet.
+#[derive(Clone, Debug, Default)]
+pub struct Unanswered {
+    /// Their holders do not answer.
+    pub silent: Vec<SessionId>,
+    /// There are no descriptors for them.
+    pub crowded: Vec<SessionId>,
+}
+
 /// For how many of so many sessions there are descriptors, beside those for clients.
 fn room_for(sessions: usize) -> usize {
     /// For the daemon's own sockets, and for some clients, who may end a session to make room. Less than
@@ -71,37 +80,36 @@ impl Registry {
     }
 
     /// Takes these sessions over, with what `window` says that the write switches leave open for
-    /// each. Gives back those whose holders do not answer, and those for which there are no descriptors,
-    /// to be asked again.
+    /// each. Gives back those to be asked for again; they are known by their records meanwhile.
     pub async fn recover_left(
         &self,
         left: Vec<SessionId>,
         window: impl Fn(&TenantId, SessionId) -> WriteWindow + Sync,
-    ) -> Vec<SessionId> {
-        let (mut silent, crowded) = self.recover_some(left, AT_A_TIME, &window).await;
+    ) -> Unanswered {
+        let Unanswered { mut silent, crowded } = self.recover_some(left, AT_A_TIME, &window).await;
         // Together they need more for a moment than one after the other.
-        let (still_silent, crowded) = self.recover_some(crowded, 1, &window).await;
-        silent.extend(still_silent);
-        if !crowded.is_empty() {
+        let again = self.recover_some(crowded, 1, &window).await;
+        silent.extend(again.silent);
+        let crowded = again.crowded;
+        if crowded.iter().any(|id| !self.is_silent(*id)) {
             tracing::warn!(
                 sessions = crowded.len(),
                 "there are no descriptors for these sessions, which go on and are found once there are; \
                  raise the hard limit (ulimit -Hn, LimitNOFILE=), or remove sessions that have ended"
             );
-            silent.extend(crowded);
         }
-        silent
+        self.set_silent(&[silent.as_slice(), &crowded].concat());
+        Unanswered { silent, crowded }
     }
 
-    /// Takes sessions over as long as there are descriptors, so many at a time; gives back those that did
-    /// not answer, and those for which there were none.
+    /// Takes sessions over as long as there are descriptors, so many at a time.
     async fn recover_some(
         &self,
         left: Vec<SessionId>,
         at_a_time: usize,
         window: &(impl Fn(&TenantId, SessionId) -> WriteWindow + Sync),
-    ) -> (Vec<SessionId>, Vec<SessionId>) {
-        let (mut silent, mut crowded) = (Vec::new(), Vec::new());
+    ) -> Unanswered {
+        let Unanswered { mut silent, mut crowded } = Unanswered::default();
         let mut rest = left.as_slice();
         while !rest.is_empty() {
             let (some, others) = rest.split_at(room_for(at_a_time.min(rest.len())));
@@ -109,8 +117,10 @@ impl Registry {
                 crowded.extend(others);
                 break;
             }
-            for found in self.find_all(some).await {
-                match found {
+            let mut finding = self.find_all(some);
+            // Whoever answers does not wait for those who do not.
+            while let Some(found) = finding.join_next().await {
+                match found.expect("looking neither panics nor is given up") {
                     Found::Survivor(survivor) => self.take_over(*survivor, window).await,
                     Found::Remains(remains) => drop(self.recover(*remains).await),
                     Found::Nothing => {}
@@ -120,10 +130,10 @@ impl Registry {
             }
             rest = others;
         }
-        (silent, crowded)
+        Unanswered { silent, crowded }
     }
 
-    async fn find_all(&self, sessions: &[SessionId]) -> Vec<Found> {
+    fn find_all(&self, sessions: &[SessionId]) -> JoinSet<Found> {
         let mut finding = JoinSet::new();
         for id in sessions {
             let (registry, id) = (self.clone(), *id);
@@ -132,7 +142,7 @@ impl Registry {
                 found.unwrap_or(Found::Silent(id))
             });
         }
-        finding.join_all().await
+        finding
     }
 
     async fn take_over(
@@ -175,14 +185,18 @@ impl Registry {
                 Found::Crowded(id)
             }
             Err(error @ (AttachError::Gone { .. } | AttachError::Silent { .. })) => {
-                tracing::warn!(session = %id, %error, "its holder does not answer yet");
+                if !self.is_silent(id) {
+                    tracing::warn!(session = %id, %error, "its holder does not answer yet");
+                }
                 Found::Silent(id)
             }
             Err(AttachError::Memory { path, source })
                 if source.kind() != ErrorKind::InvalidData =>
             {
-                let path = path.display();
-                tracing::warn!(session = %id, %path, %source, "what it keeps cannot be read yet");
+                if !self.is_silent(id) {
+                    let path = path.display();
+                    tracing::warn!(session = %id, %path, %source, "what it keeps cannot be read yet");
+                }
                 Found::Silent(id)
             }
             Err(error @ (AttachError::Malformed { .. } | AttachError::Memory { .. })) => {

@@ -108,6 +108,11 @@ impl Registry {
         name: &str,
         id: SessionId,
     ) -> Arc<str> {
+        let own = self.0.names.get(&(tenant.clone(), Arc::from(name))).map(|owner| *owner);
+        if own == Some(id) {
+            // It was taken while nobody answered for the terminal.
+            return Arc::from(name);
+        }
         let kept = self.claim_name(tenant, name, id);
         kept.unwrap_or_else(|_| self.take_free_name(tenant, name, id))
     }

@@ -3,14 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::Activity;
+use crate::core::activity::{Activity, State};
+
+/// The evidence of a session of which nothing else is known, since nobody answers for its terminal.
+pub const SILENT: &str = "silent";
 
 /// What a terminal is doing, and how that is known.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ActivityShape {
     /// `prompt`, `running`, `needs_input`, `secret_prompt`, `full_screen` or `exited`.
     pub state: &'static str,
-    /// `osc133`, `kernel`, `pattern`, `idle` or `exit`.
+    /// `osc133`, `kernel`, `pattern`, `idle`, `exit` or `silent`.
     pub evidence: &'static str,
     /// The process group that may read the terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +49,17 @@ impl From<&Activity> for ActivityShape {
 }
 
 impl ActivityShape {
+    /// What is known where nobody answers for the terminal.
+    pub fn silent() -> Self {
+        let state = State::Running.as_str();
+        Self { state, evidence: SILENT, foreground: None, echo: false, canonical: false }
+    }
+
+    /// Whether nobody answers for the terminal.
+    pub fn is_silent(&self) -> bool {
+        self.evidence == SILENT
+    }
+
     /// The activity in a few words, such as `running make (kernel)`.
     pub fn summary(&self) -> String {
         let program = self.foreground.as_ref().and_then(|foreground| foreground.program.as_deref());

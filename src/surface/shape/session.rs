@@ -5,8 +5,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::session::handle::Session;
+use crate::session::records::identity::SessionRecord;
+use crate::session::registry::silent::Known;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::shown;
@@ -65,6 +68,42 @@ pub struct SessionWire {
 }
 
 impl SessionWire {
+    /// What is known of a session now.
+    pub fn of_known(known: &Known, write_allowed: bool, now: Moment) -> Self {
+        match known {
+            Known::Here(session) => Self::of(session, write_allowed, now),
+            Known::Silent(record) => Self::silent(record, write_allowed),
+        }
+    }
+
+    /// What its record says; everything else is as of a session where nothing ever happened.
+    fn silent(record: &SessionRecord, write_allowed: bool) -> Self {
+        Self {
+            id: record.id.to_string(),
+            name: record.name.to_string(),
+            title: String::new(),
+            command: record.command.clone(),
+            pid: 0,
+            cwd: record.cwd.display().to_string(),
+            rows: record.size.map_or(0, |size| size.rows),
+            cols: record.size.map_or(0, |size| size.cols),
+            state: "running",
+            exit: None,
+            activity: ActivityShape::silent(),
+            idle_ms: 0,
+            last_line: String::new(),
+            watermark: 0,
+            lease: LeaseShape::of(&LeaseView::default()),
+            observers: 0,
+            history_rows: 0,
+            output_bytes: 0,
+            lost_output: Vec::new(),
+            write_allowed,
+            tags: record.tags.clone(),
+            cut: false,
+        }
+    }
+
     /// The session as it is now.
     pub fn of(session: &Session, write_allowed: bool, now: Moment) -> Self {
         let frame = session.frame();
@@ -120,6 +159,13 @@ impl SessionWire {
 
     /// One line that tells a model what it needs to choose a session.
     pub fn summary(&self) -> String {
+        if self.activity.is_silent() {
+            let command = self.command_told();
+            return format!(
+                "{} {:?} {command} (goes on, but nobody answers for its terminal yet)",
+                self.id, self.name
+            );
+        }
         let state = self.exit.map_or_else(|| self.activity.summary(), |exit| exit.to_string());
         let lease = match &self.lease.by {
             Some(by) => format!("held by {by}, {} waiting", self.lease.waiters),

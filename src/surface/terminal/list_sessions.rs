@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::core::policy::Door;
-use crate::session::handle::Session;
-use crate::surface::call::Call;
+use crate::session::registry::silent::Known;
+use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::room::{escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::shape::session::{ALONE, IN_LIST, SessionWire, Share};
@@ -61,16 +61,19 @@ impl Tool for ListSessions {
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Listed>, SurfaceError> {
         let now = call.daemon.now();
         let (chosen, share) = match &parameters.session {
-            Some(given) => (vec![call.session(Some(given))?], ALONE),
-            None => (visible(&call), IN_LIST),
+            Some(given) => {
+                let found = find_known(&call.daemon.sessions, &call.standing, Some(given))?;
+                (vec![found], ALONE)
+            }
+            None => (seen_known(&call.daemon.sessions, &call.standing), IN_LIST),
         };
-        let writable = |session: &Session| {
+        let writable = |session: &Known| {
             call.daemon.switchboard.decide(&call.standing, Some(session.id()), now).is_ok()
         };
         let mut sessions: Vec<SessionWire> = chosen
             .iter()
             .filter(|session| parameters.wants(session))
-            .map(|session| SessionWire::of(session, writable(session), now))
+            .map(|session| SessionWire::of_known(session, writable(session), now))
             .collect();
         sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
         let write_allowed =
@@ -84,22 +87,20 @@ impl Tool for ListSessions {
 }
 
 impl Parameters {
-    fn wants(&self, session: &Session) -> bool {
-        let exited = session.frame().exit.value.is_some();
+    fn wants(&self, session: &Known) -> bool {
+        let (exited, tags) = match session {
+            Known::Here(it) => (it.frame().exit.value.is_some(), &it.about().tags),
+            Known::Silent(record) => (false, &record.tags),
+        };
         let state = match &self.state {
             Some(State::Running) => !exited,
             Some(State::Exited) => exited,
             None => true,
         };
-        let tag = self.tag.as_ref().is_none_or(|tag| session.about().tags.contains(tag));
+        let tag = self.tag.as_ref().is_none_or(|tag| tags.contains(tag));
         let after = self.after.as_ref().is_none_or(|after| *session.name() > **after);
         state && tag && after
     }
-}
-
-fn visible(call: &Call) -> Vec<Session> {
-    let seen = |session: &Session| call.standing.sees(session.id(), session.tenant());
-    call.daemon.sessions.all().into_iter().filter(seen).collect()
 }
 
 impl Listed {

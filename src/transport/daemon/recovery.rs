@@ -8,34 +8,40 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::core::ids::{SessionId, TenantId};
+use crate::session::recover::finding::Unanswered;
 use crate::surface::call::Daemon;
 
-/// How long is waited before a holder is asked again that did not answer, at first and at most.
-const RETRY_MIN: Duration = Duration::from_secs(1);
+/// How long is waited before a holder is asked again that did not answer.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long at most where only descriptors are missing: looking for them takes all there are for a moment.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Takes over every session that was left, and gives back what is still to be done: asking those
 /// again whose holders did not answer, until each has answered or is gone.
 pub(super) async fn recover_sessions(daemon: Arc<Daemon>) -> impl Future<Output = ()> + Send {
     let left = daemon.sessions.left_behind();
-    let silent = recover(&daemon, left).await;
-    ask_again(daemon, silent)
+    let unanswered = recover(&daemon, left).await;
+    ask_again(daemon, unanswered)
 }
 
-async fn ask_again(daemon: Arc<Daemon>, mut silent: Vec<SessionId>) {
-    let mut delay = RETRY_MIN;
-    while !silent.is_empty() {
+async fn ask_again(daemon: Arc<Daemon>, mut unanswered: Unanswered) {
+    let mut delay = RETRY;
+    loop {
+        let Unanswered { silent, crowded } = unanswered;
+        if silent.is_empty() && crowded.is_empty() {
+            return;
+        }
         sleep(delay).await;
-        silent = recover(&daemon, silent).await;
-        delay = (delay * 2).min(RETRY_MAX);
+        delay = if silent.is_empty() { (delay * 2).min(RETRY_MAX) } else { RETRY };
+        unanswered = recover(&daemon, [silent, crowded].concat()).await;
     }
 }
 
-async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Vec<SessionId> {
+async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Unanswered {
     let window = |tenant: &TenantId, id| daemon.switchboard.window_of(tenant, Some(id));
-    let silent = daemon.sessions.recover_left(left, window).await;
+    let unanswered = daemon.sessions.recover_left(left, window).await;
     // Nobody else tells of a session that did not come back.
-    let there = |id| daemon.sessions.get(id).is_some() || silent.contains(&id);
-    daemon.switchboard.keep_sessions(there);
-    silent
+    let waits = |id| unanswered.silent.contains(&id) || unanswered.crowded.contains(&id);
+    daemon.switchboard.keep_sessions(|id| waits(id) || daemon.sessions.get(id).is_some());
+    unanswered
 }

@@ -1,0 +1,127 @@
+//! Sessions that go on and that this daemon does not have: nobody answered for their terminals yet.
+//!
+//! It knows what was kept beside those, and asks no holder; whoever does says which are silent.
+
+use std::sync::Arc;
+
+use crate::core::ids::{SessionId, TenantId};
+use crate::session::handle::Session;
+use crate::session::pty::held::options::socket_of;
+use crate::session::pty::remains::Remains;
+use crate::session::records::identity::SessionRecord;
+use crate::session::registry::Registry;
+
+/// A session that is there.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// This daemon has it.
+    Here(Session),
+    /// It is to be found once somebody answers for its terminal; its name is its own meanwhile.
+    Silent(Arc<SessionRecord>),
+}
+
+impl Known {
+    /// Its id.
+    pub fn id(&self) -> SessionId {
+        match self {
+            Self::Here(session) => session.id(),
+            Self::Silent(record) => record.id,
+        }
+    }
+
+    /// Whether nobody answers for its terminal.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent(_))
+    }
+
+    /// The tenant it belongs to.
+    pub fn tenant(&self) -> &TenantId {
+        match self {
+            Self::Here(session) => session.tenant(),
+            Self::Silent(record) => &record.tenant,
+        }
+    }
+
+    /// Its name, unique among the sessions of its tenant.
+    pub fn name(&self) -> Arc<str> {
+        match self {
+            Self::Here(session) => session.name(),
+            Self::Silent(record) => Arc::clone(&record.name),
+        }
+    }
+}
+
+impl Registry {
+    /// Every session that is there, in no order.
+    pub fn known(&self) -> Vec<Known> {
+        // Looked at first, since what leaves them is among the others before.
+        let mut silent = self.silent();
+        let here = self.all();
+        silent.retain(|record| here.iter().all(|session| session.id() != record.id));
+        here.into_iter().map(Known::Here).chain(silent.into_iter().map(Known::Silent)).collect()
+    }
+
+    /// The session with this id once somebody answers for its terminal; none when there is none.
+    pub async fn once_here(&self, id: SessionId) -> Option<Session> {
+        let mut changes = self.changes();
+        loop {
+            // As in `known`.
+            let silent = self.is_silent(id);
+            if let Some(session) = self.get(id) {
+                return Some(session);
+            }
+            if !silent || changes.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    /// Whether it was noted that nobody answers for the terminal of a session.
+    pub(in crate::session) fn is_silent(&self, id: SessionId) -> bool {
+        self.0.silent.contains_key(&id)
+    }
+
+    /// Notes for whose terminals nobody answers now; those of which no record can be read are known to
+    /// nobody else.
+    pub(in crate::session) fn set_silent(&self, ids: &[SessionId]) {
+        for id in self.0.silent.iter().map(|entry| *entry.key()).collect::<Vec<_>>() {
+            if !ids.contains(&id) {
+                self.end_silence(id);
+            }
+        }
+        for id in ids.iter().filter(|id| !self.is_silent(**id)) {
+            self.0.silent.insert(*id, self.record_of(*id).map(Arc::new));
+            self.0.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Forgets that a session was silent, which is here by now or is not there at all.
+    pub(in crate::session) fn end_silence(&self, id: SessionId) {
+        let Some((_, record)) = self.0.silent.remove(&id) else { return };
+        if let Some(record) = record {
+            let is_its = |session: Session| {
+                *session.tenant() == record.tenant && session.name() == record.name
+            };
+            if !self.get(id).is_some_and(is_its) {
+                self.free_name(&record.tenant, Arc::clone(&record.name), id);
+            }
+        }
+        self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    fn silent(&self) -> Vec<Arc<SessionRecord>> {
+        self.0.silent.iter().filter_map(|entry| entry.value().clone()).collect()
+    }
+
+    /// What was kept beside a terminal, with a name that is taken for it.
+    fn record_of(&self, id: SessionId) -> Option<SessionRecord> {
+        let kept = Remains::beside(&socket_of(&self.holders()?.directory, id)).identity()?;
+        let record = SessionRecord::from_note(&kept, id)
+            .inspect_err(
+                |error| tracing::warn!(session = %id, %error, "nobody knows what it is called"),
+            )
+            .ok()?;
+        let name = self.keep_name(&record.tenant, &record.name, id);
+        Some(SessionRecord { name, ..record })
+    }
+}
