@@ -38,6 +38,7 @@ pub mod rows;
 pub mod run;
 pub mod send;
 pub mod serve;
+pub mod silence;
 pub mod spawn;
 pub mod start;
 pub mod status;

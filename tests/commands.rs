@@ -20,6 +20,7 @@ mod commands {
     mod seat;
     mod serve;
     mod status;
+    mod still;
     mod top;
     mod upgraded;
     mod user;

@@ -90,10 +90,15 @@ impl Attach {
     async fn sit(
         &self,
         daemon: &Daemon,
-        terminal: Terminal,
-        carried: Carried,
+        mut terminal: Terminal,
+        mut carried: Carried,
         signals: &mut Signals,
     ) -> Sitting {
+        if !carried.session.is_empty()
+            && let Some(left) = carried.outlast_silence(daemon, &mut terminal, signals).await
+        {
+            return Sitting { left, terminal, carried };
+        }
         let room = room_for_session(terminal.room());
         let seen = Some(&carried.session).filter(|id| !id.is_empty());
         let params = json!({

@@ -4,6 +4,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -14,6 +15,7 @@ use crate::cli::daemon::Daemon;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
+use crate::cli::silence::is_silent;
 use crate::cli::start::{Rights, Stay, settled, start};
 use crate::cli::token::error::TokenFailure;
 use crate::config::paths::RuntimePaths;
@@ -54,8 +56,8 @@ pub struct Mcp {
 /// Where the daemon is, and what may be done when it is not there.
 struct Way {
     socket: PathBuf,
-    /// Where a daemon answers also when it does not have the one session that is meant.
-    gateway: Option<PathBuf>,
+    /// Where a daemon answers also when it does not have the one session that is meant, and that one.
+    gateway: Option<(PathBuf, SessionId)>,
     /// The place of the daemon that may be started.
     start: Option<RuntimePaths>,
     rights: Rights,
@@ -109,7 +111,7 @@ impl Mcp {
         // A daemon that is started has no session that could be meant.
         let id = find(&gateway, session).await?;
         let socket = if self.read_only { paths.session_read_only(id) } else { paths.session(id) };
-        Ok(Way { gateway: Some(gateway), ..way(socket) })
+        Ok(Way { gateway: Some((gateway, id)), ..way(socket) })
     }
 }
 
@@ -142,10 +144,20 @@ impl Way {
     async fn absence(&self, source: ConnectError) -> Failure {
         let is_gone = matches!(source, ConnectError::Absent | ConnectError::Refused);
         let daemon = match &self.gateway {
-            Some(gateway) if is_gone => Daemon::try_connect(gateway).await.ok(),
+            Some((gateway, id)) if is_gone => {
+                Daemon::try_connect(gateway).await.ok().map(|daemon| (daemon, id.to_string()))
+            }
             Some(_) | None => None,
         };
         match daemon {
+            Some((daemon, id))
+                if is_silent(&daemon, &id, Duration::ZERO).await.unwrap_or(false) =>
+            {
+                Failure::of_tool(json!({
+                    "error_code": Code::TerminalSilent.as_str(),
+                    "message": "the terminal of the session does not answer",
+                }))
+            }
             // It may have come back while we looked, which the next look will show.
             Some(_) => Failure::of_tool(json!({
                 "error_code": Code::SessionNotFound.as_str(),

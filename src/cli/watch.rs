@@ -13,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::reader;
 use crate::cli::rows::of_delta;
+use crate::cli::silence;
 use crate::transport::client::ClientError;
 
 /// Print the rows of a session as they change, until its program ends
@@ -86,6 +87,10 @@ impl Watch {
         context: &Context,
         place: &mut Place,
     ) -> Result<Exit, Failure> {
+        if place.since.is_some() {
+            let told = || context.output.note(&silence::note(&self.session));
+            silence::over(daemon, &place.session, told).await?;
+        }
         let mut deltas = daemon.client().observe(&self.parameters(place))?;
         while let Some(delta) = deltas.next().await? {
             context.output.item(&delta, &of_delta(&delta))?;

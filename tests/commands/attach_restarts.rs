@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 
 use crate::commands::harness::{Daemon, Home};
 use crate::commands::seat::{Seat, start, told, until, until_holder};
+use crate::commands::still::{Still, holder};
 
 const UNREACHABLE: i32 = 7;
 
@@ -36,33 +37,86 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
     seat.until_text("before and after");
 }
 
-/// Ends the processes that hold the terminals of this home, as nothing can prepare for.
-fn end_holders(home: &Home) {
-    let held_at = home.path("run/termgate/h").display().to_string();
-    let is_one = |pid: Pid| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).starts_with(&format!("termgate\0hold\0{held_at}"))
-    };
-    let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
-    let pids = names.filter_map(|name| name.to_str()?.parse().ok()).map(Pid::from_raw);
-    let holders: Vec<Pid> = pids.filter(|pid| is_one(*pid)).collect();
-    assert_eq!(holders.len(), 1);
-    for holder in holders {
-        kill(holder, Signal::SIGKILL).unwrap();
-        until("the holder to end", || !Path::new(&format!("/proc/{holder}")).exists());
-    }
-}
-
 #[test]
 fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
     daemon.kill();
     seat.until_text("[build: the daemon is gone");
-    end_holders(&home);
+    let holder = holder(&home);
+    kill(holder, Signal::SIGKILL).unwrap();
+    until("the holder to end", || !Path::new(&format!("/proc/{holder}")).exists());
     let _daemon = home.daemon();
     assert_eq!(seat.until_left().code(), Some(0));
     seat.until_text("ended, as the process that held its terminal is gone");
+}
+
+/// A person whose terminal nobody answers for, as the next daemon has told.
+fn sit_in_silence(home: &Home) -> (Still, Daemon, Seat) {
+    let (daemon, mut seat) = sit_down(home, "exec cat");
+    seat.types("before ");
+    seat.until_text("before");
+    let still = Still::of(home);
+    daemon.kill();
+    let daemon = home.daemon();
+    seat.until_status("build | its terminal does not answer | waiting, C-c leaves");
+    (still, daemon, seat)
+}
+
+#[test]
+fn a_person_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
+    let home = Home::new();
+    let (still, _daemon, mut seat) = sit_in_silence(&home);
+    seat.types("and ");
+    until("the keys to be read", || !seat.has_unread());
+    drop(still);
+    seat.until_status("you have the keyboard");
+    seat.types("after\r");
+    seat.until_text("before and after");
+}
+
+#[test]
+fn who_does_not_want_to_wait_for_a_terminal_need_not() {
+    let home = Home::new();
+    let (_still, _daemon, mut seat) = sit_in_silence(&home);
+    seat.types("\x03");
+    assert!(seat.until_left().success());
+    seat.until_text("[detached from build]");
+    // Whoever comes anew does not wait.
+    let refused = home.run("read build");
+    assert_eq!(refused.status.code(), Some(1));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("terminal_silent") && told.contains("termgate doctor"), "{told}");
+    assert!(home.printed("ls").contains("running, silent"));
+}
+
+#[test]
+fn more_than_is_kept_for_a_terminal_that_does_not_answer_is_told_to_be_lost() {
+    let home = Home::new();
+    let (still, _daemon, mut seat) = sit_in_silence(&home);
+    for _ in 0..2 {
+        seat.types([b'x'; 3_000]);
+        until("the keys to be read", || !seat.has_unread());
+    }
+    seat.until_status("does not answer, and what you type is lost");
+    drop(still);
+    seat.until_status("you have the keyboard");
+}
+
+#[test]
+fn a_person_waits_through_one_daemon_after_the_other() {
+    let home = Home::new();
+    let (still, daemon, mut seat) = sit_in_silence(&home);
+    seat.types("and ");
+    until("the keys to be read", || !seat.has_unread());
+    daemon.kill();
+    seat.until_text("the daemon is gone");
+    let _daemon = home.daemon();
+    seat.until_status("its terminal does not answer");
+    seat.types("after");
+    until("the keys to be read", || !seat.has_unread());
+    drop(still);
+    seat.until_text("before and after");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::commands::harness::{Daemon, Home, PROGRAM};
 use crate::commands::run::{begun, run, run_fresh, text};
+use crate::commands::still::Still;
 
 /// Below what the next daemon is looked for where the time of the command is not over.
 const AT_ONCE: Duration = Duration::from_millis(9_500);
@@ -57,6 +58,25 @@ fn restarted(
     let ended = child.wait_with_output().unwrap();
     let envelope: Value = serde_json::from_slice(&ended.stdout).unwrap();
     (ended.status.code(), envelope["data"].clone(), next)
+}
+
+#[test]
+fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let gate = home.path("gate");
+    let mut child = run(&home, "", "s", &until(&gate, "(exit 5)"));
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(home.run("wait s --pattern first --since 0").status.success());
+    let still = Still::of(&home);
+    daemon.kill();
+    let _next = home.daemon();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.any(|note| note.contains("its terminal does not answer")));
+    drop(still);
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
 }
 
 #[test]

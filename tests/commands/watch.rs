@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdout, Stdio};
 use serde_json::Value;
 
 use crate::commands::harness::{Daemon, Home};
+use crate::commands::seat::until;
+use crate::commands::still::Still;
 
 /// `termgate watch --json` of a session, and the deltas that it prints.
 struct Watch {
@@ -27,7 +29,12 @@ impl Watch {
 
     /// Takes in deltas until a row has this text.
     fn until(&mut self, text: &str) {
-        while !self.rows.iter().any(|row| row == text) {
+        self.until_times(text, 1);
+    }
+
+    /// The same until so many rows have it.
+    fn until_times(&mut self, text: &str, times: usize) {
+        while self.rows.iter().filter(|row| *row == text).count() < times {
             let line = self.lines.next().expect("it goes on").unwrap();
             let told: Value = serde_json::from_str(&line).unwrap();
             self.take(&told["data"]);
@@ -68,11 +75,34 @@ fn it_goes_on_where_it_was_under_the_next_daemon() {
     daemon.kill();
     let _daemon = home.daemon();
     home.printed("send build three --enter");
-    watch.until("three");
+    watch.until_times("three", 2);
     let lines: Vec<&String> = watch.rows.iter().filter(|row| !row.is_empty()).collect();
     assert_eq!(lines, ["one", "one", "two", "two", "three", "three"]);
     home.printed("kill build");
     assert_eq!(watch.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn it_waits_for_a_terminal_that_does_not_answer_the_next_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let mut command = home.termgate("watch build");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut rows = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    home.printed("send build one --enter");
+    assert!(rows.any(|row| row.contains("one")));
+    let still = Still::of(&home);
+    daemon.kill();
+    let _daemon = home.daemon();
+    assert!(notes.any(|note| note.contains("its terminal does not answer")));
+    drop(still);
+    until("the session to be there", || home.run("read build").status.success());
+    home.printed("send build two --enter");
+    assert!(rows.any(|row| row.contains("two")));
+    home.printed("kill build");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -142,6 +142,8 @@ async fn calls_for_a_session_whose_holder_stands_still_are_told_so_and_its_lease
         let told = client.answer(id).await.unwrap().unwrap_err();
         assert_eq!(told["data"]["error_code"], "terminal_silent", "{told}");
     }
+    let bridge = home.command(&["mcp", "--session", "build"]).output().await.unwrap();
+    assert!(String::from_utf8_lossy(&bridge.stderr).contains("terminal_silent"), "{bridge:?}");
     let doctor = home.command(&["doctor"]).output().await.unwrap();
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(doctor.contains(&format!("process {}", silent.holder)), "{doctor}");

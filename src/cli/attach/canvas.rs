@@ -99,6 +99,20 @@ impl Canvas {
         out
     }
 
+    /// The bytes after which the terminal shows a row at the bottom, above it what it showed before, and is
+    /// asked nothing of keyboard and mouse; none when it is so already.
+    pub fn paint_last_row(&mut self, line: &Line) -> String {
+        let mut out = String::new();
+        self.paint_modes(&mut out, InputModes::default());
+        let (index, row) = (self.rows.len(), ansi(line));
+        if let Some(shown) = self.rows.last_mut().filter(|shown| shown.as_ref() != Some(&row)) {
+            let _ = write!(out, "\x1b[?25l\x1b[{index};1H\x1b[m\x1b[2K{row}\x1b[m");
+            *shown = Some(row);
+            self.pointer = None;
+        }
+        out
+    }
+
     fn paint_rows(&mut self, picture: &Picture) -> String {
         let mut out = String::new();
         let empty = Line::default();

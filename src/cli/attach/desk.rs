@@ -4,6 +4,7 @@
 //! What is to be seen and what keys mean is decided elsewhere; here it is only brought about.
 
 mod answers;
+mod silence;
 mod typing;
 
 use serde_json::{Value, json};
@@ -273,10 +274,8 @@ impl<'a> Desk<'a> {
     }
 
     fn stop_for_a_while(&mut self) -> Result<(), Failure> {
-        self.terminal.leave();
-        nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP)
-            .map_err(|errno| terminal_failed(errno.into()))?;
-        self.take_terminal_again()
+        self.terminal.stop_for_a_while().map_err(terminal_failed)?;
+        self.on_resized()
     }
 
     fn take_terminal_again(&mut self) -> Result<(), Failure> {

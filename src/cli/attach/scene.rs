@@ -115,6 +115,11 @@ fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Pict
     picture
 }
 
+/// The status line alone, where there is room for one.
+pub fn status_bar(status: &str, room: Room) -> Option<Line> {
+    has_status(room).then(|| bar(status, room.cols))
+}
+
 /// A text cut to the width, on a bar as wide as the room.
 fn bar(text: &str, cols: u16) -> Line {
     let style = Style { attributes: Attributes::INVERSE, ..Style::default() };

@@ -11,12 +11,14 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags};
+use nix::sys::signal::{Signal, raise};
 use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::{read, ttyname, write};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::cli::attach::canvas::{Canvas, ENTER, Picture, Room};
+use crate::core::frame::line::Line;
 use crate::session::pty::watch::watch;
 
 /// How long a terminal that takes nothing is waited for when it is given back, in milliseconds.
@@ -126,6 +128,12 @@ impl Terminal {
         self.unsent.extend_from_slice(self.canvas.paint(picture).as_bytes());
     }
 
+    /// Paints a row at the bottom, below what is shown already, and asks nothing of keyboard and mouse any
+    /// more.
+    pub fn paint_last_row(&mut self, line: &Line) {
+        self.unsent.extend_from_slice(self.canvas.paint_last_row(line).as_bytes());
+    }
+
     /// Waits until the person has typed, or the terminal takes more of what it has to.
     ///
     /// Without `reading` what is typed is left for later.
@@ -179,6 +187,16 @@ impl Terminal {
             let _ = tcflush(tty, FlushArg::TCIFLUSH);
         }
         let _ = tcsetattr(tty, SetArg::TCSANOW, &self.before);
+    }
+
+    /// Gives the terminal back, stops this process, and takes it again once it goes on.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn stop_for_a_while(&mut self) -> io::Result<()> {
+        self.leave();
+        raise(Signal::SIGSTOP)?;
+        self.enter()
     }
 
     /// Sends all that is left; what the terminal does not take in time is lost with it.

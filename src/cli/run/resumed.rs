@@ -18,6 +18,7 @@ use crate::cli::reader;
 use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::live::Live;
 use crate::cli::run::{End, bare, follow};
+use crate::cli::silence;
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::options::socket_of;
@@ -55,6 +56,16 @@ impl Resumed<'_> {
             let overdue = self.time_left().is_zero() && self.is_held(live);
             return if overdue { Ok(End::Overdue) } else { Err(self.left(live)) };
         };
+        let told = || self.context.output.note(&silence::note(self.name));
+        let answers = silence::over(&daemon, &live.session, told);
+        tokio::select! {
+            answers = timeout(self.time_left(), answers) => match answers {
+                Ok(answers) => answers?,
+                Err(_) => return Ok(End::Overdue),
+            },
+            _ = interrupts.next() => return Err(self.left(live)),
+            () = reader::gone() => return Ok(End::Unread),
+        }
         live.resume(Arc::new(daemon)).await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
         // Before anything is shown: who ends this program from now on interrupts the command.

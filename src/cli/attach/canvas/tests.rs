@@ -232,3 +232,19 @@ fn a_wide_character_at_either_edge_is_a_blank() {
     assert_eq!(&*cut(&line, 1, 4).text, "漢字");
     assert_eq!(&*cut(&line, 0, 100).text, "a漢字b");
 }
+
+#[test]
+fn a_row_at_the_bottom_is_painted_below_what_is_shown_and_the_picture_comes_back_after_it() {
+    let mut person = Person::new();
+    let pointer = Some(Pointer { row: 1, col: 2, shape: "beam".to_owned() });
+    let mut shown = Picture { pointer, ..texts(&["one", "two", "", "", "", "status"]) };
+    shown.modes.bracketed_paste = true;
+    person.paint(&shown);
+    let bar = Line { text: "silent".into(), ..Line::default() };
+    let bytes = person.canvas.paint_last_row(&bar);
+    person.show(bytes.as_bytes());
+    person.shows(&texts(&["one", "two", "", "", "", "silent"]));
+    assert_eq!(person.canvas.paint_last_row(&bar), "");
+    person.paint(&shown);
+    person.shows(&shown);
+}
