@@ -247,6 +247,14 @@ __termgate_settle() {
   fi
 }
 
+# Has a key that nobody presses begin an empty line, whatever the line editor is doing. Where it takes
+# commands of vi, it first has to take text again.
+__termgate_bind() {
+  builtin bind -m emacs-standard '"\e[24;8~": kill-whole-line'
+  builtin bind -m vi-insert '"\e[24;8~": kill-whole-line'
+  builtin bind -m vi-command '"\e[24;8~": vi-insertion-mode'
+}
+
 # Begins to mark, once the user's files are read.
 __termgate_begin() {
   # Older ones tell nothing of a command that begins.
@@ -254,6 +262,7 @@ __termgate_begin() {
   builtin local -
   builtin set +aeuvx
   [[ ${PROMPT_COMMAND@a}${PS0@a} != *r* ]] || builtin return 0
+  __termgate_bind 2>/dev/null
   if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 501 )); then
     __termgate_own=("$PROMPT_COMMAND")
     __termgate_published=anything

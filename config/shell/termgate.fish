@@ -32,6 +32,22 @@ if set -q TERMGATE_SHELL_NONCE
         end
     end
 
+    # A key that nobody presses begins an empty line, whatever the line editor is doing: what is
+    # searched for is given up, and text is taken as at the beginning of the line.
+    function __termgate_note_mode --on-event fish_prompt
+        set -g __termgate_mode $fish_bind_mode
+    end
+
+    function __termgate_empty_line
+        commandline -f cancel
+        commandline -r ''
+        set -g fish_bind_mode $__termgate_mode
+    end
+
+    for mode in default insert visual replace replace_one
+        bind -M $mode \e\[24\;8~ __termgate_empty_line
+    end
+
     function __termgate_begin --on-event fish_preexec
         if set -q __termgate_wrapped
             set -e __termgate_wrapped

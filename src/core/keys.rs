@@ -128,6 +128,17 @@ impl Key {
     /// What takes away all of the line before the cursor in them; they can bring it back.
     pub const KILL_LINE: Self = Self { code: KeyCode::Char('u'), modifiers: Modifiers::CTRL };
 
+    /// What our scripts for shells have them begin an empty line by, in whatever mode they are: a key
+    /// with all modifiers, which nobody presses.
+    pub const EMPTY_LINE: Self = Self {
+        code: KeyCode::Named(NamedKey::Function(FunctionKey(12))),
+        modifiers: Modifiers { ctrl: true, alt: true, shift: true },
+    };
+
+    /// What takes away the character before the cursor, and ends some questions that have none.
+    pub const BACKSPACE: Self =
+        Self { code: KeyCode::Named(NamedKey::Backspace), modifiers: Modifiers::NONE };
+
     /// What gives up a question or a search in them.
     pub const GIVE_UP: Self = Self { code: KeyCode::Char('g'), modifiers: Modifiers::CTRL };
 

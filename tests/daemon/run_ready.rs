@@ -128,6 +128,51 @@ async fn a_question_of_the_line_editor_takes_nothing_of_a_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_mode_of_a_line_editor_takes_anything_of_a_command_and_none_is_lost() {
+    let search = "C-r e c";
+    let vi = [
+        "a Escape",
+        "a Escape d",
+        "a Escape r",
+        "a Escape f",
+        "a Escape 3",
+        "a Escape c",
+        "a b Escape 0 R",
+        search,
+    ];
+    // What has it read like vi, and what tells whether it still does.
+    let bash = [("set -o emacs; stty -ixon", "[[ -o emacs ]]"), ("set -o vi", "[[ -o vi ]]")];
+    let zsh = [
+        ("bindkey -e; setopt no_flow_control", "[[ $(bindkey -lL main) == *emacs* ]]"),
+        ("bindkey -v", "[[ $(bindkey -lL main) == *viins* ]]"),
+    ];
+    let fish = [
+        ("fish_default_key_bindings; true", "test $fish_bind_mode = default"),
+        ("fish_vi_key_bindings; true", "test $fish_bind_mode = insert"),
+    ];
+    let emacs = ["C-r", search, "M-x", "M-x k i", "C-s e"];
+    for (name, [as_ever, as_vi], searches_like_vi) in
+        [("bash", bash, true), ("zsh", zsh, false), ("fish", fish, true)]
+    {
+        with_each(&[name], async |shell| {
+            for ((setting, holds), keys) in [(as_ever, &emacs[..]), (as_vi, &vi)] {
+                shell.must(setting, 0, "").await;
+                // What zsh searches for in its command mode it reads by the keys of another one.
+                let search = searches_like_vi && setting == as_vi.0;
+                for keys in keys.iter().chain(search.then_some(&"a Escape / e c")) {
+                    shell.press(keys).await;
+                    let ended = shell.run("echo fine").await;
+                    let told = (ended.output(), &ended.0["exit_code"]);
+                    assert_eq!(told, ("fine", &json!(0)), "{name}: {setting}: {keys}");
+                    shell.must(holds, 0, "").await;
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_typed_at_a_shell_that_stands_still_runs_before_what_is_sent() {
     with_each(&["bash", "zsh", "fish"], async |shell| {
         shell.run("true").await;

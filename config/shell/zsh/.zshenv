@@ -10,6 +10,7 @@ typeset -g __termgate_b=$'\e]133;B'$__termgate_nonce$'\e\\'
 typeset -g __termgate_e=$'%{\e]133;E'$__termgate_nonce$'\e\\%}'
 typeset -gi __termgate_ran=0     # Whether a command ran since the last prompt.
 typeset -gi __termgate_told=0    # Whether this prompt's first marks are written.
+typeset -gi __termgate_bound=0   # Whether the line editor knows our key.
 typeset -g __termgate_place=     # The host and directory that __termgate_where names.
 typeset -g __termgate_where=
 builtin unset TERMGATE_SHELL_NONCE
@@ -50,6 +51,10 @@ __termgate_last() {
     __termgate_first
   fi
   __termgate_told=0
+  if (( ! __termgate_bound )); then
+    __termgate_bound=1
+    __termgate_bind 2>/dev/null
+  fi
   __termgate_order
   if [[ $percent != on || $PS1 == *% || ${(t)PS1} == *readonly* ]]; then
     # There is no place in it where the mark would take no room.
@@ -79,6 +84,24 @@ __termgate_begin() {
     command=';cmdline_url='$REPLY
   fi
   __termgate_write $'\e]133;C'$__termgate_nonce$command$'\e\\'
+}
+
+# Has a key that nobody presses begin an empty line, whatever the line editor is doing.
+__termgate_bind() {
+  builtin local keymap
+  builtin zle -N __termgate_empty_line
+  for keymap in emacs viins vicmd; do
+    builtin bindkey -M $keymap '\e[24;8~' __termgate_empty_line
+  done
+  # Where something is asked, it is given up first.
+  for keymap in isearch command; do
+    builtin bindkey -M $keymap '\e[24;8~' send-break
+  done
+}
+
+__termgate_empty_line() {
+  builtin zle .kill-buffer
+  builtin zle -K main
 }
 
 __termgate_order() {

@@ -25,6 +25,10 @@ use crate::session::pty::{Evidence, Pty};
 /// What bash asks when there are many completions, and shows below a part of them.
 const ASKED_BY_READLINE: [&str; 2] = ["possibilities? (y or n)", "--More--"];
 
+/// A shell that searches in a thread, and shows what it found also when nobody searches any more: it is
+/// given no key before ours that changes what is searched. Nothing there waits for a second key for long.
+const SEARCHES_LATE: &str = "fish";
+
 /// How many rows of text that stands on the line already are cleared.
 const CLEARED_ROWS_MAX: u64 = 64;
 
@@ -47,7 +51,8 @@ impl<P: Pty> Actor<P> {
     }
 
     /// What clears the line that a command is typed on: of what somebody has left there, or a shell
-    /// could not read and shows again, and of a key that waits for its second and shows nothing.
+    /// could not read and shows again, of a key that waits for its second and shows nothing, and of a mode
+    /// in which the line editor takes no command.
     pub(super) fn clearing(&mut self, order: &CommandOrder) -> Vec<Piece> {
         if order.way == Way::Kernel {
             return self.taking_back();
@@ -64,10 +69,27 @@ impl<P: Pty> Actor<P> {
         let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
         // One for the text of each line, and one for what parts it from the line before.
         let kills = 2 * rows as usize + 1;
-        let first = between.then(|| self.giving_up());
-        let others = iter::once(Key::LINE_END).chain(iter::repeat_n(Key::KILL_LINE, kills));
-        let keys: Vec<Key> = first.into_iter().chain(others).collect();
+        let mut keys = if between { self.leaving_modes(at) } else { Vec::new() };
+        keys.push(Key::LINE_END);
+        keys.extend(iter::repeat_n(Key::KILL_LINE, kills));
         encode_keys(&keys, &self.screen.modes())
+    }
+
+    /// The keys that leave whatever mode the line editor is in: what is pending may take the first
+    /// [`Key::EMPTY_LINE`], the next may only have text taken again, and the last empties the line.
+    fn leaving_modes(&mut self, reading_at: Position) -> Vec<Key> {
+        let foreground = self.looks.seen().and_then(|seen| seen.foreground.as_ref());
+        let program = foreground.and_then(|group| group.program.as_deref());
+        if program == Some(SEARCHES_LATE) {
+            return vec![Key::EMPTY_LINE; 2];
+        }
+        let mut keys = vec![self.giving_up()];
+        if reading_at != self.screen.cursor() {
+            // A search of vi knows no key of ours, and ends by this one once it is empty.
+            keys.push(Key::BACKSPACE);
+        }
+        keys.extend([Key::EMPTY_LINE; 3]);
+        keys
     }
 
     /// What takes back the line that the kernel collects for a shell without a line editor; twice, since
