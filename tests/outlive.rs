@@ -9,6 +9,7 @@
 mod outlive {
     mod aside;
     mod bridged;
+    mod busy;
     mod client;
     mod commands;
     mod descriptors;

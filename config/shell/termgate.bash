@@ -6,7 +6,7 @@
 # last of them runs inside of __termgate_last, so that no DEBUG trap fires after it, which would take us
 # for the next command. Nothing here starts a process.
 
-__termgate_a=$'\e]133;A;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
+__termgate_a=$'\e]133;A;bound=1;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_b=$'\e]133;B;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_c=$'\e]133;C;nonce='$TERMGATE_SHELL_NONCE$'\e\\'
 __termgate_d=';nonce='$TERMGATE_SHELL_NONCE$'\e\\'

@@ -22,7 +22,7 @@ if set -q TERMGATE_SHELL_NONCE
     end
 
     function __termgate_first --on-event fish_prompt --on-event fish_posterror --on-event fish_cancel
-        __termgate_write 7\;file://(__termgate_encode $hostname$PWD) 133\;A$__termgate_nonce
+        __termgate_write 7\;file://(__termgate_encode $hostname$PWD) 133\;A\;bound=1$__termgate_nonce
         if not set -q __termgate_wrapped; and builtin functions -q fish_prompt
             set -g __termgate_wrapped
             builtin functions -e __termgate_user_prompt

@@ -258,6 +258,7 @@ impl From<DaemonError> for Failure {
             | DaemonError::Directory(_)
             | DaemonError::Bind(_)
             | DaemonError::Handed(_)
+            | DaemonError::Superseded
             | DaemonError::System(_) => {
                 Self::Other(anyhow::Error::new(error).context("cannot run the daemon"))
             }

@@ -109,6 +109,8 @@ pub struct Commands {
     idled: Watermark,
     /// Something was typed that was not sent as a command, and may not have been read yet.
     typed_ahead: bool,
+    /// The shell said with its last prompt that its line editor knows our key.
+    bound: bool,
     raised: Option<Raised>,
 }
 
@@ -194,6 +196,12 @@ impl Commands {
     /// begin need not be the next that is sent.
     pub fn typed_ahead(&self) -> bool {
         self.typed_ahead
+    }
+
+    /// Whether the shell said that its line editor knows the key by which it begins an empty line; one
+    /// that was started by an older daemon does not.
+    pub fn knows_key(&self) -> bool {
+        self.bound
     }
 
     /// The newest that has not ended.

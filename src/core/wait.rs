@@ -141,6 +141,8 @@ pub struct Wait {
     /// The rows of that frame; none before the first look.
     lines: Arc<[Stamped<Arc<Line>>]>,
     quiet_since: Moment,
+    /// That frame was of a full-screen program.
+    full_screen: bool,
     missed_rows: u64,
     others: Others,
 }
@@ -174,6 +176,7 @@ impl Wait {
             text_end: first.end_of_text(),
             lines: Arc::from([]),
             quiet_since: quiet_since(first, base, now),
+            full_screen: false,
             missed_rows: if trimmed { first.history.first().0 } else { 0 },
             others: Others::default(),
         })
@@ -215,8 +218,8 @@ impl Wait {
                 return Some(Outcome::CommandDone(None));
             }
         }
-        let wants = self.conditions.needs_input && frame.activity.value.state.wants_input();
-        wants.then_some(Outcome::NeedsInput)
+        let wants = frame.activity.value.state.wants_input() && !self.full_screen;
+        (self.conditions.needs_input && wants).then_some(Outcome::NeedsInput)
     }
 
     /// Whether only the kernel knows what is waited for, so that it has to be asked now and then:
@@ -235,13 +238,28 @@ impl Wait {
 
     /// Judges the time that passed without a frame.
     pub fn on_time(&mut self, now: Moment) -> Option<Outcome> {
-        let deadline = self.deadline()?;
-        (now >= deadline).then_some(Outcome::Idle)
+        let is_over = |at: Option<Moment>| at.is_some_and(|at| now >= at);
+        if is_over(self.painted_at()) {
+            return Some(Outcome::NeedsInput);
+        }
+        is_over(self.idle_at()).then_some(Outcome::Idle)
     }
 
-    /// When the screen will have been idle for long enough, if no frame comes before.
+    /// When to judge again, if no frame comes before.
     pub fn deadline(&self) -> Option<Moment> {
+        [self.painted_at(), self.idle_at()].into_iter().flatten().min()
+    }
+
+    /// When the screen will have been idle for long enough.
+    fn idle_at(&self) -> Option<Moment> {
         self.conditions.idle.map(|idle| self.quiet_since + idle)
+    }
+
+    /// When a full-screen program will have taken the last key and painted what it made of it: it reads
+    /// on and on, so that only its silence tells.
+    fn painted_at(&self) -> Option<Moment> {
+        const PAINTS: Duration = Duration::from_millis(200);
+        (self.conditions.needs_input && self.full_screen).then(|| self.quiet_since + PAINTS)
     }
 
     /// How many rows may at most have come and been trimmed from history before they could be
@@ -318,6 +336,7 @@ impl Wait {
         self.text_end = frame.end_of_text();
         self.lines = Arc::clone(&frame.lines);
         self.quiet_since = quiet_since(frame, self.base, self.started);
+        self.full_screen = frame.activity.value.state == State::FullScreen;
     }
 }
 

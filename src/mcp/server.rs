@@ -63,6 +63,8 @@ pub struct Shared {
     pub names: Names,
     /// Cancelled when an operator stops the daemon.
     pub stop: tokio_util::sync::CancellationToken,
+    /// Cancelled when another daemon has the sessions of this one.
+    pub superseded: tokio_util::sync::CancellationToken,
     /// Where operators ask for an upgrade; one at a time.
     pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
 }

@@ -23,6 +23,8 @@ pub enum What {
     Exited,
     /// The session was created, renamed or removed, so lists have changed.
     Listed,
+    /// Another daemon has its terminal, and so the place of this one.
+    Superseded,
 }
 
 /// How many facts may wait to be read before further ones are dropped and counted.

@@ -321,6 +321,11 @@ pub trait Pty: Send + Sync + 'static {
         false
     }
 
+    /// Whether another daemon has the terminal by now, so that nothing of it is known here any more.
+    fn is_superseded(&self) -> bool {
+        false
+    }
+
     /// Waits until a terminal that is silent is so no more: it can be used again, or it is gone.
     /// Of what was kept beside it last, nothing can be relied on.
     fn returned(&self) -> impl Future<Output = ()> + Send {

@@ -26,7 +26,7 @@ use crate::session::registry::Registry;
 
 /// How long a session may be held back until its screen shows what was there when it was found: more than
 /// it takes to read all that holders keep unless they are told to keep more.
-const CATCHES_UP: Duration = Duration::from_secs(2);
+const CATCHES_UP: Duration = Duration::from_secs(1);
 
 /// What the daemon before kept beside a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,7 @@ impl Registry {
         // A terminal that falls silent again is shown as it was kept.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
         self.adopt(session.clone(), task);
+        tracing::info!(session = %session.id(), name = %session.name(), "a session of before goes on");
         self.end_silence(session.id());
         self.announce(&session).await;
         session

@@ -143,6 +143,9 @@ pub enum DaemonError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Handed(#[from] HandedError),
+    /// Nothing is ended then: what there was is another daemon's.
+    #[error("another daemon has the place of this one, and its sessions")]
+    Superseded,
     #[error("the system refused: {0}")]
     System(#[from] io::Error),
 }
@@ -153,7 +156,7 @@ pub enum DaemonError {
 /// of this one, which is for the caller to start.
 ///
 /// # Errors
-/// Why it cannot start.
+/// Why it cannot start, or go on.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
     let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
     let Settings { environment, default_cwd, holder, read_only, .. } = settings;
@@ -208,6 +211,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let ended = tokio::select! {
         told = signals.told() => told.into(),
         () = shared.stop.cancelled() => Ended::Stopped,
+        () = shared.superseded.cancelled() => return Err(DaemonError::Superseded),
         () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
         () = program.replaceable(upgrades) => Ended::Replaced,
     };
@@ -314,6 +318,7 @@ impl Assembly {
             observed: Tally::default(),
             names: Names::default(),
             stop: CancellationToken::new(),
+            superseded: CancellationToken::new(),
             upgrades: ask_upgrade,
         });
         let parsing = parsing_memory(config.connection.parsing_bytes);
@@ -352,6 +357,7 @@ async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
                     daemon.switchboard.keep_sessions(|id| id != fact.session);
                 }
             }
+            What::Superseded => shared.superseded.cancel(),
             What::Exited => {}
         }
     }

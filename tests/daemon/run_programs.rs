@@ -215,6 +215,42 @@ async fn what_works_silently_behind_a_terminal_of_its_own_is_not_taken_to_ask() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nothing_takes_a_paste_one_command_is_taken_at_a_time() {
+    with_each(&["bash", "dash"], async |shell| {
+        shell.asks("env PYTHON_BASIC_REPL=1 python3 -q", "needs_input").await;
+        let several = json!({"session": shell.session, "command": "print('one')\nprint('two')"});
+        assert_eq!(shell.client.error_code("run", several).await, "invalid_argument");
+        for (command, output) in [
+            ("def double(of):\n    return 2 * of\n", ""),
+            ("double(\n  4\n)", "8"),
+            ("if double(1) > 2: 'many'\nelse: 'two'\n", "'two'"),
+        ] {
+            let ended = shell.run(command).await;
+            assert_eq!(ended.status(), "completed", "{}: {command}: {}", shell.name, ended.0);
+            assert_eq!(ended.output(), output, "{}: {command}: {}", shell.name, ended.0);
+        }
+        shell.run("exit()").await;
+        shell.must("echo fine", 0, "fine").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_key_makes_of_a_full_screen_program_is_waited_for() {
+    with_each(&["bash"], async |shell| {
+        for _ in 0..5 {
+            shell.asks("seq 500 | less", "full_screen").await;
+            let until = json!({"command_done": true, "needs_input": true});
+            let paged = shell.call("send_keys", json!({"keys": "Space", "until": until})).await;
+            assert_eq!(paged["wait"]["outcome"], "needs_input", "{paged}");
+            let left = shell.call("send_keys", json!({"keys": "q", "until": until})).await;
+            assert_eq!(left["wait"]["outcome"], "command_done", "{left}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_block_that_is_not_all_there_asks_for_its_rest() {
     with_each(&["bash"], async |shell| {
         shell.asks("python3 -q", "needs_input").await;

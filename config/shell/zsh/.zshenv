@@ -35,7 +35,11 @@ __termgate_first() {
     __termgate_place=$place
     __termgate_where=$'\e]7;file://'$REPLY$'\e\\'
   fi
-  __termgate_write $marks$__termgate_where$'\e]133;A'$__termgate_nonce$'\e\\'
+  if (( ! __termgate_bound )); then
+    __termgate_bound=1
+    __termgate_bind 2>/dev/null
+  fi
+  __termgate_write $marks$__termgate_where$'\e]133;A;bound=1'$__termgate_nonce$'\e\\'
   __termgate_told=1
 }
 
@@ -51,10 +55,6 @@ __termgate_last() {
     __termgate_first
   fi
   __termgate_told=0
-  if (( ! __termgate_bound )); then
-    __termgate_bound=1
-    __termgate_bind 2>/dev/null
-  fi
   __termgate_order
   if [[ $percent != on || $PS1 == *% || ${(t)PS1} == *readonly* ]]; then
     # There is no place in it where the mark would take no room.

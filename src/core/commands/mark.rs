@@ -2,7 +2,7 @@
 //!
 //! Anything that runs in a terminal can write a mark. Only the shell that was started with the
 //! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
-//! terminals agree on; `cmdline_url` is kitty's, E and `untold` are ours.
+//! terminals agree on; `cmdline_url` is kitty's, E, `untold` and `bound` are ours.
 
 use crate::core::percent::decoded;
 
@@ -14,6 +14,8 @@ pub struct Mark {
     pub text: Option<String>,
     /// What was read before this prompt may have run, though the shell told no beginning of it.
     pub untold: bool,
+    /// The line editor knows the key by which it begins an empty line.
+    pub bound: bool,
 }
 
 /// What a mark says.
@@ -36,12 +38,14 @@ impl Mark {
     pub fn parse(params: &str, nonce: &str) -> Option<Self> {
         let mut words = params.split(';');
         let kind = words.next()?;
-        let (mut carried, mut code, mut text, mut untold) = (None, None, None, false);
+        let (mut carried, mut code, mut text) = (None, None, None);
+        let (mut untold, mut bound) = (false, false);
         for word in words {
             match word.split_once('=') {
                 Some(("nonce", value)) => carried = Some(value),
                 Some(("cmdline_url", value)) => text = Some(text_of(value)),
                 Some(("untold", value)) => untold = value == "1",
+                Some(("bound", value)) => bound = value == "1",
                 Some(_) => {}
                 None => code = code.or_else(|| word.parse().ok()),
             }
@@ -57,7 +61,7 @@ impl Mark {
             "E" => Kind::OutputEnd,
             _ => return None,
         };
-        Some(Self { kind, text, untold })
+        Some(Self { kind, text, untold, bound })
     }
 }
 
@@ -83,6 +87,9 @@ mod tests {
             assert_eq!(kind(forged), None, "{forged}");
         }
         assert_eq!(Mark::parse("A;nonce=", ""), None);
+        let bound = |params| Mark::parse(params, "abc").map(|mark| mark.bound);
+        assert_eq!(bound("A;bound=1;nonce=abc"), Some(true));
+        assert_eq!(bound("A;nonce=abc"), Some(false));
     }
 
     #[test]

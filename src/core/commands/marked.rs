@@ -24,6 +24,7 @@ impl Commands {
         match mark.kind {
             Kind::PromptStart => {
                 self.on_prompt(here, mark.untold);
+                self.bound = mark.bound;
                 self.phase = ShellPhase::Prompting;
             }
             // A program may show the prompt as well.

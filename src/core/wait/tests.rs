@@ -725,7 +725,7 @@ fn marked(marks: &[Kind]) -> Commands {
     for kind in marks {
         let here = here();
         commands.on_mark(
-            Mark { kind: *kind, text: None, untold: false },
+            Mark { kind: *kind, text: None, untold: false, bound: false },
             &here,
             None,
             None,

@@ -78,6 +78,9 @@ impl<P: Pty> Actor<P> {
     /// The keys that leave whatever mode the line editor is in: what is pending may take the first
     /// [`Key::EMPTY_LINE`], the next may only have text taken again, and the last empties the line.
     fn leaving_modes(&mut self, reading_at: Position) -> Vec<Key> {
+        if !self.screen.commands().knows_key() {
+            return vec![self.giving_up()];
+        }
         let foreground = self.looks.seen().and_then(|seen| seen.foreground.as_ref());
         let program = foreground.and_then(|group| group.program.as_deref());
         if program == Some(SEARCHES_LATE) {

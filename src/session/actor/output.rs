@@ -3,9 +3,11 @@
 use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
 
+use crate::core::frame::Exit;
 use crate::core::screen::Screen;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
+use crate::session::facts::{Fact, What};
 use crate::session::opening::CANCEL;
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty};
@@ -33,6 +35,9 @@ impl<P: Pty> Actor<P> {
             }
             Ok(Output::End) => {
                 let exit = self.pty.exited().await;
+                if exit == Exit::Lost && self.pty.is_superseded() {
+                    self.make_way().await;
+                }
                 self.on_exit(exit);
             }
             Err(error) if error.kind() == ErrorKind::InvalidInput && self.skip_lost() => {}
@@ -42,6 +47,17 @@ impl<P: Pty> Actor<P> {
                 let exit = self.pty.exited().await;
                 self.on_exit(exit);
             }
+        }
+    }
+
+    /// Tells that another daemon has the session, and answers nobody any more: whoever asks here is to ask
+    /// there, and finds that daemon once this one has ended.
+    async fn make_way(&mut self) {
+        let (session, tenant) = (self.identity.id, self.identity.tenant.clone());
+        tracing::error!(%session, "another daemon has its terminal");
+        let told = self.outlets.facts.send(Fact { session, tenant, what: What::Superseded }).await;
+        if told.is_ok() {
+            std::future::pending::<()>().await;
         }
     }
 

@@ -96,12 +96,6 @@ impl HeldPty {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the holder listens to another daemon, as of this moment.
-    fn is_superseded(&self) -> bool {
-        let lives = readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0);
-        lives && self.link().is_lost()
-    }
-
     /// Waits for the end of a holder whose connection was closed; the connection of one that ends is
     /// closed a moment before it has ended.
     async fn holder_ends(&self) -> Result<(), Elapsed> {
@@ -310,6 +304,11 @@ impl Pty for HeldPty {
 
     fn is_silent(&self) -> bool {
         self.is_left_alone()
+    }
+
+    fn is_superseded(&self) -> bool {
+        let lives = readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0);
+        lives && self.link().is_lost()
     }
 
     async fn returned(&self) {

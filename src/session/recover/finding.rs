@@ -15,6 +15,7 @@ use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::lease::record::LeaseRecord;
 use crate::holder::socket;
+use crate::session::handle::Session;
 use crate::session::opening::Opening;
 use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
@@ -118,10 +119,26 @@ impl Registry {
                 break;
             }
             let mut finding = self.find_all(some);
-            // Whoever answers does not wait for those who do not.
-            while let Some(found) = finding.join_next().await {
+            let mut recovering = JoinSet::new();
+            // Whoever answers does not wait for those who do not, nor for those who have much to tell.
+            loop {
+                let found = tokio::select! {
+                    Some(found) = finding.join_next() => found,
+                    Some(session) = recovering.join_next() => {
+                        let session: Session = session.expect("it neither panics nor is given up");
+                        // The switches may have changed before they found the session here.
+                        session.set_window(window(session.tenant(), session.id()));
+                        continue;
+                    }
+                    else => break,
+                };
                 match found.expect("looking neither panics nor is given up") {
-                    Found::Survivor(survivor) => self.take_over(*survivor, window).await,
+                    Found::Survivor(mut survivor) => {
+                        let SessionRecord { id, tenant, .. } = &survivor.notes.session;
+                        survivor.window = window(tenant, *id);
+                        let registry = self.clone();
+                        recovering.spawn(async move { registry.recover(*survivor).await });
+                    }
                     Found::Remains(remains) => drop(self.recover(*remains).await),
                     Found::Nothing => {}
                     Found::Silent(id) => silent.push(id),
@@ -143,19 +160,6 @@ impl Registry {
             });
         }
         finding
-    }
-
-    async fn take_over(
-        &self,
-        mut survivor: Survivor<HeldPty>,
-        window: &impl Fn(&TenantId, SessionId) -> WriteWindow,
-    ) {
-        let (id, tenant) = (survivor.notes.session.id, survivor.notes.session.tenant.clone());
-        survivor.window = window(&tenant, id);
-        let session = self.recover(survivor).await;
-        // The switches may have changed before they found the session here.
-        session.set_window(window(&tenant, id));
-        tracing::info!(session = %id, name = %session.name(), "a session of before goes on");
     }
 
     /// None where another daemon has the sessions by now.

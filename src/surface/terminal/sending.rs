@@ -140,6 +140,19 @@ impl Sending<'_> {
         Ok(Sent { command, epoch, interrupt, warning, kept })
     }
 
+    /// The command as it is, for what is no shell of this machine. Several commands at once, where nothing
+    /// takes a paste, would end each by itself, and nobody could tell their output and ends apart.
+    fn lines_for_prompt(&self) -> Result<String, SurfaceError> {
+        let command = &self.parameters.command;
+        let pastes = self.target.session.frame().input_modes.value.bracketed_paste;
+        if pastes || is_block(command) {
+            return Ok(command.clone());
+        }
+        let problem = "has several lines, and what is in front takes no paste: send one command at a \
+                       time, or all of them with send_text";
+        Err(SurfaceError::argument("command", problem))
+    }
+
     fn interrupts(&self) -> bool {
         self.parameters.on_cancel == OnCancel::Interrupt
     }
@@ -152,7 +165,7 @@ impl Sending<'_> {
         let typed = match (&script, way) {
             (Some(script), _) => script.line(),
             // Where a blank line ends a block, it is a part of the command.
-            (None, Way::Prompt) => self.parameters.command.clone(),
+            (None, Way::Prompt) => self.lines_for_prompt()?,
             (None, Way::Marks | Way::Kernel) => self.text.to_owned(),
         };
         let paste = paste_rule(&typed, takes);
@@ -178,6 +191,18 @@ impl Sending<'_> {
             }),
         })
     }
+}
+
+/// Whether lines look like one command of an interpreter: each that follows is indented, empty, closes a
+/// bracket, or goes on with the block before it.
+fn is_block(text: &str) -> bool {
+    const GOES_ON: [&str; 4] = ["else", "elif ", "except", "finally"];
+    text.lines().skip(1).all(|line| {
+        line.is_empty()
+            || line.starts_with(char::is_whitespace)
+            || line.starts_with([')', ']', '}'])
+            || GOES_ON.iter().any(|word| line.starts_with(word))
+    })
 }
 
 /// A line is typed; several are pasted, so that they are taken as one. The shells that tell marks

@@ -1,0 +1,58 @@
+//! Sessions that write as fast as they can while their daemon is replaced.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::outlive::home::Home;
+
+/// So many that a daemon which read what one has written before it looks at the next would be late for
+/// the leases of the last.
+const SESSIONS: usize = 14;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_lease_can_be_taken_back_however_much_there_is_to_be_read_first() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let mut leases = Vec::new();
+    for _ in 0..SESSIONS {
+        let asked = json!({"command": "yes", "args": ["0123456789012345678901234567890123456789"]});
+        let created = client.must("create_session", asked).await;
+        let (session, lease) = (&created["session"]["id"], &created["lease"]["lease_id"]);
+        let kept = json!({"session": session, "lease_id": lease, "ttl_ms": 600_000});
+        client.must("acquire_lease", kept).await;
+        leases.push((session.clone(), lease.clone()));
+    }
+    daemon.kill().await;
+    let next = home.serve().await;
+    let mut client = home.client().await;
+    for (session, lease) in leases {
+        let taken = json!({"session": session, "lease_id": lease});
+        let grant = client.must("acquire_lease", taken).await;
+        assert_eq!(grant["lease_id"], lease, "{grant}");
+    }
+    next.kill().await;
+}
+
+#[tokio::test]
+async fn who_waits_on_a_daemon_that_was_set_aside_is_told_no_end_and_it_ends() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let created = client.must("create_session", json!({"command": "cat"})).await;
+    let session = created["session"]["id"].clone();
+    let waits = json!({"session": session, "exit": true, "timeout_ms": 60_000});
+    let waiting = client.send_call("wait_for", waits).await.unwrap();
+    client.must("list_sessions", json!({})).await;
+    assert!(home.set_aside(&daemon).await);
+    let next = home.serve().await;
+    daemon.signal(Signal::SIGCONT);
+    let answer = client.answer_of_call(waiting).await;
+    assert!(answer.is_err(), "{answer:?}");
+    let (code, log) = daemon.ends().await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("another daemon has the place of this one"), "{log}");
+    let told = home.client().await.must("list_sessions", json!({"session": session})).await;
+    assert_eq!(told["sessions"][0]["state"], "running", "{told}");
+    next.kill().await;
+}
