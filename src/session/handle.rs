@@ -289,6 +289,11 @@ impl Session {
         self.0.urgent.post(|entries| entries.window = Some(window));
     }
 
+    /// Tells the session that whoever had its lease before can come from now on.
+    pub fn begin_reclaim(&self) {
+        self.0.urgent.post(|entries| entries.reclaim = true);
+    }
+
     /// Interrupts a command when what this gives is dropped, and it still runs.
     pub fn interrupt(&self, command: CommandId) -> Interrupt {
         Interrupt::new(Arc::clone(&self.0.urgent), command)

@@ -26,7 +26,7 @@ use crate::session::registry::Registry;
 
 /// How long a session may be held back until its screen shows what was there when it was found: more than
 /// it takes to read all that holders keep unless they are told to keep more.
-const CATCHES_UP: Duration = Duration::from_secs(1);
+const CATCHES_UP: Duration = Duration::from_millis(500);
 
 /// What the daemon before kept beside a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,6 +30,8 @@ pub enum Parting {
 pub struct Entries {
     /// The window that the switches now leave open for this session.
     pub window: Option<WriteWindow>,
+    /// Whoever had the lease with a daemon before can come from now on.
+    pub reclaim: bool,
     /// Connections that have ended.
     pub closed: BTreeSet<ConnectionId>,
     /// People who are no longer attached.

@@ -1,5 +1,7 @@
 //! Sessions that write as fast as they can while their daemon is replaced.
 
+use std::fs;
+
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -12,19 +14,33 @@ const SESSIONS: usize = 14;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lease_can_be_taken_back_however_much_there_is_to_be_read_first() {
     let home = Home::new();
+    let (begin, stop) = (home.file("begin"), home.file("stop"));
+    let line = format!(
+        "until test -e {}; do sleep 0.1; done; \
+         until test -e {}; do yes 0123456789012345678901234567890123456789 | head -c 300000; done; \
+         exec cat",
+        begin.display(),
+        stop.display(),
+    );
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let mut leases = Vec::new();
     for _ in 0..SESSIONS {
-        let asked = json!({"command": "yes", "args": ["0123456789012345678901234567890123456789"]});
+        let asked = json!({"command": "sh", "args": ["-c", line]});
         let created = client.must("create_session", asked).await;
         let (session, lease) = (&created["session"]["id"], &created["lease"]["lease_id"]);
         let kept = json!({"session": session, "lease_id": lease, "ttl_ms": 600_000});
         client.must("acquire_lease", kept).await;
         leases.push((session.clone(), lease.clone()));
     }
+    fs::write(begin, "").unwrap();
+    for (session, _) in &leases {
+        let written = json!({"session": session, "pattern": "0123", "since": 0});
+        client.must("wait_for", written).await;
+    }
     daemon.kill().await;
     let next = home.serve().await;
+    fs::write(stop, "").unwrap();
     let mut client = home.client().await;
     for (session, lease) in leases {
         let taken = json!({"session": session, "lease_id": lease});

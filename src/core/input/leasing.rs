@@ -16,6 +16,12 @@ use crate::core::lease::request::{
 use crate::core::moment::Moment;
 
 impl Input {
+    /// Counts the time in which a lease of before can be taken back from this moment on.
+    pub fn begin_reclaim(&mut self, now: Moment) {
+        self.judge(now);
+        self.lease.begin_reclaim(now);
+    }
+
     /// Asks for the lease, or waits for it.
     ///
     /// # Errors

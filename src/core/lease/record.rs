@@ -91,6 +91,16 @@ impl LeaseManager {
         lease
     }
 
+    /// Counts the time in which a lease of before can be taken back from this moment on, unless it is over:
+    /// only now can its holder come.
+    pub fn begin_reclaim(&mut self, now: Moment) {
+        if let State::Held(holding) = &mut self.state
+            && let Presence::Former { until } = &mut holding.presence
+        {
+            *until = (*until).max(now + Self::RECLAIM_FOR);
+        }
+    }
+
     fn reclaimable(&self, record: HoldingRecord, now: Moment) -> Holding {
         let ttl = record.ttl.min(self.limits.ttl_max).max(self.limits.ttl_min);
         Holding {

@@ -23,6 +23,9 @@ impl<P: Pty> Actor<P> {
         if let Some(window) = entries.window {
             self.input.set_window(now, window);
         }
+        if entries.reclaim {
+            self.input.begin_reclaim(now);
+        }
         for waiter in entries.cancelled {
             self.give_up_waiting(waiter);
         }

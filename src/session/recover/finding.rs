@@ -87,7 +87,8 @@ impl Registry {
         left: Vec<SessionId>,
         window: impl Fn(&TenantId, SessionId) -> WriteWindow + Sync,
     ) -> Unanswered {
-        let Unanswered { mut silent, crowded } = self.recover_some(left, AT_A_TIME, &window).await;
+        let Unanswered { mut silent, crowded } =
+            self.recover_some(left.clone(), AT_A_TIME, &window).await;
         // Together they need more for a moment than one after the other.
         let again = self.recover_some(crowded, 1, &window).await;
         silent.extend(again.silent);
@@ -100,6 +101,8 @@ impl Registry {
             );
         }
         self.set_silent(&[silent.as_slice(), &crowded].concat());
+        // At the start of a daemon nobody comes in before all were looked for.
+        left.iter().filter_map(|id| self.get(*id)).for_each(|session| session.begin_reclaim());
         Unanswered { silent, crowded }
     }
 

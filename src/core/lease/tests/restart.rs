@@ -66,6 +66,18 @@ fn the_first_in_line_has_the_lease_when_it_is_not_taken_back() {
 }
 
 #[test]
+fn the_time_to_take_it_back_begins_when_its_holder_can_come() {
+    let mut lease = former();
+    lease.begin_reclaim(at(104));
+    assert_eq!(lease.deadline(), Some(at(114)));
+    lease.begin_reclaim(at(103));
+    assert_eq!(lease.deadline(), Some(at(114)), "it is never shorter");
+    lease.on_time(at(114));
+    lease.begin_reclaim(at(115));
+    assert_eq!(refused(lease.acquire(at(115), &caller(1), showing(2, 1))), LeaseError::Superseded);
+}
+
+#[test]
 fn an_id_that_was_not_shown_in_time_is_superseded_like_every_other_from_before() {
     let mut lease = former();
     assert_eq!(refused(lease.acquire(at(101), &caller(1), showing(2, 99))), LeaseError::Superseded);
