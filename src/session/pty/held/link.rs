@@ -25,6 +25,8 @@ use crate::session::pty::watch::watch;
 
 /// How long a holder may take for an answer; one that takes longer is silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it gets after that, in which it runs if anything does.
+const AFTER_A_STALL: Duration = Duration::from_millis(200);
 /// How long an answer is waited for before other tasks are told that this thread is busy; nearly
 /// every answer comes within it.
 const AT_ONCE: Duration = Duration::from_millis(5);
@@ -262,6 +264,10 @@ impl Link {
         let [mut ready] = wait(left.min(AT_ONCE))?;
         if ready == 0 && left > AT_ONCE {
             [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
+        }
+        if ready == 0 && readiness::now() >= until {
+            // Where the machine itself stood still, the holder could not answer any sooner.
+            [ready] = while_others_go_on(|| wait(AFTER_A_STALL))?;
         }
         if ready == 0 && readiness::now() >= until {
             self.lose(Presence::Silent);
