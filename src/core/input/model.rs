@@ -19,7 +19,7 @@ use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::input::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
     PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Typed, TypesAgain,
-    Verdict, Waiting,
+    Verdict, Waiting, Words,
 };
 use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::typing::TypedBefore;
@@ -57,7 +57,7 @@ enum Step {
         who: usize,
         shows: Option<usize>,
         take: Take,
-        keys: usize,
+        words: Words,
         named: Option<u8>,
         /// How long ago the frame is that the writer has seen, in frames.
         seen: Option<u64>,
@@ -95,7 +95,7 @@ enum Step {
     Preempt,
     TypeIn {
         who: usize,
-        keys: usize,
+        words: Words,
     },
     /// The same under a key of its own.
     TypeKeyed {
@@ -162,18 +162,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let shows = || proptest::option::weighted(0.25, 0..PRINCIPALS);
     let take = || prop_oneof![3 => Just(Take::Held), 1 => Just(Take::Once), 2 => Just(Take::Keep)];
     let ttl = || proptest::option::of(1..25u64);
+    let words = || {
+        let keys = (0..4usize).prop_map(Words::Keys);
+        prop_oneof![keys, (1..6usize).prop_map(Words::Characters)]
+    };
     let after = prop_oneof![Just(After::Nothing), Just(After::Seconds(3)), Just(After::Never)];
     let step = prop_oneof![
         6 => (who(), shows(), ttl(), 0..50u64, proptest::option::of(after)).prop_map(
             |(who, shows, ttl, wait, after)| Step::Acquire { who, shows, ttl, wait, after }
         ),
         8 => (
-            (who(), shows(), take(), 0..4usize),
+            (who(), shows(), take(), words()),
             proptest::option::weighted(0.3, 0..2u8),
             proptest::option::weighted(0.7, 0..3u64),
         )
-            .prop_map(|((who, shows, take, keys), named, seen)| {
-                Step::Write { who, shows, take, keys, named, seen }
+            .prop_map(|((who, shows, take, words), named, seen)| {
+                Step::Write { who, shows, take, words, named, seen }
             }),
         2 => (0..6usize).prop_map(|which| Step::Retry { which }),
         1 => who().prop_map(|who| Step::Interrupt { who }),
@@ -186,7 +190,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (who(), shows(), take())
             .prop_map(|(who, shows, take)| Step::Rehearse { who, shows, take }),
         1 => Just(Step::Preempt),
-        3 => (person(), 0..4usize).prop_map(|(who, keys)| Step::TypeIn { who, keys }),
+        3 => (person(), words()).prop_map(|(who, words)| Step::TypeIn { who, words }),
         3 => (person(), 1..4usize).prop_map(|(who, keys)| Step::TypeKeyed { who, keys }),
         4 => (0..4usize).prop_map(|which| Step::TypeAgain { which }),
         1 => person().prop_map(|who| Step::TypeInterrupt { who }),
@@ -335,8 +339,8 @@ impl Pair {
             Step::Acquire { who, shows, ttl, wait, after } => {
                 self.acquire(who, shows, ttl, wait, after)?;
             }
-            Step::Write { who, shows, take, keys, named, seen } => {
-                self.write(who, self.id_of(shows), take, keys, named, seen)?;
+            Step::Write { who, shows, take, words, named, seen } => {
+                self.write(who, self.id_of(shows), take, words, named, seen)?;
             }
             Step::Retry { which } => self.retry(which)?,
             Step::Interrupt { who } => self.interrupt(who)?,
@@ -346,7 +350,7 @@ impl Pair {
             Step::Release { who, shows, to } => self.release(who, shows, to)?,
             Step::Rehearse { who, shows, take } => self.rehearse(who, shows, take)?,
             Step::Preempt => self.preempt()?,
-            Step::TypeIn { who, keys } => self.type_once(who, Some(keys))?,
+            Step::TypeIn { who, words } => self.type_once(who, Some(words))?,
             Step::TypeKeyed { who, keys } => self.type_under_key(who, keys)?,
             Step::TypeAgain { which } => self.type_again(which)?,
             Step::TypeInterrupt { who } => self.type_once(who, None)?,
@@ -455,7 +459,7 @@ impl Pair {
             return Ok(());
         };
         let who = TENANT.iter().position(|of| *of == tenant).expect("every tenant has an agent");
-        self.write(who, Some(lease), Take::Held, 1, Some(name), None)
+        self.write(who, Some(lease), Take::Held, Words::Keys(1), Some(name), None)
     }
 
     fn write(
@@ -463,13 +467,13 @@ impl Pair {
         who: usize,
         id: Option<u128>,
         take: Take,
-        keys: usize,
+        words: Words,
         named: Option<u8>,
         seen: Option<u64>,
     ) -> Check {
         let number = self.next_write();
-        let text = text_of(number, keys);
-        let unit = unit_of(&text);
+        let text = text_of(number, words);
+        let unit = unit_of(&text, words);
         let key = named.map(|name| IdempotencyKey::new(&name.to_string(), 7).expect("short"));
         let known = named.and_then(|name| self.named.get(&(who, name)));
         let fresh_enough = |done: Option<u64>| done.is_none_or(|at| at + 300 > self.reference.now);
@@ -515,7 +519,7 @@ impl Pair {
                 self.named.insert((who, name), (number, None));
                 self.keyed.insert(number, (TENANT[who], hold.id, name));
             }
-            self.follow_write(number, text, None);
+            self.follow_write(number, text, words, None);
         }
         self.reference.tidy();
         Ok(())
@@ -523,7 +527,7 @@ impl Pair {
 
     fn interrupt(&mut self, who: usize) -> Check {
         let number = self.next_write();
-        let unit = unit_of(INTERRUPT);
+        let unit = unit_of(INTERRUPT, Words::Keys(1));
         let seen = Some(self.watermark);
         let answer = self.ask(who, None, Take::Held, 0, number, unit, None, seen);
         let open = self.reference.now < self.reference.open_until;
@@ -535,7 +539,7 @@ impl Pair {
         if expected {
             self.reference.hold.as_mut().expect("used").look = Look::Nothing;
             self.reference.bytes.iter_mut().for_each(Bytes::cut);
-            self.follow_write(number, INTERRUPT.to_vec(), None);
+            self.follow_write(number, INTERRUPT.to_vec(), Words::Keys(1), None);
         }
         self.reference.tidy();
         Ok(())
@@ -549,11 +553,11 @@ impl Pair {
         Ok(())
     }
 
-    /// A person types so many keys, or an interrupt.
-    fn type_once(&mut self, who: usize, keys: Option<usize>) -> Check {
+    /// A person types these words, or an interrupt.
+    fn type_once(&mut self, who: usize, words: Option<Words>) -> Check {
         let number = self.next_write();
-        let text = keys.map_or(INTERRUPT.to_vec(), |keys| text_of(number, keys));
-        self.type_in(who, number, &text, None)
+        let text = words.map_or(INTERRUPT.to_vec(), |words| text_of(number, words));
+        self.type_in(who, number, &text, words.unwrap_or(Words::Keys(1)), None)
     }
 
     fn type_under_key(&mut self, who: usize, keys: usize) -> Check {
@@ -581,7 +585,8 @@ impl Pair {
     fn type_keyed(&mut self, key: u64) -> Check {
         let number = self.next_write();
         let Typed { who, len, .. } = self.reference.typed[&key];
-        let text = text_of(key, len / KEY);
+        let words = Words::Keys(len / KEY);
+        let text = text_of(key, words);
         let name = IdempotencyKey::new(&key.to_string(), 7).expect("short");
         let stamp = WriteStamp::of_person(&TenantId::of_uid(TENANT[who] as u32), &name);
         let before = self.input.typed_before(self.now(), &stamp, len);
@@ -599,7 +604,7 @@ impl Pair {
                 if typed == len {
                     return Ok(());
                 }
-                self.type_in(who, number, &text[typed..], Some((key, stamp)))
+                self.type_in(who, number, &text[typed..], words, Some((key, stamp)))
             }
         }
     }
@@ -610,11 +615,12 @@ impl Pair {
         who: usize,
         number: u64,
         text: &[u8],
+        words: Words,
         key: Option<(u64, WriteStamp)>,
     ) -> Check {
         let (fresh, write) = (self.fresh(), WriteId(number));
         let stamp = key.map(|(_, stamp)| stamp);
-        let typing = Typing { unit: unit_of(text), write, stamp, fresh: lease_id(fresh) };
+        let typing = Typing { unit: unit_of(text, words), write, stamp, fresh: lease_id(fresh) };
         let answer = self.input.type_in(self.now(), &self.caller(who), typing);
         let reference = &mut self.reference;
         let open = reference.now < reference.open_until;
@@ -629,7 +635,7 @@ impl Pair {
             if let Some(typed) = key.and_then(|key| reference.typed.get_mut(&key)) {
                 typed.asked = true;
             }
-            self.follow_write(number, text.to_vec(), key);
+            self.follow_write(number, text.to_vec(), words, key);
         }
         self.reference.tidy();
         Ok(())
@@ -669,10 +675,11 @@ impl Pair {
     }
 
     /// Queues an accepted write in the reference. What is typed again under a key is no new text.
-    fn follow_write(&mut self, number: u64, text: Vec<u8>, key: Option<u64>) {
+    fn follow_write(&mut self, number: u64, text: Vec<u8>, words: Words, key: Option<u64>) {
         let reference = &mut self.reference;
         let (len, first) = (text.len(), key.unwrap_or(number));
         self.stories.insert(number, Story { len, text: first, ..Story::default() });
+        let harmless = harmless_ends(&text, words);
         self.texts.entry(first).or_insert(text);
         reference.bytes.push(Bytes {
             write: number,
@@ -682,6 +689,8 @@ impl Pair {
             len,
             sent: 0,
             dead: false,
+            harmless,
+            words,
             key,
         });
     }
@@ -902,8 +911,12 @@ impl Pair {
     }
 
     fn log_answer(&mut self, taken: usize) -> Check {
-        let between = self.reference.bytes.first().is_none_or(|w| w.sent.is_multiple_of(KEY));
-        prop_assert!(between, "an answer splits a key");
+        let between = |write: &Bytes| match write.words {
+            Words::Keys(_) => write.sent.is_multiple_of(KEY),
+            Words::Characters(_) => write.sent == 0,
+        };
+        let between = self.reference.bytes.first().is_none_or(between);
+        prop_assert!(between, "an answer splits a key or a text");
         prop_assert!(taken <= self.answer_bytes);
         self.answer_bytes -= taken;
         Ok(())
@@ -1054,15 +1067,40 @@ fn lease_id(number: u128) -> LeaseId {
     LeaseId(Uuid::from_u128(number))
 }
 
-/// So many keys, each byte of which tells whose it is or where.
-fn text_of(write: u64, keys: usize) -> Vec<u8> {
+/// So many keys or characters, which tell whose they are or where.
+fn text_of(write: u64, words: Words) -> Vec<u8> {
     let own = u8::try_from(write).expect("a history has fewer writes than bytes have values");
     let byte = |place: usize| if place.is_multiple_of(KEY) { own } else { place as u8 };
-    (0..keys * KEY).map(byte).collect()
+    match words {
+        Words::Keys(keys) => (0..keys * KEY).map(byte).collect(),
+        Words::Characters(count) => {
+            (0..count).map(|place| character(own, place)).collect::<String>().into_bytes()
+        }
+    }
 }
 
-fn unit_of(text: &[u8]) -> Unit {
-    Unit { pieces: text.chunks(KEY).map(|key| Piece::Key(key.to_vec())).collect() }
+/// A character of one to four bytes, each write beginning with another length.
+fn character(own: u8, place: usize) -> char {
+    let firsts = [' ', '\u{100}', '\u{1000}', '\u{1f300}'];
+    let first = firsts[(usize::from(own) + place) % firsts.len()];
+    char::from_u32(u32::from(first) + u32::from(own) % 64).expect("all of these are characters")
+}
+
+fn unit_of(text: &[u8], words: Words) -> Unit {
+    let pieces = match words {
+        Words::Keys(_) => text.chunks(KEY).map(|key| Piece::Key(key.to_vec())).collect(),
+        Words::Characters(_) => vec![Piece::Text(text.to_vec())],
+    };
+    Unit { pieces }
+}
+
+/// Where a text may end without splitting a key or a character.
+fn harmless_ends(text: &[u8], words: Words) -> Vec<usize> {
+    let inside = |place: usize| match words {
+        Words::Keys(_) => !place.is_multiple_of(KEY),
+        Words::Characters(_) => text.get(place).is_some_and(|byte| (0x80..0xc0).contains(byte)),
+    };
+    (0..=text.len()).filter(|place| *place == text.len() || !inside(*place)).collect()
 }
 
 fn on_disconnect(after: After) -> OnDisconnect {

@@ -80,19 +80,16 @@ impl Progress {
                 Kind::Text | Kind::Key => open,
             };
             if !open {
-                return &self.bytes[self.sent..stretch.end.min(self.bytes.len())];
+                return &self.bytes[self.sent..stretch.end];
             }
         }
         self.rest()
     }
 
     /// Takes off all that can be left unsent without splitting a key or a character; says how many
-    /// bytes that were.
+    /// bytes that were. A second cut finds nothing to take.
     pub(super) fn cut(&mut self) -> usize {
-        let end = self.first_harmless_end();
-        let discarded = self.bytes.len() - end;
-        self.bytes.truncate(end);
-        discarded
+        self.end_at(self.first_harmless_end())
     }
 
     /// The last end of a paste that goes out with it.
@@ -107,8 +104,17 @@ impl Progress {
 
     /// Takes off all that has not gone out; says how many bytes that were.
     pub(super) fn drop_rest(&mut self) -> usize {
-        let dropped = self.rest().len();
-        self.bytes.truncate(self.sent);
+        self.end_at(self.sent)
+    }
+
+    /// Shortens the bytes and what they are made of as one; says by how many bytes.
+    fn end_at(&mut self, end: usize) -> usize {
+        let dropped = self.bytes.len() - end;
+        self.bytes.truncate(end);
+        self.stretches.retain_mut(|stretch| {
+            stretch.end = stretch.end.min(end);
+            stretch.start < stretch.end
+        });
         dropped
     }
 
@@ -211,5 +217,31 @@ mod tests {
         progress.advance(1);
         assert_eq!(progress.cut(), 1);
         assert_eq!(progress.rest(), [0x82]);
+    }
+
+    #[test]
+    fn cutting_twice_is_cutting_once_wherever_the_terminal_stopped() {
+        let texts: [&[u8]; 3] =
+            ["a\u{e9}\u{20ac}\u{1f600}".as_bytes(), &[0xff, 0xe2, 0x82, b'a'], &[0x80; 5]];
+        let units = texts.into_iter().flat_map(|text| {
+            let (text, key) = (Piece::Text(text.to_vec()), Piece::Key(b"\x1b[A".to_vec()));
+            let pasted = [Piece::PasteStart, text.clone(), Piece::PasteEnd, key.clone()];
+            [vec![text.clone()], vec![key, text], pasted.to_vec()]
+        });
+        for unit in units.map(|pieces| Unit { pieces }) {
+            for sent in 0..=unit.len() {
+                let mut progress = Progress::new(&unit);
+                progress.advance(sent);
+                let tail = progress.tail();
+                assert_eq!(progress.cut(), unit.len() - sent - tail);
+                for _ in 0..2 {
+                    assert_eq!((progress.tail(), progress.rest().len()), (tail, tail));
+                    assert_eq!(progress.rest_until_pause(true).len(), tail);
+                    assert_eq!(progress.cut(), 0, "{unit:?} after {sent}");
+                }
+                let dropped = progress.drop_rest();
+                assert_eq!((dropped, progress.cut(), progress.tail()), (tail, 0, 0));
+            }
+        }
     }
 }

@@ -366,6 +366,35 @@ fn an_abort_finishes_the_character_that_has_begun() {
 }
 
 #[test]
+fn a_character_that_has_begun_is_finished_however_often_its_text_is_cut() {
+    type Cut = fn(&mut Input);
+    let interrupt: Cut = |input| {
+        write(input, at(1), 2, keys(&["\x03"]));
+        write(input, at(1), 3, keys(&["\x03"]));
+    };
+    let release: Cut = |input| {
+        input.release(at(1), &caller(1), ReleaseRequest::default(), None).unwrap();
+    };
+    let expire: Cut = |input| input.on_time(at(99_000));
+    let hang_up: Cut = |input| input.on_connection_closed(at(1), ConnectionId(1));
+    let persons: Cut = |input| {
+        let unit = keys(&["\x03"]);
+        let typing = Typing { unit, write: WriteId(2), stamp: None, fresh: id(50) };
+        input.type_in(at(1), &caller(5), typing).unwrap();
+    };
+    for cut in [interrupt, release, expire, hang_up, persons] {
+        let mut input = held();
+        write(&mut input, at(0), 1, text(&"\u{1f600}".repeat(9)));
+        input.on_taken(at(0), 6);
+        cut(&mut input);
+        input.discard(at(99_000), DiscardCause::Interrupted);
+        assert_eq!(input.next_bytes(), Some(&"\u{1f600}".as_bytes()[2..]));
+        input.on_taken(at(99_000), 2);
+        assert_eq!(input.queued_bytes(), 0);
+    }
+}
+
+#[test]
 fn the_next_holders_bytes_follow_the_rest_of_a_key() {
     let mut input = held();
     write(&mut input, at(0), 1, keys(&["\x1b[A", "\x1b[B"]));

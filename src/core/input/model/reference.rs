@@ -23,8 +23,17 @@ pub(super) const PERSON_IDLE: u64 = 10;
 const RECLAIM: u64 = 10;
 /// The epochs of a later daemon begin above the microseconds since boot.
 const EPOCHS_PER_SECOND: u64 = 1_000_000;
-/// Every piece of every write is a key of this many bytes.
+/// Every key has this many bytes.
 pub(super) const KEY: usize = 4;
+
+/// What a write is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// So many keys, each a piece of its own.
+    Keys(usize),
+    /// So many characters of one to four bytes, all one piece.
+    Characters(usize),
+}
 
 /// What becomes of a lease when its holder's connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +116,11 @@ pub(super) struct Bytes {
     pub answered: bool,
     pub len: usize,
     pub sent: usize,
-    /// Its lease ended, and this is what completes a key.
+    /// Its lease ended, and this is what completes a key or a character.
     pub dead: bool,
+    /// Where it may end.
+    pub harmless: Vec<usize>,
+    pub words: Words,
     /// Under which key a person typed it.
     pub key: Option<u64>,
 }
@@ -668,9 +680,10 @@ fn has_left(hold: &Hold, second: u64) -> bool {
 }
 
 impl Bytes {
-    /// Forgets what can be forgotten without splitting a key.
+    /// Forgets what can be forgotten without splitting a key or a character.
     pub(super) fn cut(&mut self) {
-        self.len = self.len.min(self.sent.next_multiple_of(KEY));
+        let end = self.harmless.iter().find(|end| **end >= self.sent);
+        self.len = end.map_or(self.len, |end| self.len.min(*end));
     }
 }
 
