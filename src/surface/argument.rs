@@ -34,12 +34,29 @@ fn check_members(
             let problem = format!("no such parameter; there are: {}", names.join(", "));
             return Err(SurfaceError::argument(path, problem));
         };
-        if let Some(problem) = misfit(parameter, value) {
-            return Err(SurfaceError::argument(path, problem));
+        check_value(parameter, value, &path)?;
+    }
+    Ok(())
+}
+
+/// Checks a value at `path` and all that is in it.
+fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceError> {
+    if let Some(problem) = misfit(schema, value) {
+        return Err(SurfaceError::argument(path, problem));
+    }
+    if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
+        let meant = alternatives.iter().find(|alternative| misfit(alternative, value).is_none());
+        let problem = || format!("{value:.60} is of no type that it may have");
+        let meant = meant.ok_or_else(|| SurfaceError::argument(path, problem()))?;
+        return check_value(meant, value, path);
+    }
+    if let (Some(of_items), Value::Array(items)) = (schema.get("items"), value) {
+        for (at, item) in items.iter().enumerate() {
+            check_value(of_items, item, &format!("{path}[{at}]"))?;
         }
-        if let (Value::Object(parameter), Value::Object(inner)) = (parameter, value) {
-            check_members(parameter, inner, &format!("{path}."))?;
-        }
+    }
+    if let (Value::Object(schema), Value::Object(inner)) = (schema, value) {
+        check_members(schema, inner, &format!("{path}."))?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::mcp::error::WireError;
 use crate::session::clock::Clock;
 use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Lines};
-use crate::transport::framing::{answer_line, check, error_line};
+use crate::transport::framing::{answer_line, check, error_line, object};
 use crate::transport::limits::Limits;
 use crate::transport::tokens::TokenStore;
 use crate::transport::unix::changes::Changes;
@@ -241,15 +241,12 @@ impl Pass {
 
 /// What a line shows, if it is the request to look at a token.
 fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Rejection>)> {
-    // An array would be read as the members in order.
-    let is_object = line.trim_ascii_start().first() == Some(&b'{');
-    check(line, limits.tokens_max).ok().filter(|()| is_object)?;
-    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    check(line, limits.tokens_max).ok()?;
+    let head: Head<'_> = object(line).ok()?;
     if head.jsonrpc != "2.0" || head.method != AUTHENTICATE_METHOD {
         return None;
     }
-    let params =
-        head.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+    let params = head.params.and_then(|params| object::<Params<'_>>(params.get().as_bytes()).ok());
     let secret = params.and_then(|params| params.token.parse().ok());
     Some((head.id, secret.ok_or(Rejection::Malformed)))
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
@@ -143,10 +144,39 @@ pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
 ///
 /// What to answer when the line is no message.
 pub fn parse<M: DeserializeOwned>(line: &[u8]) -> Result<M, Refusal> {
-    serde_json::from_slice(line).map_err(|error| match find_id(line) {
+    if let Ok(Params { params: Some(params), .. }) = object::<Params<'_>>(line)
+        && !is_object(params.get().as_bytes())
+    {
+        return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
+    }
+    object(line).map_err(|error| match find_id(line) {
         Ok(id) if error.is_data() => Refusal::NotAMessage(id),
         Ok(_) | Err(_) => Refusal::NotJson,
     })
+}
+
+/// Reads a JSON object. An array is none: read as a type of ours, it would give its members in order.
+///
+/// # Errors
+///
+/// When the text is not JSON, not an object, or not one of this type.
+pub fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
+    if is_object(text) {
+        return serde_json::from_slice(text);
+    }
+    let _: &RawValue = serde_json::from_slice(text)?;
+    Err(serde_json::Error::invalid_type(Unexpected::Other("no object"), &"an object"))
+}
+
+fn is_object(text: &[u8]) -> bool {
+    text.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// What a message asks with.
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
 }
 
 /// Finds the id in a line of JSON without building anything of the rest.
@@ -156,11 +186,7 @@ fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
         #[serde(default)]
         id: Id,
     }
-    // An array would be read as the members of a struct in order.
-    if line.trim_ascii_start().first() != Some(&b'{') {
-        return serde_json::from_slice::<serde::de::IgnoredAny>(line).map(|_| None);
-    }
-    match serde_json::from_slice::<Envelope>(line) {
+    match object::<Envelope>(line) {
         Ok(envelope) => Ok(envelope.id.0),
         Err(error) if error.is_data() => Ok(None),
         Err(error) => Err(error),

@@ -1,4 +1,5 @@
-//! Homes: each foreign crate is named in its home and nowhere else, and so is `unsafe`.
+//! Homes: each foreign crate is named in its home and nowhere else, and so are `unsafe` and what
+//! starts a program.
 //!
 //! A home is the beginning of a path below `src/`; an empty one is everywhere.
 
@@ -80,10 +81,22 @@ const NIX: &[&str] = &[
     "cli/serve",
     "cli/start",
     "cli/top/screen",
+    // Its files are a stranger's, pipes among them.
+    "mcp/resource/git",
 ];
 
 /// Where the system is spoken to in ways that the compiler cannot check.
 const UNSAFE: &[&str] = &["holder", "session/pty", "session/clock", "transport/unix/handed"];
+
+/// Where programs are started. Reading runs nothing: no tool and no resource is among these.
+const PROGRAMS: &[&str] =
+    &["session/pty", "holder", "transport/daemon/upgrade", "transport/unix/alone", "cli"];
+
+/// Whether a path names what starts a program.
+fn starts_programs(segments: &[String]) -> bool {
+    let names: Vec<&str> = segments.iter().map(String::as_str).collect();
+    names.starts_with(&["tokio", "process"]) || names.starts_with(&["std", "process", "Command"])
+}
 
 /// Whether the file is one of these or below it: `session/pty` is `session/pty.rs` and all of
 /// `session/pty/`.
@@ -102,6 +115,13 @@ fn complaints(sources: &[Source]) -> Vec<Complaint> {
             let home = HOMES.iter().find(|(known, _)| known == crate_name);
             if let Some((_, homes)) = home.filter(|(_, homes)| !lives_in(&source.file, homes)) {
                 let problem = format!("names `{crate_name}`, whose home is {}", homes.join(", "));
+                complaints.push(source.complaint(name.line, problem));
+            }
+        }
+        let started = source.names().into_iter().filter(|name| starts_programs(&name.segments));
+        for name in started.filter(|name| !name.test && !source.test) {
+            if !lives_in(&source.file, PROGRAMS) {
+                let problem = format!("starts programs, whose home is {}", PROGRAMS.join(", "));
                 complaints.push(source.complaint(name.line, problem));
             }
         }
@@ -163,4 +183,15 @@ fn unsafe_code_away_from_home_is_reported() {
                     transport/unix/handed";
     assert_eq!(problems("cli/attach.rs", text), [expected]);
     assert!(problems("session/pty/spawn.rs", text).is_empty());
+}
+
+#[test]
+fn a_program_that_a_resource_starts_is_reported() {
+    let text = "//! A.\nuse tokio::process::Command;\nuse std::process::ExitCode;";
+    let found = problems("mcp/resource/git.rs", text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("src/mcp/resource/git.rs:2: starts programs"), "{found:?}");
+    assert!(problems("cli/start.rs", text).is_empty());
+    let test = "//! A.\n#[cfg(test)]\nmod tests { use std::process::Command; }";
+    assert!(problems("mcp/resource/git.rs", test).is_empty());
 }

@@ -41,7 +41,7 @@ pub const PARTS: [Template; 8] = [
         "The commands that ran, oldest first",
     ),
     part("termgate://session/{session}/cwd", "cwd", "The directory it is in"),
-    part("termgate://session/{session}/git", "git", "Branch and state of that directory"),
+    part("termgate://session/{session}/git", "git", "Branch and commit of that directory"),
     Template {
         uri: "termgate://session/{session}/log{?before}",
         name: "log",

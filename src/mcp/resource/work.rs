@@ -1,7 +1,7 @@
 //! What is done in a session, as resources: the commands that ran, their output, and where they ran.
 //!
 //! It must not know who may see the session. All is read from the newest frame, save the state of a
-//! repository, which git is asked for.
+//! repository, which is read from its files.
 
 use std::sync::Arc;
 

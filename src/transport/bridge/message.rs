@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::core::code::Code;
-use crate::transport::framing::error_line;
+use crate::transport::framing::{error_line, object};
 
 /// The JSON-RPC code of what the bridge answers in the daemon's place; ours, from the free range.
 const UPSTREAM: ErrorCode = ErrorCode(-32010);
@@ -34,9 +34,7 @@ pub(super) struct Message<'a> {
 impl<'a> Message<'a> {
     /// Reads a line; none, when it is no message.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
-        // An array would be read as the members in order.
-        let is_object = line.trim_ascii_start().first() == Some(&b'{');
-        is_object.then(|| serde_json::from_slice(line).ok()).flatten()
+        object(line).ok()
     }
 
     /// The id, if the message is an answer.
@@ -46,7 +44,7 @@ impl<'a> Message<'a> {
 
     /// Reads the parameters; none, when they are not of this form.
     pub(super) fn params<T: Deserialize<'a>>(&self) -> Option<T> {
-        serde_json::from_str(self.params?.get()).ok()
+        object(self.params?.get().as_bytes()).ok()
     }
 }
 

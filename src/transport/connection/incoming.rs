@@ -37,9 +37,9 @@ struct Head<'a> {
 /// What to answer when the line is no message, or one that asks for too much.
 pub(super) fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, Refusal> {
     framing::check(line, tokens_max)?;
-    match serde_json::from_slice(line) {
+    match framing::object(line) {
         Ok(Head { jsonrpc, id, method, params }) if jsonrpc == "2.0" && method == CALL_METHOD => {
-            let params = params.map(|params| serde_json::from_str(params.get()));
+            let params = params.map(|params| framing::object(params.get().as_bytes()));
             match params {
                 Some(Ok(params)) => Ok(Incoming::Call { id, params }),
                 Some(Err(_)) | None => Err(Refusal::BadParams { id, method: method.into_owned() }),

@@ -470,6 +470,18 @@ async fn a_batch_is_refused() {
 }
 
 #[tokio::test]
+async fn members_without_their_names_are_no_message_and_no_parameters() {
+    let line = "[\"2.0\",1,\"tools/call\",{\"name\":\"hello\"}]\n";
+    check_refused(line, -32600, Value::Null).await;
+    let line =
+        "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"tools/call\",\"params\":[\"hello\",{}]}\n";
+    check_refused(line, -32602, json!(4)).await;
+    let line =
+        "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"resources/read\",\"params\":[\"a:b\"]}\n";
+    check_refused(line, -32600, json!(4)).await;
+}
+
+#[tokio::test]
 async fn an_id_that_is_neither_integer_nor_string_is_refused() {
     let line = "{\"jsonrpc\":\"2.0\",\"id\":9.5,\"method\":\"ping\"}\n";
     check_refused(line, -32600, Value::Null).await;

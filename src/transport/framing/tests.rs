@@ -44,6 +44,41 @@ fn the_id_of_a_refused_message_is_found_wherever_it_stands() {
 }
 
 #[test]
+fn an_array_is_neither_a_message_nor_parameters() {
+    for line in [
+        r#"["2.0",1,"ping"]"#,
+        r#"["2.0",1,"tools/call",{"name":"list_sessions"}]"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+    ] {
+        let answer = refused(line);
+        assert_eq!(answer["error"]["code"], -32600, "{line}");
+        assert_eq!(answer["id"], Value::Null, "{line}");
+    }
+    for params in ["[]", r#"["termgate://sessions"]"#, "7"] {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{params}}}"#);
+        let answer = refused(&line);
+        assert_eq!(
+            (&answer["error"]["code"], &answer["id"]),
+            (&(-32600).into(), &1.into()),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_array_is_not_read_in_place_of_an_object() {
+    #[derive(Debug, Deserialize)]
+    struct Named {
+        #[expect(dead_code, reason = "only whether it is read counts")]
+        name: String,
+    }
+    assert!(object::<Named>(br#" {"name":"a"}"#).is_ok());
+    assert!(object::<Named>(br#"["a"]"#).unwrap_err().is_data());
+    assert!(object::<Named>(br#"["a""#).unwrap_err().is_eof());
+}
+
+#[test]
 fn what_is_not_json_is_a_parse_error() {
     for line in ["", "{", "nonsense", r#"{"id":1}{"id":2}"#, r#"{"id":1,}"#, "\u{feff}{}"] {
         assert_eq!(refused(line)["error"]["code"], -32700, "{line}");
