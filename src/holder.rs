@@ -10,6 +10,7 @@ pub mod confinement;
 pub mod family;
 pub mod kept;
 pub mod ledger;
+pub mod mark;
 pub mod memory;
 pub mod newcomer;
 pub mod output;
@@ -23,11 +24,14 @@ pub mod start;
 pub mod terminal;
 pub mod wire;
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::process::ExitCode;
 
 /// What a holder is called on its command line.
 pub const NAME: &str = "termgate";
+
+/// What the kernel calls a holder; only a process itself can have itself called so.
+pub const COMM: &CStr = c"termgate-hold";
 
 /// The hidden word on the command line that makes a process a holder.
 pub const WORD: &str = "hold";

@@ -29,6 +29,11 @@ impl SessionId {
         }
         Self(value)
     }
+
+    /// Its 48 bits.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 impl fmt::Display for SessionId {

@@ -10,15 +10,14 @@ use std::io::Write;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
-use crate::holder::{NAME, WORD};
+use crate::holder::{COMM, mark};
 
 /// How often a family that changes while it is looked at is looked at again.
 const WALKS_MAX: usize = 3;
 /// How many ancestors a process may have before nobody can say where it lives.
 const ANCESTORS_MAX: usize = 4_096;
-/// Room for a `stat` line, and for the words of a command line that matter.
+/// Room for a `stat` line.
 const STAT_MAX: usize = 1_024;
-const WORDS_MAX: usize = 4_352;
 
 /// One process, as it was when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +25,17 @@ pub struct Member {
     pub parent: i32,
     /// In clock ticks since boot.
     pub started: u64,
-    /// Whether its command line is that of a holder. Whoever imitates one is taken for one, which
-    /// costs it and its children rights and gives none.
+    /// Whether it is called as a holder is. Whoever imitates one is taken for one, which costs it and its
+    /// children rights and gives none.
     pub holds: bool,
 }
 
 impl Member {
-    /// Looks a process up; none when it is not there or cannot be read.
+    /// Looks a process up; none when it is not there or cannot be read. What the process does with its
+    /// own memory cannot make this wait.
     pub fn find(pid: i32) -> Option<Self> {
         let mut room = [0; STAT_MAX];
-        let stat = read(pid, "stat", &mut room)?;
-        let (parent, started) = parent_and_start(stat)?;
-        let mut room = [0; WORDS_MAX];
-        Some(Self { parent, started, holds: is_holder(read(pid, "cmdline", &mut room)?) })
+        parse(read(pid, "stat", &mut room)?)
     }
 }
 
@@ -46,8 +43,12 @@ impl Member {
 /// kept changing, or a part of it cannot be seen.
 ///
 /// `own` is a daemon or a holder, and all that came of it lives inside. It may itself live in a session,
-/// whose programs are its neighbours and not its affair.
+/// whose programs are its neighbours and not its affair. Who carries the mark of a session came of a
+/// holder that may be gone.
 pub fn lives_inside(pid: i32, own: i32) -> Option<bool> {
+    if mark::is_on(pid)? {
+        return Some(true);
+    }
     (0..WALKS_MAX).find_map(|_| inside(pid, own, Member::find))
 }
 
@@ -93,7 +94,7 @@ fn nearest(
 }
 
 /// Reads what the kernel says of a process, as far as there is room.
-fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
+pub(super) fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
     // Also what ends the path.
     let mut path = [0; 32];
     write!(path.as_mut_slice(), "/proc/{pid}/{what}").ok()?;
@@ -108,21 +109,15 @@ fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
 const PARENT: usize = 1;
 const STARTED: usize = 19;
 
-/// Reads a `stat` line. The program's name stands in brackets and may hold anything, so the fields
-/// count from the last closing one.
-fn parent_and_start(stat: &[u8]) -> Option<(i32, u64)> {
+/// Reads a `stat` line. The program's name stands in brackets and may hold anything, so it ends at the
+/// last closing one, and the fields count from there.
+fn parse(stat: &[u8]) -> Option<Member> {
     let bracket = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat[..bracket].splitn(2, |byte| *byte == b'(').nth(1)?;
     let mut fields = str::from_utf8(&stat[bracket + 1..]).ok()?.split_ascii_whitespace();
     let parent = fields.nth(PARENT)?.parse().ok()?;
     let started = fields.nth(STARTED - PARENT - 1)?.parse().ok()?;
-    Some((parent, started))
-}
-
-/// Whether these are the words of a holder, each with a zero behind it.
-fn is_holder(words: &[u8]) -> bool {
-    let mut words = words.split(|byte| *byte == 0);
-    let program = words.next().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
-    program == Some(NAME.as_bytes()) && words.next() == Some(WORD.as_bytes())
+    Some(Member { parent, started, holds: name == COMM.to_bytes() })
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
+use crate::holder::mark;
+
 /// How many signals the kernel has.
 const SIGNALS: i32 = 64;
 
@@ -38,11 +40,17 @@ impl Program {
     /// Starts it with the terminal as its standard streams and its controlling terminal, and says
     /// its number.
     ///
-    /// `descriptors` is how many it may open at first, when that is not what this process may.
+    /// `descriptors` is how many it may open at first, when that is not what this process may. Whatever
+    /// comes of it is marked as of the session with the number `session`.
     ///
     /// # Errors
     /// What the kernel said; nothing is left behind then.
-    pub fn start(&self, slave: &OwnedFd, descriptors: Option<u64>) -> io::Result<u32> {
+    pub fn start(
+        &self,
+        slave: &OwnedFd,
+        descriptors: Option<u64>,
+        session: u64,
+    ) -> io::Result<u32> {
         let stream = || slave.try_clone().map(File::from);
         let mut command = Command::new(&self.path);
         command
@@ -54,7 +62,7 @@ impl Program {
             .stdin(stream()?)
             .stdout(stream()?)
             .stderr(stream()?);
-        prepare_in_child(&mut command, descriptors);
+        prepare_in_child(&mut command, descriptors, session);
         command.spawn().map(|child| child.id())
     }
 
@@ -103,17 +111,18 @@ fn take_text(rest: &mut &[u8]) -> Option<OsString> {
 }
 
 #[allow(unsafe_code)]
-fn prepare_in_child(command: &mut Command, descriptors: Option<u64>) {
+fn prepare_in_child(command: &mut Command, descriptors: Option<u64>, session: u64) {
     // SAFETY: `become_leader` makes system calls only; it neither allocates nor takes a lock.
     unsafe {
-        command.pre_exec(move || become_leader(descriptors));
+        command.pre_exec(move || become_leader(descriptors, session));
     }
 }
 
 /// Runs in the child, after its streams were set and before the program takes over.
 #[allow(unsafe_code)]
-fn become_leader(descriptors: Option<u64>) -> io::Result<()> {
+fn become_leader(descriptors: Option<u64>, session: u64) -> io::Result<()> {
     nix::unistd::setsid()?;
+    mark::set(session)?;
     if let Some(soft) = descriptors {
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)?;

@@ -16,6 +16,7 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
 
+use crate::holder::COMM;
 use crate::holder::children::{Children, Ends};
 use crate::holder::kept::Kept;
 use crate::holder::ledger::Ledger;
@@ -145,7 +146,7 @@ fn settle() -> io::Result<OwnedFd> {
         unsafe { signal(ignored, SigHandler::SigIgn)? };
     }
     nix::sys::prctl::set_child_subreaper(true)?;
-    nix::sys::prctl::set_name(c"termgate-hold")?;
+    nix::sys::prctl::set_name(COMM)?;
     Ok(daemon)
 }
 
@@ -200,6 +201,12 @@ fn read_program(mut file: File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// The number of the session that is held at a socket, which is its name.
+fn session_at(path: &Path) -> u64 {
+    let name = path.file_stem().and_then(|stem| stem.to_str());
+    name.and_then(|name| u64::from_str_radix(name, 16).ok()).unwrap_or(0)
+}
+
 fn set_up(
     path: &Path,
     listener: OwnedFd,
@@ -213,7 +220,9 @@ fn set_up(
     let opened = terminal::open_terminal(start.window).map_err(Failure::at(Stage::Terminal))?;
     let number = terminal::number(opened.master.as_fd()).map_err(Failure::at(Stage::Terminal))?;
     let descriptors = (start.descriptors > 0).then_some(start.descriptors);
-    let leader = program.start(&opened.slave, descriptors).map_err(Failure::at(Stage::Program))?;
+    let leader = program
+        .start(&opened.slave, descriptors, session_at(path))
+        .map_err(Failure::at(Stage::Program))?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
     Ok(Holder {
         path: path.to_owned(),

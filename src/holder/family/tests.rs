@@ -56,22 +56,32 @@ fn a_family_without_an_end_is_given_up() {
     assert_eq!(is_inside(&[(30, 20, 9), (20, 30, 9)], &[]), None);
 }
 
-#[test]
-fn a_name_in_brackets_may_hold_anything() {
-    let stat = b"7 (x) \xff 1 2 (y) S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 999 22 23";
-    assert_eq!(parent_and_start(stat), Some((3, 999)));
-    assert_eq!(parent_and_start(b"7 (x"), None);
-    assert_eq!(parent_and_start(b"7 (x) S 3"), None);
+/// A `stat` line of a process of this name.
+fn stat(name: &str) -> Vec<u8> {
+    let fields = "S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 999 22 23";
+    format!("7 ({name}) {fields}").into_bytes()
 }
 
 #[test]
-fn a_holder_is_known_by_its_words() {
-    assert!(is_holder(b"termgate\0hold\0/run/h/x.sock\0"));
-    assert!(is_holder(b"/usr/bin/termgate\0hold\0"));
-    assert!(!is_holder(b"termgate\0serve\0hold\0"));
-    assert!(!is_holder(b"xtermgate\0hold\0"));
-    assert!(!is_holder(b"cat\0termgate\0hold\0"));
-    assert!(!is_holder(b""));
+fn a_name_in_brackets_may_hold_anything() {
+    let member = parse(&stat("x) \u{ff} 1 2 (y")).unwrap();
+    assert_eq!((member.parent, member.started), (3, 999));
+    assert_eq!(parse(b"7 (x"), None);
+    assert_eq!(parse(b"7 (x) S 3"), None);
+    assert_eq!(parse(b"7 x) S 3"), None);
+}
+
+#[test]
+fn a_holder_is_known_by_what_it_is_called() {
+    for (name, holds) in [
+        ("termgate-hold", true),
+        ("termgate", false),
+        ("termgate-hold)", false),
+        ("(termgate-hold", false),
+        ("", false),
+    ] {
+        assert_eq!(parse(&stat(name)).unwrap().holds, holds, "{name}");
+    }
 }
 
 #[test]

@@ -71,7 +71,8 @@ impl OwnPty {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let master = watch(master, interest).map_err(SpawnError::Terminal)?;
         let program = spawn::program_of(spec);
-        let child = Child::start(|| program.start(&slave, spawn::descriptors_of_children()))
+        let (descriptors, session) = (spawn::descriptors_of_children(), spec.session.number());
+        let child = Child::start(|| program.start(&slave, descriptors, session))
             .map_err(|error| SpawnError::program(spec, error))?;
         Ok(Self {
             session: spec.session,

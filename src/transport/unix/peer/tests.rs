@@ -79,19 +79,21 @@ fn a_child_of_the_daemon_is_inside_whatever_it_says() {
 
 #[test]
 fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
-    use std::os::unix::process::CommandExt;
-
-    let mut imitated = Command::new("sh");
-    imitated.env_remove(SESSION_MARK).arg0("termgate").args(["-c", "cat; :"]);
-    assert_eq!(Place::of(Waiting::started(imitated).pid(), NOBODY), Place::Outside);
-    let mut imitated = Command::new("sh");
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("hold"), "cat; :").unwrap();
-    imitated.env_remove(SESSION_MARK).current_dir(directory.path()).arg0("termgate").arg("hold");
-    let holder = Waiting::started(imitated);
-    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.pid()));
-    let child = ProcessId(children.unwrap().trim().parse().unwrap());
-    assert_eq!(Place::of(child, NOBODY), Place::Inside { claimed: None });
+    let family = |name: &str| {
+        let mut command = Command::new("sh");
+        command
+            .env_remove(SESSION_MARK)
+            .arg("-c")
+            .arg(format!("printf {name} >/proc/$$/comm; cat; :"));
+        Waiting::started(command)
+    };
+    let child = |parent: &Waiting| {
+        let children = format!("/proc/{0}/task/{0}/children", parent.pid());
+        ProcessId(std::fs::read_to_string(children).unwrap().trim().parse().unwrap())
+    };
+    let (other, holder) = (family("termgate"), family("termgate-hold"));
+    assert_eq!(Place::of(child(&other), NOBODY), Place::Outside);
+    assert_eq!(Place::of(child(&holder), NOBODY), Place::Inside { claimed: None });
 }
 
 #[test]
