@@ -71,6 +71,8 @@ pub struct ConnectionConfig {
     pub message_tokens: usize,
     /// Of all connections together.
     pub parsing_bytes: usize,
+    /// Of messages that come in, of all connections of a user.
+    pub incoming: Quota,
     pub first_message: Duration,
     pub inside_message: Duration,
     pub short_requests: usize,

@@ -11,6 +11,7 @@ pub mod door;
 pub mod framing;
 pub mod hangup;
 pub mod limits;
+pub mod line_memory;
 pub mod notify;
 pub mod presence;
 pub mod roll_call;

@@ -245,6 +245,12 @@ pub const KEYS: &[Key] = &[
     number("connections.parsing_bytes", 4 * MIB, 64 * MIB, Restart, |it| {
         Slot::Count(&mut it.connection.parsing_bytes)
     }),
+    number("connections.incoming_bytes", 4 * MIB, 1_024 * MIB, NewConnections, |it| {
+        Slot::Count(&mut it.connection.incoming.own)
+    }),
+    number("connections.others_incoming_bytes", 4 * MIB, 1_024 * MIB, NewConnections, |it| {
+        Slot::Count(&mut it.connection.incoming.others)
+    }),
     number("connections.first_message_ms", 100, 60_000, NewConnections, |it| {
         Slot::Millis(&mut it.connection.first_message)
     }),

@@ -56,6 +56,7 @@ fn without_a_file_the_defaults_of_the_design_hold() {
         message_bytes: 1 << 20,
         message_tokens: 20_000,
         parsing_bytes: 4 << 20,
+        incoming: Quota { own: 16 << 20, others: 4 << 20 },
         first_message: Duration::from_secs(5),
         inside_message: Duration::from_secs(10),
         short_requests: 64,

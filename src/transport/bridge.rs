@@ -252,9 +252,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
             tokio::select! {
                 input = self.lines.next() => match input {
                     Input::Line(line) => self.take_in(line).await,
-                    Input::TooLong { id, bytes_max } => {
-                        self.tell([Refusal::TooLarge { id, bytes_max }.to_line()]).await;
-                    }
+                    Input::Refused(refusal) => self.tell([refusal.to_line()]).await,
                     Input::End => return None,
                 },
                 () = sleep(delay) => {
@@ -351,9 +349,7 @@ async fn send_lines<R: AsyncRead + Unpin>(
         }
         match lines.next().await {
             Input::Line(line) => unsent.extend(passing.prepare(line).await),
-            Input::TooLong { id, bytes_max } => {
-                passing.tell([Refusal::TooLarge { id, bytes_max }.to_line()]).await;
-            }
+            Input::Refused(refusal) => passing.tell([refusal.to_line()]).await,
             Input::End => return Side::Client,
         }
     }

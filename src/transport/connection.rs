@@ -5,6 +5,7 @@
 
 mod in_flight;
 mod incoming;
+mod intake;
 mod library;
 pub mod link;
 mod reading;

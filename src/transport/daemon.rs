@@ -60,7 +60,7 @@ use crate::transport::daemon::turn::take_in_turn;
 use crate::transport::daemon::upgrade::Program;
 use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::hangup::Hangups;
-use crate::transport::limits::parsing_memory;
+use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier};
 use crate::transport::presence::Presence;
 use crate::transport::roll_call::RollCall;
@@ -321,7 +321,7 @@ impl Assembly {
             superseded: CancellationToken::new(),
             upgrades: ask_upgrade,
         });
-        let parsing = parsing_memory(config.connection.parsing_bytes);
+        let parsing = ReadingRoom::of_bytes(config.connection.parsing_bytes);
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
         let doors = Doors {
             shared,

@@ -15,7 +15,6 @@ use tokio_util::task::TaskTracker;
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
-use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
 use crate::mcp::server::{Server, Shared};
 use crate::surface::call::Touched;
@@ -27,13 +26,13 @@ use crate::transport::limits::Limits;
 use crate::transport::presence::Presence;
 use crate::transport::unix::listener::Listener;
 use crate::transport::unix::peer::Peer;
-use crate::transport::unix::quota::ConnectionQuota;
+use crate::transport::unix::quota::{ConnectionQuota, Most};
 
 /// What whoever comes in next may have.
 #[derive(Clone, Debug)]
 pub struct DoorLimits {
-    /// How many connections each user may have.
-    pub connections: Quota,
+    /// What each user may have.
+    pub users: Most,
     pub connection: Limits,
 }
 
@@ -78,11 +77,12 @@ impl Doors {
             );
             return;
         }
-        let DoorLimits { connections, connection: limits } = self.limits.borrow().clone();
-        let Some(ticket) = self.quota.enter(peer.uid, connections) else {
+        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
+        let Some(ticket) = self.quota.enter(peer.uid, users) else {
             tracing::warn!(uid = peer.uid, "too many connections of one user");
             return;
         };
+        let limits = Limits { incoming: ticket.incoming(), ..limits };
         let link = match link::unix(stream) {
             Ok(link) => link,
             Err(error) => {

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
-use crate::transport::limits::DEPTH_MAX;
+use crate::mcp::long::BUSY;
+use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 
 /// Says why a message is not handled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -32,6 +33,12 @@ pub enum Refusal {
          {DEPTH_MAX} levels, and nothing was done; send less at once"
     )]
     TooComplex { id: Option<RequestId>, tokens_max: usize },
+    /// Lines that began later took the memory for those that are not whole.
+    #[error(
+        "message dropped before it was whole: other messages of your user that are coming in need \
+         the memory, and nothing was done; send it again"
+    )]
+    GaveWay(Option<RequestId>),
     /// The line is not JSON.
     #[error("parse error")]
     NotJson,
@@ -42,7 +49,10 @@ pub enum Refusal {
     #[error("invalid params for {method}")]
     BadParams { id: RequestId, method: String },
     /// A method came later than it may, or where it is not taken at all.
-    #[error("{method} is taken as the first line at a socket and nowhere else")]
+    #[error(
+        "{method} is taken as the first line at a socket, of {LINE_SHORT} bytes at most, and nowhere \
+         else"
+    )]
     NotFirst { id: RequestId, method: String },
     /// Another request with the same id is in flight.
     #[error("request id {0} is in flight already")]
@@ -54,6 +64,7 @@ impl Refusal {
     fn details(&self) -> Option<Value> {
         let code = match self {
             Self::TooLarge { .. } | Self::TooComplex { .. } => Code::TooLarge,
+            Self::GaveWay(_) => Code::Busy,
             Self::NotJson
             | Self::NotAMessage(_)
             | Self::BadParams { .. }
@@ -71,6 +82,7 @@ impl Refusal {
             Self::TooLarge { id, .. } | Self::TooComplex { id, .. } | Self::NotAMessage(id) => {
                 (ErrorCode::INVALID_REQUEST, id.as_ref())
             }
+            Self::GaveWay(id) => (BUSY, id.as_ref()),
             Self::IdInUse(id) | Self::NotFirst { id, .. } => (ErrorCode::INVALID_REQUEST, Some(id)),
             Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
         };

@@ -3,13 +3,11 @@
 //! It must not know sockets or requests: numbers only, so that they can be read in one place. Here
 //! those of the configuration become what connections obey.
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::sync::Semaphore;
 
 use crate::config::ConnectionConfig;
 use crate::mcp::outbox::UnsentLimits;
+use crate::transport::line_memory::{ReadingRoom, Share};
 
 /// Longest line a client may send, in bytes, its end not counted.
 pub const LINE_MAX: usize = 1024 * 1024;
@@ -20,7 +18,10 @@ pub const DEPTH_MAX: usize = 127;
 /// Part of a line that a connection may hold on its own account, in bytes.
 pub const LINE_FREE: usize = 64 * 1024;
 
-/// Limits of one connection; clones share the memory for parsing.
+/// Longest line that is read where it comes in, in bytes; others are read aside.
+pub const LINE_SHORT: usize = 16 * 1024;
+
+/// Limits of one connection; clones share the memory for long lines.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Longest line, in bytes, its end not counted.
@@ -41,8 +42,10 @@ pub struct Limits {
     pub winding_up: Duration,
     /// Time for the client to read what is left when the service has ended.
     pub closing: Duration,
-    /// Memory for long lines, in permits of one KiB, shared by all connections.
-    pub parsing: Arc<Semaphore>,
+    /// Memory for long lines, of all connections of its user.
+    pub incoming: Share,
+    /// Where the long lines of all connections are read.
+    pub parsing: ReadingRoom,
 }
 
 impl Default for Limits {
@@ -57,15 +60,16 @@ impl Default for Limits {
             long_max: 256,
             winding_up: Duration::from_secs(2),
             closing: Duration::from_secs(5),
-            parsing: Arc::new(Semaphore::new(4 * 1024)),
+            incoming: Share::of_bytes(16 * 1024 * 1024),
+            parsing: ReadingRoom::of_bytes(4 * 1024 * 1024),
         }
     }
 }
 
 impl Limits {
-    /// The limits that the configuration asks for. `parsing` is the memory that all connections
-    /// share, which is as large as it was made.
-    pub fn of(config: &ConnectionConfig, parsing: Arc<Semaphore>) -> Self {
+    /// The limits that the configuration asks for, for a connection of the daemon's own user.
+    /// `parsing` is what all connections share, which is as large as it was made.
+    pub fn of(config: &ConnectionConfig, parsing: ReadingRoom) -> Self {
         Self {
             line_max: config.message_bytes,
             tokens_max: config.message_tokens,
@@ -77,13 +81,9 @@ impl Limits {
             inside_message: config.inside_message,
             short_max: config.short_requests,
             long_max: config.long_requests,
+            incoming: Share::of_bytes(config.incoming.own),
             parsing,
             ..Self::default()
         }
     }
-}
-
-/// Memory for the long lines of all connections together, beyond [`LINE_FREE`] bytes each.
-pub fn parsing_memory(bytes: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(bytes / 1024))
 }

@@ -1,5 +1,7 @@
 //! What hostile, broken and merely slow clients can do to others: nothing.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, Sender, TestDaemon, Wire, error_code, structured};
@@ -176,6 +178,41 @@ async fn a_request_of_20_mb_is_answered_under_its_id_and_the_connection_lives_on
     let refused = client.receiver.answer(id).await.unwrap_err();
     assert_eq!(refused["data"]["error_code"], "too_large", "{refused}");
     client.structured("list_sessions", json!({})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_that_are_not_whole_delay_no_message_of_another() {
+    const WATCHERS: usize = 32;
+    /// More in all than a user may have coming in, and than is read at once.
+    const HALF: usize = 600_000;
+    let daemon = TestDaemon::configured(|config| {
+        // Longer than the test waits for anything.
+        config.connection.inside_message = Duration::from_secs(60);
+    })
+    .await;
+    let mut halves = Vec::new();
+    for _ in 0..WATCHERS {
+        let Wire { mut sender, receiver } = daemon.client(Era::Modern).await;
+        let (id, line) = sender.line("tools/list", json!({"padding": "x".repeat(HALF)}));
+        let (line, rest) = line.split_at(HALF);
+        sender.raw(line.as_bytes()).await;
+        halves.push((sender, receiver, id, rest.to_owned()));
+    }
+    let mut client = daemon.client(Era::Modern).await;
+    let long = json!({"padding": "y".repeat(200 * 1024)});
+    client.request("tools/list", long).await.unwrap();
+
+    // The last ones are whole; those that began first gave way, and say so.
+    let (mut sender, mut receiver, id, rest) = halves.pop().unwrap();
+    sender.raw(rest.as_bytes()).await;
+    receiver.answer(id).await.unwrap();
+    let (mut sender, mut receiver, id, rest) = halves.swap_remove(0);
+    sender.raw(rest.as_bytes()).await;
+    let refused = receiver.answer(id).await.unwrap_err();
+    assert_eq!(refused["data"]["error_code"], "busy", "{refused}");
+    let again = sender.request("tools/list", json!({})).await;
+    receiver.answer(again).await.unwrap();
     daemon.stop().await;
 }
 

@@ -4,7 +4,6 @@
 //! keep the connection for as long as a client has nothing to say.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::RequestId;
@@ -13,7 +12,6 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::core::code::Code;
@@ -23,6 +21,7 @@ use crate::transport::bridge::message::Message;
 use crate::transport::client::ConnectError;
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
+use crate::transport::line_memory::Share;
 
 /// How long a daemon may take to greet.
 const GREETING_MAX: Duration = Duration::from_secs(5);
@@ -128,7 +127,7 @@ pub(super) fn patient(line_max: usize) -> Limits {
         line_max,
         first_message: FOREVER,
         inside_message: FOREVER,
-        parsing: Arc::new(Semaphore::new(2 * line_max / 1024)),
+        incoming: Share::of_bytes(2 * line_max),
         ..Limits::default()
     }
 }

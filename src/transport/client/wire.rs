@@ -9,7 +9,7 @@ use std::time::Duration;
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::outbox::Outbox;
@@ -17,6 +17,7 @@ use crate::transport::client::ClientError;
 use crate::transport::framing::lines::{Input, Lines};
 use crate::transport::framing::to_line;
 use crate::transport::limits::{LINE_MAX, Limits};
+use crate::transport::line_memory::Share;
 
 /// Longest line taken from a daemon: a full frame is longer than what a daemon takes itself.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
@@ -205,7 +206,7 @@ where
         line_max: ANSWER_MAX,
         first_message: FOREVER,
         inside_message: FOREVER,
-        parsing: Arc::new(Semaphore::new(2 * ANSWER_MAX / 1024)),
+        incoming: Share::of_bytes(2 * ANSWER_MAX),
         ..Limits::default()
     };
     let mut lines = Lines::new(reader, &limits);

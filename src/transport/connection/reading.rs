@@ -30,9 +30,10 @@ use crate::mcp::outbox::room::Room;
 use crate::mcp::turn::TurnSlot;
 use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
-use crate::transport::connection::incoming::{self, Incoming};
+use crate::transport::connection::incoming::Incoming;
+use crate::transport::connection::intake::Intake;
 use crate::transport::connection::library::Library;
-use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::lines::Lines;
 use crate::transport::framing::{Refusal, answer_line, error_line};
 use crate::transport::limits::Limits;
 
@@ -43,12 +44,11 @@ type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Sen
 pub(super) struct Reading<'a, H, R> {
     handler: &'a H,
     connection: Arc<Connection>,
-    lines: Lines<R>,
+    intake: Intake<R>,
     in_flight: InFlight,
     calls: FuturesUnordered<Calling<'a>>,
     library: Library,
     greeted: bool,
-    tokens_max: usize,
     winding_up: Duration,
 }
 
@@ -64,28 +64,21 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         Self {
             handler,
             connection,
-            lines,
+            intake: Intake::new(lines, limits),
             in_flight,
             calls: FuturesUnordered::new(),
             library,
             greeted: false,
-            tokens_max: limits.tokens_max,
             winding_up: limits.winding_up,
         }
     }
 
     /// Reads until the end of input, then waits until what is in flight is answered.
     pub(super) async fn run(mut self) {
-        loop {
-            match self.next().await {
-                Input::Line(line) => match incoming::read(line.bytes(), self.tokens_max) {
-                    Ok(message) => self.admit(message),
-                    Err(refusal) => self.refuse(&refusal),
-                },
-                Input::TooLong { id, bytes_max } => {
-                    self.refuse(&Refusal::TooLarge { id, bytes_max });
-                }
-                Input::End => break,
+        while let Some(read) = self.next().await {
+            match read {
+                Ok(message) => self.admit(message),
+                Err(refusal) => self.refuse(&refusal),
             }
         }
         let over_by = Instant::now() + self.winding_up;
@@ -112,21 +105,21 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Waits for the next input that may be taken, while calls go on.
-    async fn next(&mut self) -> Input {
+    /// Waits for the next message that may be taken, while calls go on; none at the end of input.
+    async fn next(&mut self) -> Option<Result<Incoming, Refusal>> {
         loop {
             // A client that sends without a pause must not keep its answers from being written.
             consume_budget().await;
-            let Self { lines, in_flight, connection, calls, library, .. } = self;
+            let Self { intake, in_flight, connection, calls, library, .. } = self;
             let reading = async {
                 in_flight.readable().await;
                 connection.outbox.relieved().await;
-                if library.ready(in_flight).await { lines.next().await } else { Input::End }
+                if library.ready(in_flight).await { intake.next().await } else { None }
             };
             let (id, reply) = tokio::select! {
                 biased;
                 Some(called) = calls.next() => called,
-                input = reading => return input,
+                read = reading => return read,
             };
             self.answer(&id, reply);
         }
@@ -214,7 +207,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
     fn greet(&mut self) {
         if !self.greeted {
             self.greeted = true;
-            self.lines.greeted();
+            self.intake.greeted();
         }
     }
 

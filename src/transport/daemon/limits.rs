@@ -3,16 +3,14 @@
 //! It decides nothing and keeps nothing, so that a configuration that is read again is filled in the
 //! same way.
 
-use std::sync::Arc;
-
-use tokio::sync::Semaphore;
-
 use crate::config::{Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
 use crate::holder::wire::to_holder::Unread;
 use crate::session::registry::{HoldingLimits, SessionLimits};
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
+use crate::transport::line_memory::ReadingRoom;
+use crate::transport::unix::quota::Most;
 
 /// What sessions may have.
 pub(super) fn session_limits(config: &Config) -> SessionLimits {
@@ -47,10 +45,11 @@ fn holding_limits(config: &HoldingConfig) -> HoldingLimits {
     }
 }
 
-/// What those who come in may have, who share the memory `parsing`.
-pub(super) fn limits_of_doors(config: &Config, parsing: Arc<Semaphore>) -> DoorLimits {
+/// What those who come in may have, whose long lines are read in `parsing`.
+pub(super) fn limits_of_doors(config: &Config, parsing: ReadingRoom) -> DoorLimits {
     let connection = Limits::of(&config.connection, parsing);
-    DoorLimits { connections: config.connections, connection }
+    let users = Most { connections: config.connections, incoming: config.connection.incoming };
+    DoorLimits { users, connection }
 }
 
 #[cfg(test)]
@@ -64,9 +63,8 @@ mod tests {
         let alone = LeaseLimits::default();
         let expected = LeaseLimits { tenant_waiters_max: alone.waiters_max, ..alone };
         assert_eq!(sessions.lease, expected);
-        let parsing = Limits::default().parsing;
-        assert_eq!(parsing.available_permits() * 1024, config.connection.parsing_bytes);
-        let doors = limits_of_doors(&config, parsing);
+        let doors =
+            limits_of_doors(&config, ReadingRoom::of_bytes(config.connection.parsing_bytes));
         assert_eq!(format!("{:?}", doors.connection), format!("{:?}", Limits::default()));
     }
 }

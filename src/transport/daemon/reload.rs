@@ -80,7 +80,7 @@ impl Reloading {
         shared.gateway.set_rates(running.calls);
         shared.subscriptions.set(running.subscriptions);
         self.door_limits.send_modify(|limits| {
-            *limits = limits_of_doors(running, Arc::clone(&limits.connection.parsing));
+            *limits = limits_of_doors(running, limits.connection.parsing.clone());
         });
     }
 }

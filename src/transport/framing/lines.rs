@@ -1,20 +1,19 @@
-//! Lines out of a stream of bytes, within bounds of length, time and shared memory.
+//! Lines out of a stream of bytes, within bounds of length, time and memory.
 //!
 //! It must not know what a line says. Giving up a read in its middle loses nothing: what came of a
 //! line is kept here until the rest comes.
 
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Duration, Instant, timeout_at};
 
+use crate::transport::framing::Refusal;
 use crate::transport::framing::envelope::IdFinder;
-use crate::transport::limits::{LINE_FREE, Limits};
+use crate::transport::limits::{LINE_FREE, LINE_SHORT, Limits};
+use crate::transport::line_memory::{Begun, Kept, Share};
 
 /// Bytes asked of the stream at least and at most in one read.
 const READ_MIN: usize = 4 * 1024;
@@ -25,24 +24,28 @@ const READ_MAX: usize = 64 * 1024;
 pub enum Input {
     /// A line that is not empty, without its end.
     Line(Line),
-    /// A line that was too long, as a whole, the id of the message that it was, and how many bytes
-    /// a line may have.
-    TooLong { id: Option<RequestId>, bytes_max: usize },
+    /// A line that was not kept, and what to answer.
+    Refused(Refusal),
     /// The end of the stream, or a deadline that passed: nothing more will come.
     End,
 }
 
-/// A line, and the shared memory it occupies for as long as it is kept.
+/// A line, and the memory of its user that it occupies for as long as it is kept.
 #[derive(Debug)]
 pub struct Line {
     bytes: BytesMut,
-    _memory: Option<OwnedSemaphorePermit>,
+    _kept: Option<Kept>,
 }
 
 impl Line {
     /// The bytes of the line, its end left out.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)
+    }
+
+    /// Whether it can be read at once, where others wait meanwhile.
+    pub fn is_short(&self) -> bool {
+        self.bytes.len() <= LINE_SHORT
     }
 
     /// The line with its end, to be passed on.
@@ -57,13 +60,13 @@ impl Line {
 #[derive(Debug)]
 pub struct Lines<R> {
     stream: R,
+    /// What came last.
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
     searched: usize,
-    /// A line is being skipped, since it is too long to be kept.
-    skipped: Option<IdFinder>,
-    memory: Option<OwnedSemaphorePermit>,
-    shared: Arc<Semaphore>,
+    /// What came before that of a line which is long.
+    long: Option<Long>,
+    share: Share,
     greeting_by: Option<Instant>,
     line_by: Option<Instant>,
     inside_message: Duration,
@@ -79,9 +82,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             stream,
             buffer: BytesMut::new(),
             searched: 0,
-            skipped: None,
-            memory: None,
-            shared: limits.parsing.clone(),
+            long: None,
+            share: limits.incoming.clone(),
             greeting_by: Some(Instant::now() + limits.first_message),
             line_by: None,
             inside_message: limits.inside_message,
@@ -116,7 +118,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return input;
             }
             // A line that has begun must end in time, however slowly this is called.
-            if self.line_by.is_none() && (self.skipped.is_some() || !self.buffer.is_empty()) {
+            if self.line_by.is_none() && (self.long.is_some() || !self.buffer.is_empty()) {
                 self.line_by = Some(Instant::now() + self.inside_message);
             }
             let deadline = self.line_by.into_iter().chain(self.greeting_by).min();
@@ -131,85 +133,97 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Takes a line that is in the buffer as a whole, or notices that one is too long.
+    /// Takes a line whose end is in the buffer; puts a long one aside whose end is not.
     fn take(&mut self) -> Option<Input> {
         loop {
             let newline = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             let Some(offset) = newline else {
                 self.searched = self.buffer.len();
-                self.overflow();
+                if self.long.is_some() || self.searched > LINE_FREE.min(self.line_max) {
+                    let share = &self.share;
+                    let long = self.long.get_or_insert_with(|| Long::begin(share));
+                    long.add(&self.buffer, self.line_max);
+                    self.buffer.clear();
+                    self.searched = 0;
+                }
                 return None;
             };
-            let length = self.searched + offset;
-            let mut bytes = self.cut(length + 1);
-            bytes.truncate(length);
-            let memory = self.memory.take();
-            if self.skipped.is_some() || length > self.line_max {
-                return Some(self.end_skipping(&bytes));
+            let mut last = self.buffer.split_to(self.searched + offset + 1);
+            last.truncate(last.len() - 1);
+            if let Some(input) = self.end_line(last) {
+                return Some(input);
             }
-            if bytes.is_empty() || *bytes == *b"\r" {
-                continue;
-            }
-            return Some(Input::Line(Line { bytes, _memory: memory }));
         }
-    }
-
-    /// Drops the line in the buffer when it has grown too long, or is the rest of one that had.
-    fn overflow(&mut self) {
-        if self.skipped.is_some() || self.buffer.len() > self.line_max {
-            self.skipped.get_or_insert_default().feed(&self.buffer);
-            self.buffer = BytesMut::new();
-            self.searched = 0;
-            self.memory = None;
-        }
-    }
-
-    fn end_skipping(&mut self, rest: &[u8]) -> Input {
-        let mut finder = self.skipped.take().unwrap_or_default();
-        finder.feed(rest);
-        Input::TooLong { id: finder.into_id(), bytes_max: self.line_max }
     }
 
     /// Takes what stands before the end of the stream, since a complete message needs no line end.
     fn take_rest(&mut self) -> Input {
-        let bytes = self.cut(self.buffer.len());
-        if self.skipped.is_some() {
-            return self.end_skipping(&bytes);
-        }
-        if bytes.is_empty() {
-            return Input::End;
-        }
-        Input::Line(Line { bytes, _memory: self.memory.take() })
+        let last = self.buffer.split();
+        self.end_line(last).unwrap_or(Input::End)
     }
 
-    fn cut(&mut self, length: usize) -> BytesMut {
-        let line = self.buffer.split_to(length);
-        if length > LINE_FREE {
-            // The rest would keep the long line's memory alive.
-            self.buffer = BytesMut::from(&self.buffer[..]);
-        }
+    /// The line that ends with these bytes; none for an empty one.
+    fn end_line(&mut self, last: BytesMut) -> Option<Input> {
         self.searched = 0;
         self.line_by = None;
-        line
+        if let Some(long) = self.long.take() {
+            // The rest would keep the memory in which the long line came.
+            self.buffer = BytesMut::from(&self.buffer[..]);
+            return Some(long.end(&last, self.line_max));
+        }
+        if last.len() > self.line_max {
+            return Some(Long::begin(&self.share).end(&last, self.line_max));
+        }
+        let is_empty = last.is_empty() || *last == *b"\r";
+        (!is_empty).then_some(Input::Line(Line { bytes: last, _kept: None }))
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
-        let step = self.buffer.len().clamp(READ_MIN, READ_MAX);
-        self.occupy(self.buffer.len() + step).await;
-        self.buffer.reserve(step);
+        let most = if self.long.is_some() { READ_MAX } else { self.buffer.len() };
+        self.buffer.reserve(most.clamp(READ_MIN, READ_MAX));
         self.stream.read_buf(&mut self.buffer).await
     }
+}
 
-    /// Waits until a line of this many bytes may be held.
-    async fn occupy(&mut self, bytes: usize) {
-        let held = self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wanted = bytes.saturating_sub(LINE_FREE).div_ceil(1024);
-        let Some(missing) = wanted.checked_sub(held).filter(|missing| *missing > 0) else { return };
-        let more = self.shared.clone().acquire_many_owned(missing as u32).await;
-        match (&mut self.memory, more.ok()) {
-            (Some(memory), Some(more)) => memory.merge(more),
-            (None, more) => self.memory = more,
-            (Some(_), None) => {}
+/// What came of a long line.
+#[derive(Debug)]
+struct Long {
+    /// Has seen all of it, also what is not kept.
+    id: IdFinder,
+    kept: Result<Begun, Dropped>,
+}
+
+/// Why a long line is not kept.
+#[derive(Clone, Copy, Debug)]
+enum Dropped {
+    TooLong,
+    GaveWay,
+}
+
+impl Long {
+    fn begin(share: &Share) -> Self {
+        Self { id: IdFinder::default(), kept: Ok(share.begin()) }
+    }
+
+    fn add(&mut self, bytes: &[u8], line_max: usize) {
+        self.id.feed(bytes);
+        let Ok(begun) = &self.kept else { return };
+        let dropped = match begun.so_far() {
+            Some(before) if before + bytes.len() > line_max => Dropped::TooLong,
+            Some(_) if begun.add(bytes) => return,
+            Some(_) | None => Dropped::GaveWay,
+        };
+        self.kept = Err(dropped);
+    }
+
+    fn end(mut self, last: &[u8], line_max: usize) -> Input {
+        self.add(last, line_max);
+        let kept = self.kept.and_then(|begun| begun.end().ok_or(Dropped::GaveWay));
+        let id = self.id.into_id();
+        match kept {
+            Ok((bytes, kept)) => Input::Line(Line { bytes, _kept: Some(kept) }),
+            Err(Dropped::TooLong) => Input::Refused(Refusal::TooLarge { id, bytes_max: line_max }),
+            Err(Dropped::GaveWay) => Input::Refused(Refusal::GaveWay(id)),
         }
     }
 }

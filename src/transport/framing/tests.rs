@@ -10,6 +10,7 @@ use tokio::time::{Duration, timeout};
 use super::lines::{Input, Lines};
 use super::*;
 use crate::transport::limits::{LINE_FREE, Limits};
+use crate::transport::line_memory::Share;
 
 fn refused(line: &str) -> Value {
     let refusal = parse::<ClientJsonRpcMessage>(line.as_bytes()).unwrap_err();
@@ -113,7 +114,8 @@ async fn a_line_may_be_as_long_as_allowed_and_no_longer() {
     let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
     near.write_all(b"12345678\n123456789\nnext\n").await.unwrap();
     assert_eq!(text(&mut lines).await, "12345678");
-    assert!(matches!(lines.next().await, Input::TooLong { id: None, bytes_max: 8 }));
+    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    assert_eq!(refusal, Refusal::TooLarge { id: None, bytes_max: 8 });
     assert_eq!(text(&mut lines).await, "next");
 }
 
@@ -134,40 +136,56 @@ async fn a_line_that_is_too_long_is_told_with_the_id_of_its_message() {
     let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
     let long = "x".repeat(100_000);
     near.write_all(format!("{{\"x\":\"{long}\",\"id\":5}}\n").as_bytes()).await.unwrap();
-    let Input::TooLong { id, .. } = lines.next().await else { panic!("not too long") };
-    assert_eq!(id, Some(RequestId::Number(5)));
+    let too_large = |id| Refusal::TooLarge { id: Some(RequestId::Number(id)), bytes_max: 8 };
+    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    assert_eq!(refusal, too_large(5));
     near.write_all(b"{\"id\":6,\"x\":1}").await.unwrap();
     drop(near);
-    let Input::TooLong { id, .. } = lines.next().await else { panic!("not too long") };
-    assert_eq!(id, Some(RequestId::Number(6)));
+    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    assert_eq!(refusal, too_large(6));
     assert!(matches!(lines.next().await, Input::End));
 }
 
-#[tokio::test(start_paused = true)]
-async fn long_lines_of_all_connections_share_their_memory() {
-    let limits = Limits::default();
+#[tokio::test]
+async fn lines_that_are_not_whole_keep_no_line_of_their_user_waiting() {
+    let limits = Limits { incoming: Share::of_bytes(1_000_000), ..Limits::default() };
+    let half = format!("{{\"id\":5,\"x\":\"{}", "x".repeat(400_000));
+    let mut halves = Vec::new();
+    for _ in 0..4 {
+        let (mut near, mut lines) = reading(&limits);
+        near.write_all(half.as_bytes()).await.unwrap();
+        tokio::select! {
+            biased;
+            _ = lines.next() => panic!("it is not whole"),
+            () = std::future::ready(()) => {}
+        }
+        halves.push((near, lines));
+    }
     let (mut near, mut lines) = reading(&limits);
-    let (mut other_near, mut other_lines) = reading(&limits);
-    let all = limits.parsing.available_permits();
-    let taken = limits.parsing.acquire_many(all as u32 - 256).await.unwrap();
-    let long = "x".repeat(300_000);
+    let long = "y".repeat(300_000);
     near.write_all(format!("{long}\n").as_bytes()).await.unwrap();
-    let Input::Line(held) = lines.next().await else { panic!("no line") };
-    other_near.write_all(format!("{long}\nshort\n").as_bytes()).await.unwrap();
-    let second = timeout(Duration::from_secs(1), other_lines.next()).await;
-    assert!(second.is_err(), "there is no memory for a second long line");
-    drop(held);
-    assert_eq!(text(&mut other_lines).await, long);
-    assert_eq!(text(&mut other_lines).await, "short");
-    drop(taken);
-    assert_eq!(limits.parsing.available_permits(), all);
+    assert_eq!(text(&mut lines).await, long);
+
+    // Those that began first gave way to others; the last of them is whole.
+    let mut whole = Vec::new();
+    for (near, lines) in &mut halves {
+        near.write_all(b"\"}\nshort\n").await.unwrap();
+        match lines.next().await {
+            Input::Line(line) => whole.push(line.bytes().len() == half.len() + 2),
+            Input::Refused(refusal) => {
+                assert_eq!(refusal, Refusal::GaveWay(Some(RequestId::Number(5))));
+                whole.push(false);
+            }
+            Input::End => panic!("the connection lives on"),
+        }
+        assert_eq!(text(lines).await, "short");
+    }
+    assert_eq!(whole, [false, false, false, true]);
 }
 
 #[tokio::test]
-async fn short_lines_need_no_shared_memory() {
-    let limits = Limits::default();
-    limits.parsing.close();
-    limits.parsing.forget_permits(usize::MAX >> 4);
+async fn short_lines_need_no_memory_of_their_user() {
+    let limits = Limits { incoming: Share::of_bytes(0), ..Limits::default() };
     let (mut near, mut lines) = reading(&limits);
     let short = "x".repeat(LINE_FREE / 4);
     near.write_all(format!("{short}\n").as_bytes()).await.unwrap();

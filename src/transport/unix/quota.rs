@@ -1,4 +1,4 @@
-//! How many connections each user may have open.
+//! What each user may have open: connections, and memory for what comes in through them.
 //!
 //! It knows nothing of sockets: a ticket is taken before a connection is served and given back when
 //! it is dropped, so that no way of ending a connection can forget to count.
@@ -7,15 +7,33 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::core::quota::Quota;
+use crate::transport::line_memory::Share;
 
 /// Users that have connections at the same time.
 pub const USERS_MAX: usize = 64;
+
+/// What each user may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    pub connections: Quota,
+    /// Bytes of long lines that come in.
+    pub incoming: Quota,
+}
 
 /// Counts the open connections of each user; clones count together.
 #[derive(Clone, Debug)]
 pub struct ConnectionQuota {
     own: u32,
-    open: Arc<Mutex<HashMap<u32, usize>>>,
+    open: Table,
+}
+
+type Table = Arc<Mutex<HashMap<u32, Entry>>>;
+
+/// One user who is here.
+#[derive(Debug)]
+struct Entry {
+    count: usize,
+    incoming: Share,
 }
 
 impl ConnectionQuota {
@@ -26,19 +44,23 @@ impl ConnectionQuota {
 
     /// Lets one more connection of this user in, of so many; none when the user, or the table, is
     /// full.
-    pub fn enter(&self, uid: u32, most: Quota) -> Option<Ticket> {
-        let most = if uid == self.own { most.own } else { most.others };
+    pub fn enter(&self, uid: u32, most: Most) -> Option<Ticket> {
+        let share = |quota: Quota| if uid == self.own { quota.own } else { quota.others };
+        let (most, incoming) = (share(most.connections), share(most.incoming));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // The daemon's own user never stands behind strangers.
         if uid != self.own && !open.contains_key(&uid) && open.len() >= USERS_MAX {
             return None;
         }
-        let count = open.entry(uid).or_default();
-        if *count >= most {
+        let nobody = || Entry { count: 0, incoming: Share::of_bytes(incoming) };
+        let entry = open.entry(uid).or_insert_with(nobody);
+        if entry.count >= most {
             return None;
         }
-        *count += 1;
-        Some(Ticket { uid, open: Arc::clone(&self.open) })
+        entry.count += 1;
+        entry.incoming.resize(incoming);
+        let incoming = entry.incoming.clone();
+        Some(Ticket { uid, incoming, open: Arc::clone(&self.open) })
     }
 }
 
@@ -47,15 +69,23 @@ impl ConnectionQuota {
 #[derive(Debug)]
 pub struct Ticket {
     uid: u32,
-    open: Arc<Mutex<HashMap<u32, usize>>>,
+    incoming: Share,
+    open: Table,
+}
+
+impl Ticket {
+    /// The user's memory for long lines.
+    pub fn incoming(&self) -> Share {
+        self.incoming.clone()
+    }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.uid) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(entry) = open.get_mut(&self.uid) {
+            entry.count -= 1;
+            if entry.count == 0 {
                 open.remove(&self.uid);
             }
         }

@@ -4,7 +4,10 @@ use super::*;
 
 const OWN: u32 = 1_000;
 const OTHER: u32 = 1_001;
-const MOST: Quota = Quota { own: 2_048, others: 64 };
+const MOST: Most = Most {
+    connections: Quota { own: 2_048, others: 64 },
+    incoming: Quota { own: 1_000, others: 100 },
+};
 
 fn fill(quota: &ConnectionQuota, uid: u32, count: usize) -> Vec<Ticket> {
     let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(uid, MOST)).collect();
@@ -49,4 +52,17 @@ fn strangers_are_limited_in_number_and_never_keep_the_own_user_out() {
     assert!(quota.enter(OWN, MOST).is_some());
     tickets.pop();
     assert!(quota.enter(first + 64, MOST).is_some(), "who left is forgotten");
+}
+
+#[test]
+fn all_connections_of_a_user_share_the_memory_for_what_comes_in() {
+    let quota = ConnectionQuota::new(OWN);
+    let tickets = fill(&quota, OWN, 2);
+    let begun = tickets[0].incoming().begin();
+    assert!(begun.add(&[b'x'; 600]));
+    assert!(tickets[1].incoming().begin().add(&[b'x'; 600]));
+    assert_eq!(begun.so_far(), None, "it gave way");
+    let other = quota.enter(OTHER, MOST).expect("room");
+    assert!(!other.incoming().begin().add(&[b'x'; 101]));
+    assert!(other.incoming().begin().add(&[b'x'; 100]));
 }
