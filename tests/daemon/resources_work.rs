@@ -187,3 +187,26 @@ async fn nobody_reads_what_ran_in_a_session_that_a_door_does_not_show() {
     }
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn nobody_is_told_what_a_command_concealed() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let session = bash(&mut wire).await;
+    let ran = run(&mut wire, &session, r"printf 'user \033[8mse%s\033[m end\n' cret").await;
+    assert_eq!(ran["output"], "user        end");
+    let id = &ran["command_id"];
+    let listed = json!({"session": session, "id": id});
+    let listed = wire.structured("read_commands", listed).await.to_string();
+    let of = |part: &str| format!("termgate://session/{session}/{part}");
+    let (output, _) = wire.read_resource(&of(&format!("command/{id}/output")), "text/plain").await;
+    let (log, _) = wire.read_resource(&of("log"), "text/markdown").await;
+    for told in [listed, output, log] {
+        assert!(told.contains("user ") && told.contains(" end"), "{told}");
+        assert!(!told.contains("secret"), "{told}");
+    }
+    let awaited = json!({"session": session, "pattern": "secret", "timeout_ms": 0, "since": 0});
+    let awaited = wire.structured("wait_for", awaited).await;
+    assert_eq!(awaited["outcome"], "timeout", "{awaited}");
+    daemon.stop().await;
+}

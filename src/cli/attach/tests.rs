@@ -16,7 +16,6 @@ use crate::core::keys::modes::InputModes;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
 use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::line::shown;
 
 /// A terminal, the session's or the person's.
 struct Terminal {
@@ -111,7 +110,7 @@ impl Attached {
         assert!(ours.0 < inner.rows, "the cursor is on the status line");
         for row in 0..inner.rows {
             let line = self.session.line(top + row);
-            let wanted = cut(&Line { text: shown(&line).into(), ..line }, left, inner.cols);
+            let wanted = cut(&line, left, inner.cols);
             looks_like(&self.person.line(row), &wanted, row);
         }
         if inner != room {

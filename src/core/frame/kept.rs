@@ -85,11 +85,12 @@ impl<'a> KeptLine<'a> {
         Self { text, runs: runs.iter().map(KeptRun::of).collect(), wrapped }
     }
 
-    /// The line; none when no screen could have shown it.
+    /// The line; none when no screen could have shown it. Older versions kept what was concealed.
     pub(crate) fn line(&self) -> Option<Line> {
         let runs: Box<[Run]> = self.runs.iter().map(KeptRun::run).collect();
         let possible = text_is_possible(self.text) && runs_are_possible(&runs);
-        possible.then(|| Line { text: self.text.into(), runs, wrapped: self.wrapped })
+        let line = || Line { text: self.text.into(), runs, wrapped: self.wrapped };
+        possible.then(|| line().concealed())
     }
 }
 

@@ -75,6 +75,9 @@ pub struct Run {
 }
 
 /// One row: its text without trailing plain blanks, and the runs that are not plain.
+///
+/// What the program concealed (SGR 8) is in no text: it stands as blanks under a run that says so, so
+/// that nobody reads what a person would not see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Line {
     pub text: Box<str>,
@@ -123,6 +126,25 @@ impl Line {
         glyphs
     }
 
+    /// The line with blanks in place of what its runs conceal.
+    #[must_use]
+    pub fn concealed(mut self) -> Self {
+        let concealed = |style: Style| style.attributes.contains(Attributes::CONCEALED);
+        if !self.runs.iter().any(|run| concealed(run.style)) {
+            return self;
+        }
+        let mut text = String::with_capacity(self.text.len());
+        for glyph in self.glyphs() {
+            if concealed(self.style_at(glyph.column)) {
+                text.extend(std::iter::repeat_n(' ', usize::from(glyph.columns)));
+            } else {
+                text.push_str(glyph.text);
+            }
+        }
+        self.text = text.trim_end().into();
+        self
+    }
+
     /// The style of one column.
     pub fn style_at(&self, column: u16) -> Style {
         let covers = |run: &&Run| run.column <= column && column - run.column < run.columns;
@@ -143,6 +165,16 @@ mod tests {
         let line = line("a漢e\u{301}z");
         let glyphs: Vec<_> = line.glyphs().iter().map(|g| (g.column, g.columns, g.text)).collect();
         assert_eq!(glyphs, [(0, 1, "a"), (1, 2, "漢"), (3, 1, "e\u{301}"), (4, 1, "z")]);
+    }
+
+    #[test]
+    fn concealed_text_becomes_as_many_blanks() {
+        let style = Style { attributes: Attributes::CONCEALED, ..Style::default() };
+        let mut line = line("user 漢secret end");
+        line.runs = Box::new([Run { column: 5, columns: 8, style }]);
+        assert_eq!(&*line.clone().concealed().text, "user          end");
+        line.runs = Box::new([Run { column: 4, columns: 40, style }]);
+        assert_eq!(&*line.concealed().text, "user");
     }
 
     #[test]

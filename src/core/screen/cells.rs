@@ -49,18 +49,16 @@ impl Reader {
         self.text.reserve(written);
         for (at, cell) in cells[..written].iter().enumerate() {
             // Nearly every cell is one character and nothing else.
-            if cell.extra.is_none() && !cell.flags.intersects(WIDE) && cell.c != '\t' {
+            if cell.extra.is_none() && !cell.flags.intersects(UNUSUAL) && cell.c != '\t' {
                 self.text.push(cell.c);
                 continue;
             }
-            let place =
-                if cell.flags.intersects(WIDE) { place(cells, at) } else { Place::Character };
-            match place {
+            match place(cells, at) {
                 Place::Character => {
                     self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
                     self.text.extend(cell.zerowidth().unwrap_or_default());
                 }
-                Place::Torn => self.text.push(' '),
+                Place::Concealed | Place::Torn => self.text.push(' '),
                 Place::Nothing => {}
             }
         }
@@ -116,9 +114,14 @@ impl Reader {
 const WIDE: Flags =
     Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
+/// The flags of cells that may give something else than their character to the text.
+const UNUSUAL: Flags = WIDE.union(Flags::HIDDEN);
+
 /// What a cell gives to the text.
 enum Place {
     Character,
+    /// Each half of a wide character for itself.
+    Concealed,
     /// Half of a wide character whose other half was written over.
     Torn,
     Nothing,
@@ -126,6 +129,9 @@ enum Place {
 
 fn place(cells: &[Cell], at: usize) -> Place {
     let flags = cells[at].flags;
+    if flags.contains(Flags::HIDDEN) {
+        return Place::Concealed;
+    }
     let has = |at: Option<usize>, flag| {
         at.and_then(|at| cells.get(at)).is_some_and(|cell| cell.flags.contains(flag))
     };
@@ -139,8 +145,11 @@ fn place(cells: &[Cell], at: usize) -> Place {
     Place::Character
 }
 
-/// Whether nothing is written in the cell.
+/// Whether nothing that can be read is written in the cell.
 fn is_blank(cell: &Cell) -> bool {
+    if cell.flags.contains(Flags::HIDDEN) {
+        return true;
+    }
     (cell.c == ' ' || cell.c == '\t')
         && !cell.flags.contains(Flags::WIDE_CHAR)
         && cell.zerowidth().is_none_or(<[char]>::is_empty)
@@ -179,7 +188,7 @@ fn style(cell: &Cell) -> Style {
 
 /// The style of a cell behind the text: what cannot be seen of a blank is left out.
 fn blank_style(cell: &Cell) -> Style {
-    if cell.flags.intersects(DRAWN) {
+    if cell.flags.intersects(DRAWN.union(Flags::HIDDEN)) {
         return style(cell);
     }
     Style { background: color(cell.bg), ..Style::default() }

@@ -347,3 +347,27 @@ fn history_is_bounded_by_its_limits() {
         assert_eq!(row.text, number.to_string());
     }
 }
+
+#[test]
+fn what_is_concealed_is_in_no_line_and_a_run_says_where_it_stands() {
+    let mut terminal = Terminal::new(3, 40);
+    terminal.show(
+        "user \x1b[8ms\u{301}ecret 漢\x1b[m end\r\n\x1b[8monly this\x1b[m\r\n\x1b[4;8mab\x1b[m",
+    );
+    let line = &terminal.frame.lines[0].value;
+    assert_eq!(&*line.text, "user           end");
+    assert_eq!((line.runs[0].column, line.runs[0].columns), (5, 9));
+    assert!(line.runs[0].style.attributes.contains(Attributes::CONCEALED));
+    let line = &terminal.frame.lines[1].value;
+    assert_eq!((&*line.text, line.runs[0].columns), ("", 9));
+    assert!(line.runs[0].style.attributes.contains(Attributes::CONCEALED));
+    assert_eq!(&*terminal.frame.lines[2].value.text, "");
+}
+
+#[test]
+fn what_is_concealed_is_in_no_row_of_history() {
+    let mut terminal = Terminal::new(2, 20);
+    terminal.show("a \x1b[8msecret\x1b[m z\r\n\r\n\r\n");
+    let row = terminal.frame.history.row(RowNumber(0)).unwrap();
+    assert_eq!(row.text, "a        z");
+}

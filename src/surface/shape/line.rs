@@ -92,7 +92,7 @@ impl LineWire {
     pub fn of(row: RowNumber, line: &Line, format: Format) -> Self {
         let text = match format {
             Format::Ansi => ansi(line),
-            Format::Plain | Format::Styled | Format::Cells => shown(line),
+            Format::Plain | Format::Styled | Format::Cells => line.text.to_string(),
         };
         Self {
             row: row.0,
@@ -114,24 +114,6 @@ impl LineWire {
     }
 }
 
-/// The text as a person would see it: what is concealed shows as blanks.
-pub fn shown(line: &Line) -> String {
-    let concealed = |style: Style| style.attributes.contains(Attributes::CONCEALED);
-    if !line.runs.iter().any(|run| concealed(run.style)) {
-        return line.text.to_string();
-    }
-    let mut text = String::with_capacity(line.text.len());
-    for glyph in line.glyphs() {
-        if concealed(line.style_at(glyph.column)) {
-            text.extend(std::iter::repeat_n(' ', usize::from(glyph.columns)));
-        } else {
-            text.push_str(glyph.text);
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
-
 fn runs(line: &Line) -> Vec<RunWire> {
     let wire = |run: &crate::core::frame::line::Run| RunWire {
         col: run.column,
@@ -146,9 +128,8 @@ fn cells(line: &Line) -> Vec<CellWire> {
     let mut column = 0;
     for glyph in line.glyphs() {
         let style = line.style_at(glyph.column);
-        let concealed = style.attributes.contains(Attributes::CONCEALED);
         cells.push(CellWire {
-            ch: if concealed { " ".to_owned() } else { glyph.text.to_owned() },
+            ch: glyph.text.to_owned(),
             width: (glyph.columns > 1).then_some(glyph.columns),
             style: (style != Style::default()).then(|| style.into()),
         });
@@ -236,14 +217,6 @@ mod tests {
     fn escape_sequences_paint_the_run_and_return_to_plain() {
         let line = styled("abc", 1, 1, Attributes::BOLD);
         assert_eq!(ansi(&line), "a\x1b[0;1;38;5;1mb\x1b[0mc");
-    }
-
-    #[test]
-    fn concealed_text_shows_as_blanks_in_every_form_meant_to_be_read() {
-        let line = styled("user secret end", 5, 6, Attributes::CONCEALED);
-        assert_eq!(shown(&line), "user        end");
-        let cells = LineWire::of(RowNumber(0), &line, Format::Cells).cells.expect("cells");
-        assert_eq!(cells[5].ch, " ");
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::session::records::identity::SessionRecord;
 use crate::session::registry::silent::Known;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::line::shown;
 use crate::surface::shape::room::abridged;
 use crate::surface::shape::{ExitShape, LeaseShape};
 
@@ -111,7 +110,7 @@ impl SessionWire {
         let size = frame.size.value;
         let lease = LeaseShape::of(&frame.lease.value);
         let last = frame.lines.iter().rev().find(|line| !line.value.text.is_empty());
-        let last_line = last.map(|line| shown(&line.value)).unwrap_or_default();
+        let last_line = last.map(|line| line.value.text.to_string()).unwrap_or_default();
         Self {
             id: session.id().to_string(),
             name: session.name().to_string(),

@@ -24,7 +24,6 @@ use crate::surface::shape::ExitShape;
 use crate::surface::shape::activity::ActivityShape;
 use crate::surface::shape::command::{CommandWire, IN_LIST};
 use crate::surface::shape::is_zero;
-use crate::surface::shape::line::shown;
 use crate::surface::shape::room::{cut, escaped_bytes, fitting, json_bytes, room_left};
 
 /// How many of the last rows a wait answers with.
@@ -341,5 +340,5 @@ fn last_rows(frame: &Frame) -> Vec<String> {
     let end = frame.lines.iter().rposition(|line| !line.value.text.is_empty());
     let end = end.map_or(0, |index| index + 1);
     let start = end.saturating_sub(LAST_ROWS);
-    frame.lines[start..end].iter().map(|line| cut(&shown(&line.value), ROW_BYTES_MAX)).collect()
+    frame.lines[start..end].iter().map(|line| cut(&line.value.text, ROW_BYTES_MAX)).collect()
 }
