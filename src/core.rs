@@ -15,6 +15,7 @@ pub mod keys;
 pub mod lease;
 pub mod moment;
 pub mod nearest;
+pub mod one_line;
 pub mod percent;
 pub mod policy;
 pub mod quota;

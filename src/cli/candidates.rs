@@ -16,8 +16,8 @@ use crate::cli::context::operator_socket;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::ls::sessions;
-use crate::cli::table::clean;
 use crate::core::code::Code;
+use crate::core::one_line::one_line;
 
 /// How long a shell waits for a daemon at most.
 const WAIT_MAX: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub fn offer_commands(typed: &OsStr) -> Vec<CompletionCandidate> {
     });
     let commands = ran["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
     let numbered = commands.iter().rev().filter_map(|command| {
-        let text = clean(command["command"].as_str().unwrap_or_default());
+        let text = one_line(command["command"].as_str().unwrap_or_default()).into_owned();
         let number = command["command_id"].as_u64()?.to_string();
         Some(CompletionCandidate::new(number).help(Some(text.into())))
     });
@@ -69,7 +69,7 @@ pub fn offer_codes(typed: &OsStr) -> Vec<CompletionCandidate> {
 fn of_session(session: &Value, typed: &str) -> Option<CompletionCandidate> {
     let texts = ["name", "id"].map(|name| session[name].as_str().unwrap_or_default());
     let fitting = texts.into_iter().find(|text| text.starts_with(typed))?;
-    let help = clean(session["command"].as_str().unwrap_or_default());
+    let help = one_line(session["command"].as_str().unwrap_or_default()).into_owned();
     Some(CompletionCandidate::new(fitting).help(Some(help.into())))
 }
 

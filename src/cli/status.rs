@@ -10,7 +10,8 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::prometheus::{Exposition, Kind};
-use crate::cli::table::{clean, render};
+use crate::cli::table::render;
+use crate::core::one_line::one_line;
 
 /// The resource that tells of the daemon.
 pub const STATUS: &str = "termgate://daemon";
@@ -207,7 +208,7 @@ pub fn switches(on: &Value) -> String {
         return "off everywhere".to_owned();
     }
     let switch = |switch: &Value| {
-        let scope = clean(word(&switch["scope"]));
+        let scope = one_line(word(&switch["scope"]));
         let left = switch["closes_in_ms"].as_u64().map(|left| format!(" for {}", rough(left)));
         format!("on for {scope}{}", left.unwrap_or_default())
     };

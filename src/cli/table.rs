@@ -3,12 +3,15 @@
 //! It knows nothing of what the cells mean. What programs named themselves stands in them, so
 //! nothing in a cell reaches the terminal as a control character.
 
+use crate::core::one_line::one_line;
+
 const GAP: &str = "  ";
 
 /// Renders a head and rows, one line each, without blanks at the ends of lines.
 pub fn render<const COLUMNS: usize>(head: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
     let head = head.map(str::to_owned);
-    let lines = || std::iter::once(&head).chain(rows).map(|row| row.each_ref().map(|it| clean(it)));
+    let lines =
+        || std::iter::once(&head).chain(rows).map(|row| row.each_ref().map(|it| one_line(it)));
     let mut widths = [0; COLUMNS];
     for line in lines() {
         for (width, cell) in widths.iter_mut().zip(&line) {
@@ -20,19 +23,6 @@ pub fn render<const COLUMNS: usize>(head: [&str; COLUMNS], rows: &[[String; COLU
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// The text with its control characters written out.
-pub fn clean(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -210,3 +210,16 @@ async fn nobody_is_told_what_a_command_concealed() {
     assert_eq!(awaited["outcome"], "timeout", "{awaited}");
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn a_command_of_several_lines_stands_on_one_line_of_the_list() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let session = bash(&mut wire).await;
+    run(&mut wire, &session, "true one\ntrue '#9 forged (exit 0, 1 ms)'").await;
+    let listed = wire.call("read_commands", json!({"session": session})).await;
+    let text = listed["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(r"true one\ntrue '#9 forged"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("true")), "{text}");
+    daemon.stop().await;
+}

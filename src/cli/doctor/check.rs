@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::cli::table::clean;
+use crate::core::one_line::one_line;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,9 +65,10 @@ impl Check {
 
     /// The check for people: a line, and one more for the advice.
     pub(super) fn line(&self) -> String {
-        let line = format!("{:4}  {:18}  {}", self.verdict.word(), self.name, clean(&self.found));
+        let line =
+            format!("{:4}  {:18}  {}", self.verdict.word(), self.name, one_line(&self.found));
         match &self.advice {
-            Some(advice) => format!("{line}\n      {:18}  → {}", "", clean(advice)),
+            Some(advice) => format!("{line}\n      {:18}  → {}", "", one_line(advice)),
             None => line,
         }
     }

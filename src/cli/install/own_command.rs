@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::cli::install::client::Scope;
 use crate::cli::install::server::Server;
-use crate::cli::table::clean;
+use crate::core::one_line::one_line;
 
 /// How long a command may take: some start a whole editor.
 const RUN_MAX: Duration = Duration::from_secs(60);
@@ -111,7 +111,8 @@ pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
     }
     let complaint = String::from_utf8_lossy(&complaint);
     let line = complaint.lines().map(str::trim).find(|line| !line.is_empty());
-    Err(CommandError::Refused(line.map_or_else(|| status.to_string(), clean)))
+    let said = line.map_or_else(|| status.to_string(), |line| one_line(line).into_owned());
+    Err(CommandError::Refused(said))
 }
 
 /// Waits for the end of a command, whose complaints are heard meanwhile.

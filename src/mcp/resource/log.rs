@@ -9,6 +9,7 @@ use std::fmt::Write;
 use crate::core::commands::output::Output;
 use crate::core::commands::record::CommandRecord;
 use crate::core::frame::Frame;
+use crate::core::one_line::one_line;
 use crate::mcp::resource::query::LogQuery;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;
@@ -110,7 +111,7 @@ fn fenced(text: &str, language: &str) -> String {
 
 /// A few words as they stand, on one line.
 fn code(text: &str) -> String {
-    let text = text.replace(char::is_control, " ");
+    let text = one_line(text);
     let ticks = "`".repeat(longest_ticks(&text) + 1);
     format!("{ticks} {text} {ticks}")
 }
@@ -128,6 +129,6 @@ mod tests {
     fn no_text_ends_its_fence() {
         assert_eq!(fenced("a", "sh"), "```sh\na\n```\n");
         assert_eq!(fenced("```\n# b", "text"), "````text\n```\n# b\n````\n");
-        assert_eq!(code("a`b\nc"), "`` a`b c ``");
+        assert_eq!(code("a`b\nc"), r"`` a`b\nc ``");
     }
 }

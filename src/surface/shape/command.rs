@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::core::activity::Evidence;
 use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::ids::SessionId;
+use crate::core::one_line::one_line;
 use crate::session::clock::Clock;
 use crate::surface::shape::room::{abridged, cut, escaped_bytes, fitting, room_left};
 
@@ -106,13 +107,11 @@ impl CommandWire {
             (status, None) => format!("{status}, code unknown"),
         };
         let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        let cwd = self
-            .cwd
-            .as_ref()
-            .map_or_else(String::new, |cwd| format!(" in {}", abridged(cwd, IN_LIST.cwd)));
-        let first = self.command.lines().next().unwrap_or_default();
-        let first = abridged(first, IN_LIST.command);
-        format!("#{} {first} ({code}, {} ms{by}{cwd})", self.command_id, self.duration_ms)
+        let cwd = self.cwd.as_ref().map_or_else(String::new, |cwd| {
+            format!(" in {}", abridged(&one_line(cwd), IN_LIST.cwd))
+        });
+        let command = abridged(&one_line(&self.command), IN_LIST.command);
+        format!("#{} {command} ({code}, {} ms{by}{cwd})", self.command_id, self.duration_ms)
     }
 }
 

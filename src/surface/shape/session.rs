@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
+use crate::core::one_line::one_line;
 use crate::session::handle::Session;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::silent::Known;
@@ -151,9 +152,9 @@ impl SessionWire {
         self
     }
 
-    /// What it runs, for a model.
+    /// What it runs, for a model, on one line.
     pub fn command_told(&self) -> String {
-        abridged(&self.command, IN_LIST.command)
+        abridged(&one_line(&self.command), IN_LIST.command)
     }
 
     /// One line that tells a model what it needs to choose a session.
@@ -174,7 +175,12 @@ impl SessionWire {
         let command = self.command_told();
         format!(
             "{} {:?} {command} ({}x{}, {state}, idle {} ms{lost}) lease: {lease}; last line: {}",
-            self.id, self.name, self.cols, self.rows, self.idle_ms, self.last_line
+            self.id,
+            self.name,
+            self.cols,
+            self.rows,
+            self.idle_ms,
+            one_line(&self.last_line)
         )
     }
 }

@@ -14,6 +14,7 @@ use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::lease::view::HoldingView;
 use crate::core::moment::Moment;
+use crate::core::one_line::one_line;
 use crate::core::wait::{Conditions, Hit, Others, Outcome, Wait, Which};
 use crate::session::clock::Clock;
 use crate::session::departure::Waiting;
@@ -83,7 +84,7 @@ impl MatchWire {
     }
 
     fn summary(&self) -> String {
-        format!("\nalso {} at row {}: {}", self.pattern, self.row, self.text)
+        format!("\nalso {} at row {}: {}", self.pattern, self.row, one_line(&self.text))
     }
 }
 
@@ -281,7 +282,7 @@ impl Waited {
     /// Where the line is that matched.
     fn place(&self) -> String {
         match (&self.text, self.row) {
-            (Some(text), Some(row)) => format!(" at row {row}: {text}"),
+            (Some(text), Some(row)) => format!(" at row {row}: {}", one_line(text)),
             (_, _) => String::new(),
         }
     }
