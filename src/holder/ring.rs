@@ -151,10 +151,16 @@ impl Ring {
     }
 }
 
-/// Says that output is not there any more.
+/// Says why output cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the output is not there, or not any more")]
-pub struct NotThere;
+pub enum Unread {
+    /// It was overwritten.
+    #[error("the output is not there any more")]
+    Gone,
+    /// Somebody else than the writer wrote the marks. They are never trusted.
+    #[error("the marks of the ring are damaged")]
+    Damaged,
+}
 
 /// A reading end; any number of them do not disturb each other or the writer.
 #[derive(Debug)]
@@ -181,17 +187,18 @@ impl Reader {
         self.end.memory().marks().head()
     }
 
-    /// From where on the output is still there.
+    /// From where on the output is still there; never beyond the head.
     pub fn tail(&self) -> u64 {
-        self.end.memory().marks().tail()
+        self.end.memory().marks().tail().min(self.head())
     }
 
     /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet.
+    /// is no more yet. `offset` is one that was once below or at the head.
     ///
     /// # Errors
-    /// When some of it was overwritten, or `offset` is beyond all output; nothing is appended then.
-    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, NotThere> {
+    /// When some of it was overwritten, or the marks are none that a writer makes; nothing is appended
+    /// then.
+    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         self.end.copy(offset, most, into)
     }
 }

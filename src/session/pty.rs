@@ -185,8 +185,8 @@ pub trait Pty: Send + Sync + 'static {
     /// the program's exit, when all it wrote before was handed over, and again at each later call.
     ///
     /// # Errors
-    /// `InvalidInput` for an offset that is no longer, or not yet, to be had; otherwise what the
-    /// kernel said.
+    /// `InvalidInput` for an offset that is no longer, or not yet, to be had; `InvalidData` when the
+    /// keeper's marks make no sense; otherwise what the kernel said.
     fn read(
         &self,
         offset: u64,

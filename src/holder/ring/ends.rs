@@ -2,8 +2,11 @@
 //!
 //! They know no kind of memory, so that a test can try every order in which two processors may see it.
 
-use crate::holder::ring::NotThere;
+use crate::holder::ring::Unread;
 use crate::holder::ring::marks::{Marks, Word};
+
+/// No program writes as much as this, in bytes: at 10 GB a second it takes ten days.
+const HEAD_MAX: u64 = 1 << 53;
 
 /// Memory that both ends see: the marks, and data that begins anew at its end.
 pub trait Memory {
@@ -117,17 +120,19 @@ impl<M: Memory> ReadingEnd<M> {
     }
 
     /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet.
+    /// is no more yet. `offset` is one that was once below or at the head.
     ///
     /// # Errors
-    /// When some of it was overwritten, or `offset` is beyond all output; nothing is appended then.
-    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, NotThere> {
+    /// When some of it was overwritten, or the marks are none that a writer makes; nothing is appended
+    /// then.
+    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         let marks = self.memory.marks();
-        let there = marks.head().checked_sub(offset).ok_or(NotThere)?;
-        let count = usize::try_from(there).unwrap_or(usize::MAX).min(most);
-        if count > self.memory.bytes() {
-            return Err(NotThere);
+        let head = Some(marks.head()).filter(|head| *head <= HEAD_MAX);
+        let there = head.and_then(|head| head.checked_sub(offset)).ok_or(Unread::Damaged)?;
+        if there > self.memory.bytes() as u64 {
+            return Err(self.gone(offset));
         }
+        let count = (there as usize).min(most);
         let length = into.len();
         into.reserve(count);
         let (at, in_one_piece) = place(&self.memory, offset);
@@ -137,9 +142,17 @@ impl<M: Memory> ReadingEnd<M> {
         }
         if marks.has_released(offset) {
             into.truncate(length);
-            return Err(NotThere);
+            return Err(self.gone(offset));
         }
         Ok(count)
+    }
+
+    /// Why the output at `offset` is not there: a writer lets go what it overwrites, and no more than
+    /// it wrote.
+    fn gone(&self, offset: u64) -> Unread {
+        let marks = self.memory.marks();
+        let tail = marks.tail();
+        if tail > offset && tail <= marks.head() { Unread::Gone } else { Unread::Damaged }
     }
 }
 

@@ -48,7 +48,8 @@ impl<W: Word> Marks<W> {
 
     /// Says, before anything is overwritten, that the data before `tail` is going.
     pub fn release(&self, tail: u64) {
-        self.tail.store(tail, Ordering::Relaxed);
+        // Whoever sees it also sees a head that is not below it.
+        self.tail.store(tail, Ordering::Release);
         // Whoever sees a byte that is written after this also sees the mark.
         W::fence(Ordering::Release);
     }

@@ -21,7 +21,7 @@ fn pair(bytes: usize) -> (Ring, Reader) {
     (ring, reader)
 }
 
-fn read(reader: &Reader, offset: u64) -> Result<Vec<u8>, NotThere> {
+fn read(reader: &Reader, offset: u64) -> Result<Vec<u8>, Unread> {
     let mut bytes = Vec::new();
     reader.copy(offset, usize::MAX, &mut bytes).map(|count| {
         assert_eq!(count, bytes.len());
@@ -37,7 +37,7 @@ fn what_is_written_is_read_from_any_offset() {
     assert_eq!(read(&reader, 0), Ok(b"hello".to_vec()));
     assert_eq!(read(&reader, 3), Ok(b"lo".to_vec()));
     assert_eq!(read(&reader, 5), Ok(Vec::new()));
-    assert_eq!(read(&reader, 6), Err(NotThere));
+    assert_eq!(read(&reader, 6), Err(Unread::Damaged));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_full_ring_takes_nothing_until_something_is_released() {
     assert_eq!(ring.room(), 0);
     ring.release(1_000);
     assert_eq!(write(&mut ring, &[b'b'; 1_000]), 1_000);
-    assert_eq!(read(&reader, 999), Err(NotThere));
+    assert_eq!(read(&reader, 999), Err(Unread::Gone));
     let all = read(&reader, 1_000).unwrap();
     assert_eq!(all, [[b'a'; 3_096].as_slice(), [b'b'; 1_000].as_slice()].concat());
 }
@@ -70,7 +70,7 @@ fn the_oldest_output_makes_room_for_the_newest() {
     ring.make_room(10);
     assert_eq!(ring.tail(), 10);
     assert_eq!(write(&mut ring, &[b'b'; 10]), 10);
-    assert_eq!(read(&reader, 0), Err(NotThere));
+    assert_eq!(read(&reader, 0), Err(Unread::Gone));
     assert!(read(&reader, 10).unwrap().ends_with(&[b'b'; 10]));
     assert_eq!(ring.room(), 0);
 }
@@ -89,6 +89,35 @@ fn memory_is_given_back_and_what_is_there_stays() {
     let after = nix::sys::stat::fstat(ring.file()).unwrap().st_blocks;
     assert!(after < before / 10, "{after} of {before}");
     assert_eq!(read(&reader, ring.head() - 5_000), Ok(vec![b'x'; 5_000]));
+}
+
+/// Writes marks of its own, as a stranger would who has the memory open.
+fn forge(ring: &Ring, head: u64, tail: u64) {
+    use std::os::unix::fs::FileExt;
+
+    let marks = [head.to_ne_bytes(), tail.to_ne_bytes()].concat();
+    ring.file.write_all_at(&marks, MARKS_AT as u64).unwrap();
+}
+
+#[test]
+fn marks_that_no_writer_makes_are_an_error_and_no_output() {
+    let (mut ring, reader) = pair(4_096);
+    write(&mut ring, b"hello");
+    for (head, tail) in [
+        (u64::MAX, 0),
+        (5 + 4_097, 0),
+        (u64::MAX, u64::MAX),
+        (2, 0),
+        (5, 6),
+        (5 + 4_097, 5),
+        (5 + 4_097, 5 + 4_098),
+    ] {
+        forge(&ring, head, tail);
+        assert_eq!(read(&reader, 5), Err(Unread::Damaged), "{head} {tail}");
+        assert!(reader.tail() <= reader.head(), "{head} {tail}");
+    }
+    forge(&ring, 5, 0);
+    assert_eq!(read(&reader, 5), Ok(Vec::new()));
 }
 
 #[test]

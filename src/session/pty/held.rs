@@ -13,7 +13,7 @@ mod silence;
 mod store;
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use tokio::time::timeout;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::holder::readiness::{self, READABLE};
-use crate::holder::ring::Reader;
+use crate::holder::ring::{Reader, Unread};
 use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
 use crate::holder::wire::to_holder::{Input, ToHolder};
@@ -133,7 +133,12 @@ impl Pty for HeldPty {
                 }
                 Ok(0) => {}
                 Ok(count) => return Ok(Output::Bytes(count)),
-                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
+                Err(error @ Unread::Gone) => {
+                    return Err(io::Error::new(ErrorKind::InvalidInput, error));
+                }
+                Err(error @ Unread::Damaged) => {
+                    return Err(io::Error::new(ErrorKind::InvalidData, error));
+                }
             }
             tokio::select! {
                 // It rings anew after each time that more was written, so it is enough to forget
