@@ -7,6 +7,7 @@ pub mod argument;
 pub mod call;
 pub mod control;
 pub mod error;
+pub mod patterns;
 pub mod schema;
 pub mod shape;
 pub mod switchboard;

@@ -48,6 +48,7 @@ mod daemon {
     mod shell_marks;
     mod shells;
     mod sizes;
+    mod standstill;
     mod stdio;
     mod supervised;
     mod tokens;

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use crate::core::code::Code;
-use crate::surface::terminal::waiting::DAEMON_LEFT;
+use crate::surface::terminal::waited::DAEMON_LEFT;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

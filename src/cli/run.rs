@@ -33,7 +33,7 @@ use crate::cli::run::live::Live;
 use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;
-use crate::surface::terminal::waiting::DAEMON_LEFT;
+use crate::surface::terminal::waited::DAEMON_LEFT;
 use crate::transport::client::ClientError;
 
 /// How long a command that was interrupted may take to end.

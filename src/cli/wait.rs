@@ -14,7 +14,7 @@ use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::surface::terminal::waiting::DAEMON_LEFT;
+use crate::surface::terminal::waited::DAEMON_LEFT;
 use crate::transport::client::ClientError;
 
 /// How long reaching a daemon may take at least, also where nothing is waited for.

@@ -193,8 +193,8 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::QuotaExceeded,
         word: "quota_exceeded",
-        meaning: "A limit on sessions, connections, subscriptions, waiting callers or tokens is \
-                  reached, or the system has no more of what a session needs.",
+        meaning: "A limit on sessions, connections, subscriptions, waiting callers, patterns or \
+                  tokens is reached, or the system has no more of what a session needs.",
         advice: "Close what you no longer need, or try again later.",
     },
     Entry {

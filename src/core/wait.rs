@@ -3,9 +3,12 @@
 //! It knows neither clock, task nor who waits; timeouts and lost leases belong to whoever drives
 //! it. A frame may skip any number of others, so what scrolled off between two is read from history.
 
+mod automaton;
 pub mod logical;
+pub mod look;
 pub mod pattern;
 pub mod reflow;
+mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +20,8 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Exit, Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
-use crate::core::wait::logical::LogicalLine;
+use crate::core::wait::look::{Hit, Look, Others, Scan, Searches, Span, Which};
 use crate::core::wait::pattern::Pattern;
-use crate::core::wait::reflow::Reflow;
 
 /// What a caller waits for; the first to come true ends the wait.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,12 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// The memory that the patterns take for waits on so many sessions.
+    pub fn bytes(&self, sessions: usize) -> usize {
+        let patterns = [&self.pattern, &self.stop_pattern].into_iter().flatten();
+        patterns.map(|pattern| pattern.bytes() + sessions * pattern.search_bytes()).sum()
+    }
+
     fn is_empty(&self) -> bool {
         let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
         let done = self.command_done || self.needs_input || self.exit;
@@ -52,49 +60,6 @@ impl Conditions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a wait needs at least one condition")]
 pub struct NoCondition;
-
-/// The line that ended a wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// The row on which the match begins.
-    pub row: RowNumber,
-    /// The logical line, at most [`logical::JOINED_ROWS_MAX`] rows to either side of what changed.
-    pub text: String,
-    /// The part of it that matched.
-    pub found: String,
-}
-
-/// Which of the two patterns a line matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The one that is waited for.
-    Pattern,
-    /// The one that means that waiting on is useless.
-    StopPattern,
-}
-
-/// How many lines are told besides the one that ended a wait.
-const OTHERS_MAX: usize = 20;
-
-/// The lines of the last frame that match as well, below the one that ended the wait: whoever goes
-/// on from that frame's watermark is told of them nowhere else.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Others {
-    /// The first of them, from top to bottom.
-    pub told: Vec<(Which, Hit)>,
-    /// How many there are below those.
-    pub left_out: usize,
-}
-
-impl Others {
-    fn add(&mut self, found: (Which, Hit)) {
-        if self.told.len() < OTHERS_MAX {
-            self.told.push(found);
-        } else {
-            self.left_out += 1;
-        }
-    }
-}
 
 /// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,8 +82,9 @@ pub enum Outcome {
 
 /// One wait on one session.
 ///
-/// `on_frame` is told every frame its caller sees, also the one it began with; `on_time` what time
-/// it is when no frame came; `deadline` says when to call it. An outcome is the end of the wait.
+/// `look` begins with a frame, also with the one that the wait began with, and `on_look` judges what came
+/// of it; `on_time` is told what time it is when no frame came, and `deadline` says when to call it. An
+/// outcome is the end of the wait.
 ///
 /// What counts is what changed after the base: with `since` that watermark, without it the frame
 /// the wait began with, and then also the line the cursor was on, so that a prompt that already
@@ -128,6 +94,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Wait {
     conditions: Conditions,
+    /// None while a look has them, and where there is no pattern.
+    searches: Option<Searches>,
     base: Watermark,
     started: Moment,
     /// The row of the cursor when a wait without `since` began.
@@ -149,7 +117,7 @@ pub struct Wait {
 
 impl Wait {
     /// Begins a wait on the session that shows `first` now; it is to be given to
-    /// [`Self::on_frame`] as well.
+    /// [`Self::look`] as well.
     ///
     /// Errors: no condition at all.
     pub fn new(
@@ -166,8 +134,10 @@ impl Wait {
         let base = known.unwrap_or(first.watermark);
         let oldest = first.history.row(first.history.first());
         let trimmed = oldest.is_some_and(|row| row.changed > base);
+        let searches = Searches::of(conditions.pattern.as_ref(), conditions.stop_pattern.as_ref());
         Ok(Self {
             conditions,
+            searches,
             base,
             started: now,
             cursor_row: since.is_none().then_some(first.cursor.value.row),
@@ -182,24 +152,50 @@ impl Wait {
         })
     }
 
-    /// Judges one frame: its lines first, then whether the program ended, then the rest.
-    pub fn on_frame(&mut self, frame: &Frame, now: Moment) -> Option<Outcome> {
-        let found = self.search(frame);
-        self.remember(frame);
-        if found.is_some() {
-            return found;
+    /// Begins to look at the frame that is the newest now.
+    ///
+    /// There is one look at a time: whoever drops one is not going on with the wait.
+    pub fn look(&mut self, frame: Arc<Frame>, now: Moment) -> Look {
+        let scan = self.searches.take().map(|searches| {
+            let resized = frame.size.changed > self.seen;
+            let span = Span {
+                seen: self.seen,
+                base: self.base,
+                cursor_row: self.cursor_row,
+                top: self.top,
+                before: resized.then(|| Arc::clone(&self.lines)),
+            };
+            Scan::new(searches, span, &frame)
+        });
+        Look::new(frame, now, scan)
+    }
+
+    /// Judges a frame that was looked at: its lines first, then whether the program ended, then the rest.
+    pub fn on_look(&mut self, look: Look) -> Option<Outcome> {
+        let Look { frame, at, oldest, scan, .. } = look;
+        let found = scan.and_then(|scan| {
+            self.missed_rows += scan.missed;
+            self.others = scan.others;
+            self.searches = Some(scan.searches);
+            scan.first
+        });
+        self.remember(&frame, oldest);
+        match found {
+            Some((Which::Pattern, hit)) => return Some(Outcome::Matched(hit)),
+            Some((Which::StopPattern, hit)) => return Some(Outcome::Stopped(hit)),
+            None => {}
         }
         if let Some(exit) = frame.exit.value {
             return Some(Outcome::Exited(exit));
         }
-        if let Some(outcome) = self.judge_activity(frame) {
+        if let Some(outcome) = self.judge_activity(&frame) {
             return Some(outcome);
         }
         let newest = frame.screen_watermark().max(frame.title.changed);
         if self.conditions.change && newest > self.base {
             return Some(Outcome::Changed);
         }
-        self.on_time(now)
+        self.on_time(at)
     }
 
     fn judge_activity(&self, frame: &Frame) -> Option<Outcome> {
@@ -268,69 +264,18 @@ impl Wait {
         self.missed_rows
     }
 
+    /// Up to where everything was looked at.
+    pub fn seen(&self) -> Watermark {
+        self.seen
+    }
+
     /// What else matched when the wait ended.
     pub fn others(&self) -> &Others {
         &self.others
     }
 
-    fn search(&mut self, frame: &Frame) -> Option<Outcome> {
-        if self.conditions.pattern.is_none() && self.conditions.stop_pattern.is_none() {
-            return None;
-        }
-        let reflow =
-            (frame.size.changed > self.seen).then(|| Reflow::new(&self.lines, frame, self.seen));
-        let mut done = RowNumber(0);
-        let (mut first, mut others) = (None, Others::default());
-        for row in self.rows_to_search(frame) {
-            if row < done {
-                continue;
-            }
-            let Some(line) = LogicalLine::around(frame, row) else { continue };
-            done = line.end();
-            let old = reflow.as_ref().is_some_and(|reflow| reflow.had(&line, frame));
-            if old && !line.has(frame.cursor.value.row) {
-                continue;
-            }
-            match self.judge(&line) {
-                Some(found) if first.is_some() => others.add(found),
-                found => first = first.or(found),
-            }
-        }
-        self.others = others;
-        first.map(|(which, hit)| match which {
-            Which::Pattern => Outcome::Matched(hit),
-            Which::StopPattern => Outcome::Stopped(hit),
-        })
-    }
-
-    /// The rows that changed since the last look, in order, and the row of the cursor: a blank
-    /// behind a prompt moves the cursor and leaves the row's text as it was.
-    fn rows_to_search(&self, frame: &Frame) -> impl Iterator<Item = RowNumber> {
-        let cursor = frame.cursor.value.row;
-        let kept = frame.history.range(self.top, frame.base_row);
-        let scrolled = kept.filter(|(_, row)| row.changed > self.seen).map(|(number, _)| number);
-        let shown = frame.lines.iter().enumerate().filter_map(move |(index, line)| {
-            let row = frame.base_row.plus(index);
-            let live =
-                row == cursor && (line.changed > self.base || self.cursor_row == Some(cursor));
-            (live || line.changed > self.seen).then_some(row)
-        });
-        scrolled.chain(shown)
-    }
-
-    fn judge(&self, line: &LogicalLine) -> Option<(Which, Hit)> {
-        let find = |pattern: &Option<Pattern>| pattern.as_ref().and_then(|it| line.find(it));
-        let wanted = find(&self.conditions.pattern);
-        let stop = find(&self.conditions.stop_pattern);
-        match (wanted, stop) {
-            (Some(wanted), Some(stop)) if stop.row < wanted.row => Some((Which::StopPattern, stop)),
-            (Some(wanted), _) => Some((Which::Pattern, wanted)),
-            (None, stop) => stop.map(|stop| (Which::StopPattern, stop)),
-        }
-    }
-
-    fn remember(&mut self, frame: &Frame) {
-        self.missed_rows += frame.history.first().0.saturating_sub(self.text_end.0);
+    fn remember(&mut self, frame: &Frame, oldest: RowNumber) {
+        self.missed_rows += oldest.0.saturating_sub(self.text_end.0);
         self.seen = self.seen.max(frame.watermark);
         self.top = frame.base_row;
         self.text_end = frame.end_of_text();

@@ -21,6 +21,7 @@ use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::surface::error::SurfaceError;
+use crate::surface::patterns::{Patterns, Share};
 use crate::surface::switchboard::Switchboard;
 
 /// What the daemon's tools work with.
@@ -34,6 +35,8 @@ pub struct Daemon {
     pub principals: Principals,
     /// Whether it leaves its sessions to the next one.
     pub departure: Departure,
+    /// The turns and the memory for what callers look for.
+    pub patterns: Patterns,
     /// When the daemon started.
     pub started: Moment,
 }
@@ -193,6 +196,11 @@ impl Call {
         } else {
             TakeRule::HeldOnly
         }
+    }
+
+    /// What the caller's tenant has for patterns.
+    pub fn patterns(&self) -> Share {
+        self.daemon.patterns.share_of(&self.standing.caller.tenant)
     }
 
     /// How many cells a terminal may have.

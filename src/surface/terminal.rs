@@ -20,6 +20,7 @@ pub mod send_mouse;
 pub mod send_text;
 pub mod sending;
 pub mod wait_for;
+pub mod waited;
 pub mod waiting;
 pub mod writing;
 

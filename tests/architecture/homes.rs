@@ -32,7 +32,7 @@ const HOMES: [(&str, &[&str]); 34] = [
     ("libc", NIX),
     // What is kept over a restart has types of its own; the core is not serializable otherwise.
     ("postcard", &["core/frame/kept", "core/screen/snapshot"]),
-    ("regex", &["core/wait"]),
+    ("regex_automata", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
     ("schemars", &["surface"]),

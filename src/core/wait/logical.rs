@@ -9,11 +9,12 @@ use std::sync::Arc;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::wait::Hit;
-use crate::core::wait::pattern::Pattern;
+use crate::core::wait::look::Hit;
 
 /// How many rows are joined to either side of a row; a longer line is looked at in parts.
 pub const JOINED_ROWS_MAX: u64 = 100;
+/// And how many bytes of text, but for the last row of them.
+const JOINED_BYTES_MAX: usize = 8 * 1_024;
 
 /// The rows of one line, joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +33,20 @@ impl LogicalLine {
     pub fn around(frame: &Frame, row: RowNumber) -> Option<Self> {
         let mut first = row;
         let (mut line, mut changed) = frame.any_line(row)?;
-        while let Some(above) = above(frame, first).filter(|_| row.0 - first.0 < JOINED_ROWS_MAX) {
+        let mut before = 0;
+        while row.0 - first.0 < JOINED_ROWS_MAX && before < JOINED_BYTES_MAX {
+            let Some(above) = above(frame, first) else { break };
             first = RowNumber(first.0 - 1);
             (line, changed) = above;
+            before += line.text.len();
         }
         let mut joined =
             Self { first, starts: vec![0], text: line.text.to_string(), shown: line.text.len() };
-        while goes_on(frame, &line, joined.end()) && joined.end().0 <= row.0 + JOINED_ROWS_MAX {
+        let bytes_max = before + JOINED_BYTES_MAX;
+        while goes_on(frame, &line, joined.end())
+            && (joined.end().0 <= row.0
+                || joined.end().0 <= row.0 + JOINED_ROWS_MAX && joined.text.len() < bytes_max)
+        {
             let Some(next) = frame.any_line(joined.end()) else { break };
             let blanks = blanks_before(&next.0, &line, changed, frame);
             joined.push(blanks, &next.0.text);
@@ -71,11 +79,14 @@ impl LogicalLine {
         &self.text[..self.shown]
     }
 
-    /// The first match of the pattern. The blanks before the cursor may be part of it and need not
-    /// be: a prompt `$ ` is found as well as one that ends in `$`.
-    pub fn find(&self, pattern: &Pattern) -> Option<Hit> {
-        let found = pattern.find(&self.text).or_else(|| pattern.find(self.text()))?;
-        Some(self.hit(found))
+    /// What it shows, with the blanks before the cursor where it ends there.
+    pub(super) fn text_to_cursor(&self) -> &str {
+        &self.text
+    }
+
+    /// How many rows it has.
+    pub(super) fn rows(&self) -> usize {
+        self.starts.len()
     }
 
     fn push(&mut self, blanks: usize, text: &str) {
@@ -89,7 +100,8 @@ impl LogicalLine {
         self.text.extend(std::iter::repeat_n(' ', blanks));
     }
 
-    fn hit(&self, found: Range<usize>) -> Hit {
+    /// The match at these bytes of [`Self::text_to_cursor`].
+    pub(super) fn hit(&self, found: Range<usize>) -> Hit {
         let row = self.starts.partition_point(|start| *start <= found.start) - 1;
         let found = self.text[found].to_string();
         Hit { row: self.first.plus(row), text: self.text().to_string(), found }

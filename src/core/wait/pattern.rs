@@ -1,20 +1,22 @@
 //! What a line is compared with: a text as it stands, or a regular expression.
 //!
-//! It knows nothing of rows. Callers are strangers, so an expression is bounded when it is
-//! compiled; the matcher itself takes time linear in the line.
+//! It knows nothing of rows. Callers are strangers, so an expression is bounded when it is compiled,
+//! and a search for it can be interrupted.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use crate::core::wait::automaton::{Automaton, Finder, Refusal};
+use crate::core::wait::steps::Steps;
 
-/// A compiled pattern; cloning it is cheap.
+/// A compiled pattern; clones share it.
 #[derive(Clone, Debug)]
 pub struct Pattern(Matcher);
 
 #[derive(Clone, Debug)]
 enum Matcher {
-    Literal(Box<str>),
-    Regex(Regex),
+    Literal(Arc<str>),
+    Regex(Arc<Automaton>),
 }
 
 /// Says why a pattern cannot be used.
@@ -26,6 +28,11 @@ pub enum PatternError {
     TooLong { bytes: usize },
     #[error("the pattern spans lines; patterns are compared with one line at a time")]
     ManyLines,
+    #[error(
+        "the pattern does not compile: it would take more than {} bytes; repeat less in it",
+        Pattern::COMPILED_MAX
+    )]
+    TooLarge,
     #[error("the pattern does not compile: {message}")]
     Invalid {
         /// What the compiler says and where, over several lines.
@@ -36,7 +43,7 @@ pub enum PatternError {
 impl Pattern {
     /// How many bytes a pattern may have.
     pub const BYTES_MAX: usize = 4_096;
-    /// How many bytes a compiled pattern may take, and again its cache.
+    /// How many bytes a compiled pattern may take.
     const COMPILED_MAX: usize = 1 << 20;
 
     /// A text to be found as it stands, case included.
@@ -50,28 +57,60 @@ impl Pattern {
         Ok(Self(Matcher::Literal(text.into())))
     }
 
-    /// A regular expression in the syntax of the `regex` crate.
+    /// A regular expression in the syntax of the `regex` crate. This takes milliseconds.
     ///
     /// Errors: it is empty or too long, does not compile, or would take more than a megabyte.
     pub fn regex(expression: &str) -> Result<Self, PatternError> {
         check_length(expression)?;
-        let compiled = RegexBuilder::new(expression)
-            .size_limit(Self::COMPILED_MAX)
-            .dfa_size_limit(Self::COMPILED_MAX)
-            .build();
-        match compiled {
-            Ok(regex) => Ok(Self(Matcher::Regex(regex))),
-            Err(error) => Err(PatternError::Invalid { message: error.to_string() }),
+        match Automaton::compile(expression, Self::COMPILED_MAX) {
+            Ok(automaton) => Ok(Self(Matcher::Regex(Arc::new(automaton)))),
+            Err(Refusal::TooLarge) => Err(PatternError::TooLarge),
+            Err(Refusal::Invalid(message)) => Err(PatternError::Invalid { message }),
         }
     }
 
-    /// Where the pattern first matches, in bytes of the text.
-    pub fn find(&self, text: &str) -> Option<Range<usize>> {
+    /// The memory it takes, however many search for it.
+    pub fn bytes(&self) -> usize {
         match &self.0 {
-            Matcher::Literal(literal) => {
-                text.find(&**literal).map(|start| start..start + literal.len())
+            Matcher::Literal(text) => text.len(),
+            Matcher::Regex(automaton) => automaton.bytes(),
+        }
+    }
+
+    /// The memory that each of those takes besides.
+    pub fn search_bytes(&self) -> usize {
+        match &self.0 {
+            Matcher::Literal(_) => 0,
+            Matcher::Regex(automaton) => automaton.search_bytes(),
+        }
+    }
+
+    /// A search for it.
+    pub(super) fn search(&self) -> Search {
+        match &self.0 {
+            Matcher::Literal(text) => Search::Literal(Arc::clone(text)),
+            Matcher::Regex(automaton) => Search::Regex(Finder::new(Arc::clone(automaton))),
+        }
+    }
+}
+
+/// The search of one text after the other for a pattern.
+#[derive(Debug)]
+pub(super) enum Search {
+    Literal(Arc<str>),
+    Regex(Finder),
+}
+
+impl Search {
+    /// Goes on with the search of this text, from its start where none is under way; answers once it is
+    /// known where the first match is, if there is one, in bytes of the text.
+    pub(super) fn find(&mut self, text: &str, steps: &mut Steps) -> Option<Option<Range<usize>>> {
+        match self {
+            Self::Literal(literal) => {
+                steps.spend(1 + text.len() / 8);
+                Some(text.find(&**literal).map(|start| start..start + literal.len()))
             }
-            Matcher::Regex(regex) => regex.find(text).map(|found| found.range()),
+            Self::Regex(finder) => finder.find(text, steps),
         }
     }
 }
@@ -94,18 +133,22 @@ mod tests {
         pattern.expect_err("the pattern should be refused")
     }
 
+    fn find(pattern: &Pattern, text: &str) -> Option<Range<usize>> {
+        pattern.search().find(text, &mut Steps::new(10_000)).expect("few steps are needed")
+    }
+
     #[test]
     fn a_literal_is_found_as_it_stands() {
         let pattern = Pattern::literal("a.c$").unwrap();
-        assert_eq!(pattern.find("abc a.c$"), Some(4..8));
-        assert_eq!(pattern.find("abc A.C$"), None);
+        assert_eq!(find(&pattern, "abc a.c$"), Some(4..8));
+        assert_eq!(find(&pattern, "abc A.C$"), None);
     }
 
     #[test]
     fn an_expression_matches_within_one_line() {
         let pattern = Pattern::regex(r"^exit (\d+)$").unwrap();
-        assert_eq!(pattern.find("exit 12"), Some(0..7));
-        assert_eq!(pattern.find("an exit 12"), None);
+        assert_eq!(find(&pattern, "exit 12"), Some(0..7));
+        assert_eq!(find(&pattern, "an exit 12"), None);
     }
 
     #[test]
@@ -117,8 +160,7 @@ mod tests {
 
     #[test]
     fn an_expression_that_would_take_too_much_memory_is_refused() {
-        let error = refused(Pattern::regex(r"(\pL{1000}){1000}"));
-        assert!(matches!(error, PatternError::Invalid { .. }), "{error:?}");
+        assert_eq!(refused(Pattern::regex(r"(\pL{1000}){1000}")), PatternError::TooLarge);
     }
 
     #[test]

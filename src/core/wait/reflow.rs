@@ -21,16 +21,26 @@ pub struct Reflow {
 }
 
 impl Reflow {
+    /// How many rows are looked at to know them.
+    pub fn span(before: &[Stamped<Arc<Line>>], frame: &Frame) -> usize {
+        SCREENS_BACK * (before.len() + frame.lines.len())
+    }
+
     /// The lines of the screen as it was and of the history above it, as far as nothing in them
     /// changed after `seen`.
     pub fn new(before: &[Stamped<Arc<Line>>], frame: &Frame, seen: Watermark) -> Self {
-        let span = (SCREENS_BACK * (before.len() + frame.lines.len())) as u64;
+        let span = Self::span(before, frame) as u64;
         let start = RowNumber(frame.base_row.0.saturating_sub(span));
         let kept = frame.history.range(start, frame.base_row);
         let old = kept.filter(|(_, row)| row.changed <= seen);
         let mut known = join(old.map(|(_, row)| (row.text, row.wrapped)));
         known.extend(join(before.iter().map(|row| (&*row.value.text, row.value.wrapped))));
         Self { known, at: frame.size.changed }
+    }
+
+    /// How many lines each is compared with.
+    pub fn lines(&self) -> usize {
+        self.known.len()
     }
 
     /// Whether the line says what a line said before, and got its watermark from the reflow alone.

@@ -8,6 +8,7 @@ use crate::core::commands::record::{Here, Position};
 use crate::core::commands::{Commands, Submission};
 use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::{Cursor, ScreenMode, Size};
+use crate::core::wait::look::{OTHERS_MAX, Progress};
 
 const ROWS: usize = 4;
 const COLS: u16 = 20;
@@ -158,7 +159,7 @@ fn begin(
 ) -> (Wait, Option<Outcome>) {
     let frame = terminal.frame();
     let mut wait = Wait::new(conditions, since, &frame, seconds(10)).unwrap();
-    let outcome = wait.on_frame(&frame, seconds(10));
+    let outcome = look(&mut wait, frame, seconds(10));
     (wait, outcome)
 }
 
@@ -170,7 +171,14 @@ fn begin_open(conditions: Conditions, since: Option<Watermark>, terminal: &Termi
 }
 
 fn next(wait: &mut Wait, terminal: &Terminal) -> Option<Outcome> {
-    wait.on_frame(&terminal.frame(), seconds(11))
+    look(wait, terminal.frame(), seconds(11))
+}
+
+/// Looks at a frame, in slices as small as they can be.
+fn look(wait: &mut Wait, frame: Frame, now: Moment) -> Option<Outcome> {
+    let mut look = wait.look(Arc::new(frame), now);
+    while look.run(1) == Progress::Unfinished {}
+    wait.on_look(look)
 }
 
 fn matched(row: u64, text: &str, found: &str) -> Option<Outcome> {
@@ -592,9 +600,9 @@ fn every_change_begins_the_idle_time_anew() {
     let mut wait = begin_open(idle(3), None, &terminal);
     terminal.type_text("x");
     let frame = terminal.frame_at(seconds(12));
-    assert_eq!(wait.on_frame(&frame, seconds(12)), None);
+    assert_eq!(look(&mut wait, frame.clone(), seconds(12)), None);
     assert_eq!(wait.deadline(), Some(seconds(15)));
-    assert_eq!(wait.on_frame(&frame, seconds(15)), Some(Outcome::Idle));
+    assert_eq!(look(&mut wait, frame, seconds(15)), Some(Outcome::Idle));
 }
 
 #[test]
@@ -690,6 +698,46 @@ fn of_more_lines_than_are_told_the_others_are_counted() {
     let rows: Vec<_> = wait.others().told.iter().map(|(_, hit)| hit.row.0).collect();
     assert_eq!(rows, (1..=OTHERS_MAX as u64).collect::<Vec<_>>());
     assert_eq!(wait.others().left_out, 3);
+}
+
+#[test]
+fn a_look_says_when_its_pattern_takes_more_steps_than_it_may() {
+    let mut terminal = Terminal::new();
+    let mut wait = begin_open(regex("1[01]{2000}[^01]"), None, &terminal);
+    terminal.print_wrapped(&["11111111111111111111"; 100]);
+    let mut look = wait.look(Arc::new(terminal.frame()), seconds(11));
+    let mut taken = 0;
+    while look.run(10_000) == Progress::Unfinished {
+        taken += 10_000;
+    }
+    assert!(taken > 2_000 * 2_000 / 2, "{taken}");
+    let mut other = begin_open(regex("1[01]{2000}[^01]"), Some(Watermark(0)), &Terminal::new());
+    let look = other.look(Arc::new(terminal.frame()), seconds(11));
+    let mut look = look.having_taken(Look::STEPS_MAX - taken / 2);
+    while look.run(10_000) == Progress::Unfinished {}
+    assert_eq!(look.run(10_000), Progress::TooCostly);
+}
+
+#[test]
+fn rows_that_were_trimmed_while_a_look_went_on_are_told_as_missed() {
+    let mut terminal = Terminal::new();
+    let mut wait = begin_open(pattern("needle"), None, &terminal);
+    for row in 0..200 {
+        terminal.print(&format!("row {row}"));
+    }
+    let mut look = wait.look(Arc::new(terminal.frame()), seconds(11));
+    assert_eq!(look.run(100), Progress::Unfinished);
+    for _ in 0..400 {
+        terminal.print("more");
+    }
+    let newest = terminal.frame();
+    assert!(newest.history.first() > RowNumber(200), "{:?}", newest.history.first());
+    look.renew(&newest.history);
+    assert_eq!(look.run(usize::MAX), Progress::Done);
+    assert_eq!(wait.on_look(look), None);
+    let missed = wait.missed_rows();
+    assert!((100..200).contains(&missed), "{missed}");
+    assert_eq!(wait.seen(), Watermark(newest.watermark.0 - 800));
 }
 
 proptest! {

@@ -9,6 +9,7 @@ use crate::core::wait::Conditions;
 use crate::core::wait::pattern::Pattern;
 use crate::surface::argument::millis;
 use crate::surface::error::SurfaceError;
+use crate::surface::patterns::Share;
 
 /// What to wait for; the first that comes true ends the wait.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -37,24 +38,17 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The conditions as the core judges them.
+    /// The conditions as the core judges them; the patterns are compiled when it is their turn.
     ///
     /// # Errors
     /// [`SurfaceError::Argument`] when a pattern cannot be read, a time is out of bounds or nothing
     /// is waited for at all.
-    pub fn conditions(&self) -> Result<Conditions, SurfaceError> {
-        let pattern = |name: &str, text: &Option<String>| {
-            let compile = |text: &String| {
-                let read = if self.regex { Pattern::regex(text) } else { Pattern::literal(text) };
-                read.map_err(|error| SurfaceError::pattern(name, &error))
-            };
-            text.as_ref().map(compile).transpose()
-        };
+    pub async fn conditions(&self, share: &Share) -> Result<Conditions, SurfaceError> {
         let idle = |wanted: u64| millis("idle_ms", wanted, 1..=600_000);
         let idle: Option<Duration> = self.idle_ms.map(idle).transpose()?;
         let conditions = Conditions {
-            pattern: pattern("pattern", &self.pattern)?,
-            stop_pattern: pattern("stop_pattern", &self.stop_pattern)?,
+            pattern: self.compile("pattern", self.pattern.as_ref(), share).await?,
+            stop_pattern: self.compile("stop_pattern", self.stop_pattern.as_ref(), share).await?,
             change: self.change,
             idle,
             command_done: self.command_done,
@@ -67,6 +61,21 @@ impl Wanted {
             return Err(SurfaceError::argument("pattern", problem));
         }
         Ok(conditions)
+    }
+
+    async fn compile(
+        &self,
+        name: &str,
+        text: Option<&String>,
+        share: &Share,
+    ) -> Result<Option<Pattern>, SurfaceError> {
+        let Some(text) = text.cloned() else { return Ok(None) };
+        let read = if self.regex {
+            share.turn().await.work(move || Pattern::regex(&text)).await
+        } else {
+            Pattern::literal(&text)
+        };
+        read.map(Some).map_err(|error| SurfaceError::pattern(name, &error))
     }
 
     fn is_empty(&self) -> bool {

@@ -25,7 +25,7 @@ use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::is_zero;
 use crate::surface::shape::room::{cut, room_left};
-use crate::surface::terminal::waiting::{DAEMON_LEFT, LeaseEnd, lease_end};
+use crate::surface::terminal::waited::{DAEMON_LEFT, LeaseEnd, lease_end};
 
 /// What became of a command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -10,7 +10,8 @@ use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waiting::{Bounds, Waited, Watch};
+use crate::surface::terminal::waited::Waited;
+use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::{Access, Answer, Tool};
 
 /// How many sessions one call may wait on.
@@ -50,14 +51,17 @@ impl Tool for WaitFor {
         let started = call.daemon.now();
         let timeout = parameters.timeout_ms.unwrap_or(30_000);
         let timeout = millis("timeout_ms", timeout, 0..=600_000)?;
-        let conditions = parameters.wanted.conditions()?;
+        let share = call.patterns();
+        let conditions = parameters.wanted.conditions(&share).await?;
         let since = parameters.since.map(Watermark);
         let bounds = Bounds { since, started, timeout, epoch: None };
         let clock = call.daemon.sessions.clock().clone();
 
+        let sessions = parameters.chosen(&call)?;
+        let _memory = share.reserve(conditions.bytes(sessions.len()))?;
         let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
-        for session in parameters.chosen(&call)? {
-            let watch = Watch::begin(session, conditions.clone(), bounds)?;
+        for session in sessions {
+            let watch = Watch::begin(session, conditions.clone(), bounds, share.clone())?;
             let (clock, waiting) = (clock.clone(), waiting.clone());
             waits.spawn(async move { watch.end(&clock, &waiting).await });
         }

@@ -14,11 +14,13 @@ use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
+use crate::surface::patterns::{Reserved, Share};
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::page::Form;
 use crate::surface::shape::room::room_left;
 use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waiting::{Bounds, Waited, Watch};
+use crate::surface::terminal::waited::Waited;
+use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::Answer;
 
 /// How long a write with `until` waits when nobody says.
@@ -116,7 +118,8 @@ pub async fn write(
     content: Content,
     options: WriteOptions,
 ) -> Result<Answer<WriteResult>, SurfaceError> {
-    let waiting = Waiting::of(&options)?;
+    let share = call.patterns();
+    let waiting = Waiting::of(&options, &share).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
     let clock = call.daemon.sessions.clock().clone();
@@ -131,7 +134,7 @@ pub async fn write(
     if let Some(waiting) = waiting.filter(|_| !dry_run && !written.replayed) {
         let since = Some(written.before);
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
-        let watch = Watch::begin(target.session.clone(), waiting.conditions, bounds)?;
+        let watch = Watch::begin(target.session.clone(), waiting.conditions, bounds, share)?;
         let waited = watch.end(&clock, &call.daemon.departure.waiting()).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
@@ -146,17 +149,21 @@ pub async fn write(
 struct Waiting {
     conditions: crate::core::wait::Conditions,
     timeout: std::time::Duration,
+    _memory: Reserved,
 }
 
 impl Waiting {
-    fn of(options: &WriteOptions) -> Result<Option<Self>, SurfaceError> {
+    async fn of(options: &WriteOptions, share: &Share) -> Result<Option<Self>, SurfaceError> {
         let conditions = match (&options.until, options.wait_ms) {
             (None, None | Some(0)) => return Ok(None),
-            (Some(wanted), _) => wanted.conditions()?,
-            (None, Some(_)) => Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions()?,
+            (Some(wanted), _) => wanted.conditions(share).await?,
+            (None, Some(_)) => {
+                Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions(share).await?
+            }
         };
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
-        Ok(Some(Self { conditions, timeout }))
+        let memory = share.reserve(conditions.bytes(1))?;
+        Ok(Some(Self { conditions, timeout, _memory: memory }))
     }
 }
 

@@ -1,0 +1,292 @@
+//! A regular expression as an automaton, and the search of one text for it in steps that are counted.
+//!
+//! All ways through the automaton are followed side by side, so that a search costs at most text times
+//! automaton, takes memory that is known in advance, and can stop and go on at any byte.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex_automata::nfa::thompson::{BuildError, Compiler, Config, NFA, State, WhichCaptures};
+use regex_automata::util::primitives::StateID;
+use regex_automata::util::syntax;
+
+use crate::core::wait::steps::Steps;
+
+/// Says why an expression is no automaton.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It would take more memory than it may.
+    TooLarge,
+    /// The expression is wrong, as the parser says over several lines.
+    Invalid(String),
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    nfa: NFA,
+    /// The bytes that a match can begin with; none where a match may be empty.
+    first: Option<Box<[bool; 256]>>,
+}
+
+impl Automaton {
+    /// Compiles an expression that takes at most `bytes_max`.
+    pub(super) fn compile(expression: &str, bytes_max: usize) -> Result<Self, Refusal> {
+        let hir = syntax::parse_with(expression, &syntax::Config::new())
+            .map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let config =
+            Config::new().nfa_size_limit(Some(bytes_max)).which_captures(WhichCaptures::None);
+        let refusal = |error: BuildError| match error.size_limit() {
+            Some(_) => Refusal::TooLarge,
+            None => Refusal::Invalid(error.to_string()),
+        };
+        let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(refusal)?;
+        let first = first_bytes(&nfa);
+        Ok(Self { nfa, first })
+    }
+
+    /// The memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.nfa.memory_usage() + size_of::<[bool; 256]>()
+    }
+
+    /// The memory that each search for it takes.
+    pub(super) fn search_bytes(&self) -> usize {
+        // Two sets of three numbers for each state, and a stack of states.
+        self.nfa.states().len() * 7 * size_of::<u32>()
+    }
+
+    fn may_begin_with(&self, byte: Option<&u8>) -> bool {
+        let Some(first) = &self.first else { return true };
+        byte.is_some_and(|byte| first[usize::from(*byte)])
+    }
+}
+
+/// The bytes that a match can begin with, unless it may be empty. Whether an assertion holds is left open.
+fn first_bytes(nfa: &NFA) -> Option<Box<[bool; 256]>> {
+    let mut first = Box::new([false; 256]);
+    let mut seen = vec![false; nfa.states().len()];
+    let mut open = vec![nfa.start_anchored()];
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut seen[id.as_usize()], true) {
+            continue;
+        }
+        let mut mark = |bytes: Range<u16>| bytes.for_each(|byte| first[usize::from(byte)] = true);
+        match nfa.state(id) {
+            State::ByteRange { trans } => mark(u16::from(trans.start)..u16::from(trans.end) + 1),
+            State::Sparse(sparse) => sparse
+                .transitions
+                .iter()
+                .for_each(|trans| mark(u16::from(trans.start)..u16::from(trans.end) + 1)),
+            State::Dense(_) => mark(0..256),
+            State::Look { next, .. } | State::Capture { next, .. } => open.push(*next),
+            State::Union { alternates } => open.extend(alternates.iter()),
+            State::BinaryUnion { alt1, alt2 } => open.extend([*alt1, *alt2]),
+            State::Fail => {}
+            State::Match { .. } => return None,
+        }
+    }
+    Some(first)
+}
+
+/// Ways through an automaton, the preferred ones first, each with where in the text it began.
+#[derive(Debug)]
+struct Ways {
+    states: Vec<u32>,
+    starts: Vec<u32>,
+    /// Where in `states` each state is, if it is there at all.
+    places: Box<[u32]>,
+}
+
+impl Ways {
+    fn of(automaton: &Automaton) -> Self {
+        let states = automaton.nfa.states().len();
+        Self {
+            states: Vec::with_capacity(states),
+            starts: Vec::with_capacity(states),
+            places: vec![0; states].into_boxed_slice(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.states.clear();
+        self.starts.clear();
+    }
+
+    /// Adds a state unless it is there; says whether it was not.
+    fn add(&mut self, state: StateID, start: u32) -> bool {
+        let place = &mut self.places[state.as_usize()];
+        if self.states.get(*place as usize) == Some(&state.as_u32()) {
+            return false;
+        }
+        *place = self.states.len() as u32;
+        self.states.push(state.as_u32());
+        self.starts.push(start);
+        true
+    }
+}
+
+/// The search of one text after the other for the first match of an expression.
+#[derive(Debug)]
+pub(super) struct Finder {
+    automaton: Arc<Automaton>,
+    ways: Ways,
+    next: Ways,
+    stack: Vec<StateID>,
+    /// The next byte of the text.
+    at: usize,
+    found: Option<Range<usize>>,
+}
+
+impl Finder {
+    pub(super) fn new(automaton: Arc<Automaton>) -> Self {
+        let (ways, next) = (Ways::of(&automaton), Ways::of(&automaton));
+        Self { automaton, ways, next, stack: Vec::new(), at: 0, found: None }
+    }
+
+    /// Goes on with the search of this text, from its start where none is under way; answers once it is
+    /// known where the first match is, if there is one, and is then ready for the next text.
+    ///
+    /// It stops as soon as the steps are spent, a few times the size of the automaton later at most.
+    pub(super) fn find(&mut self, text: &str, steps: &mut Steps) -> Option<Option<Range<usize>>> {
+        let anchored = self.automaton.nfa.is_always_start_anchored();
+        loop {
+            if self.ways.states.is_empty() && self.found.is_none() && !anchored {
+                self.skip(text, steps);
+            }
+            // No other match can begin from here on.
+            let over = self.found.is_some() || anchored && self.at > 0;
+            if self.at > text.len() || self.ways.states.is_empty() && over {
+                let found = self.found.take();
+                self.ways.clear();
+                self.at = 0;
+                return Some(found);
+            }
+            if steps.are_spent() {
+                return None;
+            }
+            if !over && text.is_char_boundary(self.at) {
+                self.begin(text, steps);
+            }
+            self.advance(text, steps);
+        }
+    }
+
+    /// Skips what no match can begin with.
+    fn skip(&mut self, text: &str, steps: &mut Steps) {
+        let rest = &text.as_bytes()[self.at.min(text.len())..];
+        let automaton = &self.automaton;
+        if automaton.first.is_some() {
+            let skipped = rest.iter().position(|byte| automaton.may_begin_with(Some(byte)));
+            let skipped = skipped.unwrap_or(rest.len() + 1);
+            self.at += skipped;
+            steps.spend(skipped / 8);
+        }
+    }
+
+    /// Adds the ways that begin here.
+    fn begin(&mut self, text: &str, steps: &mut Steps) {
+        if self.automaton.may_begin_with(text.as_bytes().get(self.at)) {
+            let start = self.automaton.nfa.start_anchored();
+            // Texts are much shorter than what 32 bits count.
+            let from = (start, self.at as u32);
+            follow(
+                &self.automaton.nfa,
+                from,
+                &mut self.ways,
+                &mut self.stack,
+                text,
+                self.at,
+                steps,
+            );
+        }
+    }
+
+    /// Takes all ways over the next byte.
+    fn advance(&mut self, text: &str, steps: &mut Steps) {
+        let nfa = &self.automaton.nfa;
+        let byte = text.as_bytes().get(self.at);
+        steps.spend(1 + self.ways.states.len());
+        for (state, start) in self.ways.states.iter().zip(&self.ways.starts) {
+            let state = &nfa.states()[*state as usize];
+            let next = match (state, byte) {
+                (State::Match { .. }, _) => {
+                    self.found = Some(*start as usize..self.at);
+                    // The ways behind this one are of matches that begin later, or are less preferred.
+                    break;
+                }
+                (State::ByteRange { trans }, Some(byte)) => {
+                    trans.matches_byte(*byte).then_some(trans.next)
+                }
+                (State::Sparse(sparse), Some(byte)) => {
+                    steps.spend(sparse.transitions.len() / 8);
+                    sparse.matches_byte(*byte)
+                }
+                (State::Dense(dense), Some(byte)) => dense.matches_byte(*byte),
+                (
+                    State::ByteRange { .. }
+                    | State::Sparse(_)
+                    | State::Dense(_)
+                    | State::Look { .. }
+                    | State::Union { .. }
+                    | State::BinaryUnion { .. }
+                    | State::Capture { .. }
+                    | State::Fail,
+                    _,
+                ) => None,
+            };
+            if let Some(next) = next {
+                let from = (next, *start);
+                follow(nfa, from, &mut self.next, &mut self.stack, text, self.at + 1, steps);
+            }
+        }
+        std::mem::swap(&mut self.ways, &mut self.next);
+        self.next.clear();
+        self.at += 1;
+    }
+}
+
+/// Adds a state and all that it reaches without taking a byte, the preferred ones first.
+fn follow(
+    nfa: &NFA,
+    (from, start): (StateID, u32),
+    ways: &mut Ways,
+    stack: &mut Vec<StateID>,
+    text: &str,
+    at: usize,
+    steps: &mut Steps,
+) {
+    stack.push(from);
+    while let Some(mut id) = stack.pop() {
+        while ways.add(id, start) {
+            steps.spend(1);
+            match nfa.state(id) {
+                State::Look { look, next } => {
+                    if !nfa.look_matcher().matches(*look, text.as_bytes(), at) {
+                        break;
+                    }
+                    id = *next;
+                }
+                State::Capture { next, .. } => id = *next,
+                State::BinaryUnion { alt1, alt2 } => {
+                    stack.push(*alt2);
+                    id = *alt1;
+                }
+                State::Union { alternates } => {
+                    let Some((preferred, others)) = alternates.split_first() else { break };
+                    steps.spend(others.len());
+                    stack.extend(others.iter().rev());
+                    id = *preferred;
+                }
+                State::ByteRange { .. }
+                | State::Sparse(_)
+                | State::Dense(_)
+                | State::Fail
+                | State::Match { .. } => break,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

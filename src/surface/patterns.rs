@@ -1,0 +1,187 @@
+//! Patterns of callers: compiled and compared where they delay nobody.
+//!
+//! How long that takes is up to whoever chose the pattern and wrote the text. So it is done in slices, on
+//! threads of their own, in turn, and in a memory that is counted. It does not know what is waited for.
+
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::available_parallelism;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+
+use crate::core::ids::TenantId;
+use crate::surface::error::SurfaceError;
+
+/// The memory that the patterns of one tenant may take.
+const TENANT_BYTES_MAX: usize = 16 << 20;
+/// It is counted in pieces of so many bytes.
+const PIECE_BYTES: usize = 1 << 10;
+
+/// The turns and the memory for patterns.
+///
+/// Whoever waits for a turn stands in the line of its tenant, and the first ones of each tenant stand in
+/// the line of all: so tenants take turns, and the waits of each tenant among themselves.
+#[derive(Debug)]
+pub struct Patterns {
+    turns: Arc<Semaphore>,
+    at_once: usize,
+    tenants: Mutex<HashMap<TenantId, Weak<Tenant>>>,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    turns: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+impl Default for Patterns {
+    /// Half of the machine's cores at once, so that the others are there for everybody else.
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::new((cores / 2).max(1))
+    }
+}
+
+impl Patterns {
+    fn new(at_once: usize) -> Self {
+        let turns = Arc::new(Semaphore::new(at_once));
+        Self { turns, at_once, tenants: Mutex::default() }
+    }
+
+    /// What somebody of this tenant may use.
+    pub fn share_of(&self, tenant: &TenantId) -> Share {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tenants.get(tenant).and_then(Weak::upgrade);
+        let tenant = known.unwrap_or_else(|| {
+            let memory = Arc::new(Semaphore::new(TENANT_BYTES_MAX / PIECE_BYTES));
+            let fresh = Arc::new(Tenant { turns: Arc::new(Semaphore::new(self.at_once)), memory });
+            tenants.retain(|_, known| known.strong_count() > 0);
+            tenants.insert(tenant.clone(), Arc::downgrade(&fresh));
+            fresh
+        });
+        Share { tenant, turns: Arc::clone(&self.turns) }
+    }
+}
+
+/// The turns and the memory of one tenant; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Share {
+    tenant: Arc<Tenant>,
+    turns: Arc<Semaphore>,
+}
+
+/// Memory for patterns, free for others of the tenant once this is dropped.
+#[derive(Debug)]
+pub struct Reserved(
+    #[allow(dead_code, reason = "it counts until it is dropped")] OwnedSemaphorePermit,
+);
+
+impl Share {
+    /// Counts the memory of patterns that are about to be waited for.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Quota`] when the tenant has no more.
+    pub fn reserve(&self, bytes: usize) -> Result<Reserved, SurfaceError> {
+        let over = SurfaceError::Quota("the memory for patterns of one user");
+        let Ok(pieces) = u32::try_from(bytes.div_ceil(PIECE_BYTES)) else { return Err(over) };
+        let reserved = Arc::clone(&self.tenant.memory).try_acquire_many_owned(pieces);
+        reserved.map(Reserved).map_err(|_| over)
+    }
+
+    /// Waits for a turn.
+    pub async fn turn(&self) -> Turn {
+        // The one of the tenant first, so that a tenant has no more in the line of all than may be served
+        // at once. Neither line is ever closed.
+        let own = Arc::clone(&self.tenant.turns).acquire_owned().await.ok();
+        let all = Arc::clone(&self.turns).acquire_owned().await.ok();
+        Turn { _permits: [own, all] }
+    }
+}
+
+/// A turn, which ends with the work that it is used for.
+#[derive(Debug)]
+pub struct Turn {
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+}
+
+impl Turn {
+    /// Works on a thread that nobody else waits for.
+    pub async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        // Also when nobody is there any more to take the result, the turn is over with the work only.
+        let worked = spawn_blocking(move || (work(), self)).await;
+        match worked {
+            Ok((result, turn)) => {
+                drop(turn);
+                result
+            }
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The runtime ends, and with it whoever waits here.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// What has come by now, if it has.
+    fn now<T>(wanted: impl Future<Output = T> + Unpin) -> Option<T> {
+        match pin!(wanted).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(came) => Some(came),
+            Poll::Pending => None,
+        }
+    }
+
+    fn tenant(uid: u32) -> TenantId {
+        TenantId::of_uid(uid)
+    }
+
+    #[test]
+    fn the_memory_of_a_tenant_is_bounded_and_free_again_when_a_wait_ends() {
+        let patterns = Patterns::new(1);
+        let share = patterns.share_of(&tenant(1));
+        let most = share.reserve(TENANT_BYTES_MAX - PIECE_BYTES).unwrap();
+        let last = patterns.share_of(&tenant(1)).reserve(1).unwrap();
+        let refused = share.reserve(1).unwrap_err();
+        assert!(matches!(refused, SurfaceError::Quota(_)), "{refused}");
+        assert!(patterns.share_of(&tenant(2)).reserve(TENANT_BYTES_MAX).is_ok());
+        drop(last);
+        assert!(share.reserve(1).is_ok());
+        drop(most);
+        assert!(share.reserve(TENANT_BYTES_MAX).is_ok());
+        assert!(share.reserve(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn tenants_take_turns_however_many_wait_of_one() {
+        let patterns = Patterns::new(1);
+        let (many, one) = (patterns.share_of(&tenant(1)), patterns.share_of(&tenant(2)));
+        let first = now(Box::pin(many.turn())).unwrap();
+        let mut others: Vec<_> = (0..10).map(|_| Box::pin(many.turn())).collect();
+        assert!(others.iter_mut().all(|other| now(other).is_none()));
+        let mut alone = Box::pin(one.turn());
+        assert!(now(&mut alone).is_none());
+        drop(first);
+        assert!(others.iter_mut().all(|other| now(other).is_none()), "it is the other's turn");
+        let turn = now(&mut alone).unwrap();
+        assert!(now(Box::pin(one.turn())).is_none());
+        drop(turn);
+        let turns: Vec<Turn> = others.iter_mut().filter_map(now).collect();
+        assert_eq!(turns.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_used_any_more_is_forgotten() {
+        let patterns = Patterns::new(1);
+        for uid in 0..100 {
+            patterns.share_of(&tenant(uid));
+        }
+        assert_eq!(patterns.tenants.lock().unwrap().len(), 1);
+    }
+}
