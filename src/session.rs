@@ -12,6 +12,8 @@ pub mod create;
 pub mod departure;
 pub mod error;
 pub mod facts;
+#[cfg(test)]
+pub(in crate::session) mod faults;
 pub mod handle;
 pub mod interrupt;
 pub mod live;

@@ -246,10 +246,11 @@ const TABLE: &[Entry] = &[
     Entry {
         code: Code::UpstreamRestarted,
         word: "upstream_restarted",
-        meaning: "The daemon ended before it answered, and nobody knows whether the call took \
-                  effect; the bridge does not repeat it.",
-        advice: "Look at the sessions and screens there are now before you repeat the call; show \
-                 a lease id at once to keep that lease.",
+        meaning: "The daemon or the session failed before it answered and was started again. The call \
+                  may have taken effect; the bridge does not repeat it.",
+        advice: "Look at the sessions and screens there are now before you repeat the call. After a \
+                 restart of the daemon, show a lease id at once to keep that lease; after one of a \
+                 session, acquire its lease again.",
     },
     Entry {
         code: Code::NotSupported,

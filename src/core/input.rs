@@ -127,6 +127,11 @@ impl Input {
         &self.lease
     }
 
+    /// What the switches leave open.
+    pub fn window(&self) -> WriteWindow {
+        self.window
+    }
+
     /// How many bytes of writes wait for the terminal.
     pub fn queued_bytes(&self) -> usize {
         self.queue.bytes()

@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod event;
+pub mod failure;
 pub mod limits;
 pub mod record;
 pub mod request;

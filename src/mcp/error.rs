@@ -219,6 +219,7 @@ fn session(error: &SessionError) -> WireError {
             )
             .details(json!({"cause": "no_prompt_yet"})),
         SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
+        SessionError::Restarted => WireError::new(Code::UpstreamRestarted, error),
         SessionError::Closed => WireError::new(Code::SessionNotFound, error),
         SessionError::Terminal(_) => WireError::new(Code::Internal, error),
     }

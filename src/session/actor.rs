@@ -9,11 +9,14 @@ mod looking;
 mod luggage;
 mod manage;
 mod output;
+mod part;
 mod parting;
 mod people;
 mod posted;
 mod publish;
 mod records;
+mod restart;
+mod running;
 mod silence;
 mod write;
 
@@ -27,7 +30,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::core::frame::{Exit, Frame};
+use crate::core::commands::record::CommandId;
+use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
@@ -39,10 +43,11 @@ use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::luggage::Luggage;
+use crate::session::actor::part::Part;
 use crate::session::actor::records::Records;
-use crate::session::actor::silence::{Returning, returned};
+use crate::session::actor::restart::{Reserve, contained_now};
+use crate::session::actor::silence::Returning;
 use crate::session::actor::write::Pending;
-use crate::session::alarm::Alarm;
 use crate::session::clock::Clock;
 use crate::session::command::{Command, Reply};
 use crate::session::counters::Counters;
@@ -51,9 +56,7 @@ use crate::session::facts::{Fact, What};
 use crate::session::handle::Identity;
 use crate::session::live::Live;
 use crate::session::opening::Opening;
-use crate::session::people::PersonCommand;
 use crate::session::pty::kill::KillError;
-use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
@@ -106,8 +109,8 @@ pub struct Actor<P> {
     rules: Rules,
     clock: Clock,
     pty: Arc<P>,
-    screen: Screen,
-    input: Input,
+    screen: Part<Screen>,
+    input: Part<Input>,
     frames: watch::Sender<Arc<Frame>>,
     outlets: Outlets,
     urgent: Arc<Urgent>,
@@ -116,10 +119,12 @@ pub struct Actor<P> {
     /// The queries in the output before this offset were answered by a daemon before.
     answered: u64,
     /// What the next daemon would know of the screen.
-    kept: Kept,
-    looks: Looks,
+    kept: Part<Kept>,
+    looks: Part<Looks>,
     buffer: Vec<u8>,
     exit: Option<Exit>,
+    /// Its end was not told yet.
+    end_due: bool,
     /// When the session is forgotten.
     remove_at: Option<Moment>,
     /// Output came that no frame shows yet.
@@ -132,7 +137,11 @@ pub struct Actor<P> {
     /// What goes with commands that have not ended.
     luggage: Luggage,
     /// What the next daemon would know.
-    records: Records,
+    records: Part<Records>,
+    /// What it goes on with should one of those fail.
+    reserve: Reserve,
+    /// The size that the terminal has.
+    size: Size,
     killing: Option<Killing>,
     killers: Vec<Reply<()>>,
     /// Until when those wait for the end to be told, once all processes are gone.
@@ -160,36 +169,33 @@ impl<P> fmt::Debug for Actor<P> {
 }
 
 impl<P: Pty> Actor<P> {
-    /// A session on this terminal, with the first frame of its screen.
+    /// A session on this terminal, with the first frame of its screen, which nobody sees before it is kept.
     pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
         let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since, .. } =
             opening;
-        let records = Records::begin(&pty, records, input.lease(), screen.commands().last(), gaps);
-        screen.set_nonce(records.nonce());
-        screen.set_host(host_name());
-        let kept = Kept::begin(&pty, (&mut screen, offset), kept_rows, clock.now());
-        let looks = Looks::begin(clock.now(), found);
-        let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
         let now = clock.now();
+        let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
+        let size = screen.size();
+        let last = screen.commands().last();
         outlets.live.set_found_still(now, still_since);
         let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
-        let actor = Self {
+        let mut actor = Self {
             identity,
             rules,
             clock,
             pty: Arc::new(pty),
-            screen,
-            input,
+            screen: screen.into(),
             frames,
             outlets,
             urgent,
             offset,
             answered,
-            kept,
-            looks,
+            kept: Kept::begin(kept_rows, now).into(),
+            looks: Looks::begin(now, found).into(),
             buffer: Vec::new(),
             exit: None,
+            end_due: false,
             remove_at: None,
             dirty: false,
             published_at: None,
@@ -198,7 +204,10 @@ impl<P: Pty> Actor<P> {
             waiting: HashMap::new(),
             holds: HashMap::new(),
             luggage: Luggage::default(),
-            records,
+            records: Records::begin(records, input.lease(), last, gaps).into(),
+            reserve: Reserve::begin(&input, offset),
+            input: input.into(),
+            size,
             killing: None,
             killers: Vec::new(),
             killers_until: None,
@@ -210,53 +219,17 @@ impl<P: Pty> Actor<P> {
             parting: None,
             removing: false,
         };
+        if contained_now(|| actor.keep_first(last)).is_err() {
+            actor.reserve.on_failure(now);
+        }
         (actor, receiver)
     }
 
-    /// Runs the session until it is removed: some time after its program ended, when it is asked
-    /// to, or when nobody has a handle on it any more.
-    ///
-    /// What people ask comes before what agents ask.
-    pub async fn run(
-        mut self,
-        mut commands: mpsc::Receiver<Command>,
-        mut people: mpsc::Receiver<PersonCommand>,
-    ) {
-        let urgent = Arc::clone(&self.urgent);
-        let mut alarm = Alarm::new(self.clock.clone());
-        self.settle();
-        while self.parting.is_none() && self.remove_at.is_none_or(|at| at > self.clock.now()) {
-            alarm.set(self.deadline());
-            let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
-            tokio::select! {
-                () = urgent.posted() => {}
-                Some(command) = people.recv() => self.on_person(command),
-                command = commands.recv() => match command {
-                    Some(command) => {
-                        self.serve_people(&mut people);
-                        self.on_command(command);
-                    }
-                    None => break,
-                },
-                output = self.pty.read(self.offset, &mut self.buffer), if self.exit.is_none() => {
-                    self.on_output(output).await;
-                }
-                ready = self.pty.writable(), if wants_to_write => self.on_writable(ready),
-                killed = killed(&mut self.killing), if self.killing.is_some() => {
-                    self.on_killed(killed);
-                }
-                () = returned(&mut self.returning), if self.returning.is_some() => {
-                    self.on_returned();
-                }
-                () = alarm.ring() => {}
-            }
-            self.serve_people(&mut people);
-            self.settle();
-        }
-        commands.close();
-        people.close();
-        urgent.close();
-        self.part().await;
+    /// Keeps all that is known before anybody is told of the session.
+    fn keep_first(&mut self, last: CommandId) {
+        self.records.keep_again(&*self.pty);
+        self.adopt_screen(last);
+        self.checkpoint_now(false);
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -266,17 +239,25 @@ impl<P: Pty> Actor<P> {
     }
 
     fn on_exit(&mut self, exit: Exit) {
-        let now = self.clock.now();
         self.exit = Some(exit);
+        self.remove_at = Some(self.clock.now() + self.rules.keep_ended);
+        self.end_due = true;
+        self.tell_end();
+    }
+
+    /// Tells that the program ended, unless that was done or it did not.
+    fn tell_end(&mut self) {
+        let Some(exit) = self.exit.filter(|_| self.end_due) else { return };
+        let now = self.clock.now();
         let code = if let Exit::Code(code) = exit { Some(code) } else { None };
         self.screen.end_commands(now, code);
-        self.remove_at = Some(now + self.rules.keep_ended);
         self.input.close(now);
         self.dirty = true;
         self.checkpoint_now(true);
         // Whoever is told finds the end in the frame.
         self.settle();
         self.remember_stillness();
+        self.end_due = false;
         self.tell(What::Exited);
         if matches!(exit, Exit::Unknown | Exit::Lost) {
             // The terminal went away with whoever held it, and may have left its programs behind.
@@ -365,9 +346,14 @@ impl<P: Pty> Actor<P> {
             // All output so far was fed, and the answers to it wait before anything newer.
             let answered = if epoch.is_none() { self.offset } else { 0 };
             let stamp = Stamp { epoch, answered, write: self.input.next_stamp() };
+            let all = bytes.len();
             match self.pty.try_write(bytes, stamp) {
                 Ok(0) => return,
                 Ok(taken) => {
+                    self.reserve.on_taken(stamp, taken);
+                    if taken == all {
+                        self.answered = self.answered.max(stamp.answered);
+                    }
                     self.outlets.counters.input_bytes.add(taken as u64);
                     self.looks.on_typed(self.clock.now(), &bytes[..taken]);
                     self.outlets.live.on_typed(self.clock.now(), &bytes[..taken]);
@@ -388,13 +374,6 @@ impl<P: Pty> Actor<P> {
         let fact = Fact { session: self.identity.id, tenant: self.identity.tenant.clone(), what };
         // Whoever reads facts too slowly reads the frames instead.
         let _ = self.outlets.facts.try_send(fact);
-    }
-}
-
-async fn killed(killing: &mut Option<Killing>) -> Result<(), KillError> {
-    match killing {
-        Some(killing) => killing.as_mut().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -44,6 +44,9 @@ pub enum SessionError {
     /// Too many calls wait for this session's task.
     #[error("too many calls are waiting for this session")]
     Busy,
+    /// The session's task failed before it answered, and goes on; nobody knows whether the call took effect.
+    #[error("the session failed before it answered, and goes on")]
+    Restarted,
     /// The session's task has ended.
     #[error("the session is gone")]
     Closed,

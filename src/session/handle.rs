@@ -134,8 +134,8 @@ impl Session {
         name: Arc<str>,
     ) -> Result<Arc<str>, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.0.urgent.post(|entries| entries.renames.push((name, reply)));
-        answer.await.map_err(|_| SessionError::Closed)
+        self.0.urgent.post(|entries| entries.renames.push_back((name, reply)));
+        answer.await.map_err(|_| self.unanswered())
     }
 
     /// Writes, and answers when the terminal has taken the bytes, they were discarded, or a second
@@ -264,11 +264,11 @@ impl Session {
     /// line of agents' commands.
     ///
     /// # Errors
-    /// [`SessionError::Closed`] when the session is gone.
+    /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
     pub async fn preempt(&self, _permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.0.urgent.post(|entries| entries.preempts.push((by, reply)));
-        answer.await.map_err(|_| SessionError::Closed)
+        self.0.urgent.post(|entries| entries.preempts.push_back((by, reply)));
+        answer.await.map_err(|_| self.unanswered())
     }
 
     /// Has the kernel asked now and then what the terminal is doing, for as long as this is kept:
@@ -322,6 +322,14 @@ impl Session {
         self.0.urgent.post(|entries| entries.parting = entries.parting.max(Some(parting)));
     }
 
+    /// Why nothing was answered: the task has ended for good, or was started again.
+    fn unanswered(&self) -> SessionError {
+        match self.0.commands.is_closed() {
+            true => SessionError::Closed,
+            false => SessionError::Restarted,
+        }
+    }
+
     async fn ask<T>(
         &self,
         _permit: &Permit,
@@ -332,7 +340,7 @@ impl Session {
             mpsc::error::TrySendError::Full(_) => SessionError::Busy,
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
         })?;
-        answer.await.map_err(|_| SessionError::Closed)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 }
 

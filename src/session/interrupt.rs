@@ -43,7 +43,7 @@ impl Drop for Interrupt {
     fn drop(&mut self) {
         if let Some(command) = self.command {
             let by = self.by.take();
-            self.urgent.post(|entries| entries.interrupts.push((command, by)));
+            self.urgent.post(|entries| entries.interrupts.push_back((command, by)));
         }
     }
 }

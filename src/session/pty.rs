@@ -181,7 +181,8 @@ impl Note {
 pub trait Pty: Send + Sync + 'static {
     /// Waits for output from the absolute `offset` on and appends it to `into`.
     ///
-    /// Offsets count the bytes the program has written since its start. [`Output::End`] comes after
+    /// Offsets count the bytes the program has written since its start. Output that no checkpoint covers
+    /// can be read again, as far as it is kept. [`Output::End`] comes after
     /// the program's exit, when all it wrote before was handed over, and again at each later call.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! connections, writes in flight), nothing is ever refused, and posting needs no await: it can be
 //! done from a destructor.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -42,15 +42,45 @@ pub struct Entries {
     pub let_go: BTreeSet<WriteId>,
     /// Commands that their callers gave up and want interrupted, with who has to be allowed to write;
     /// bounded by the calls that their connections may have in flight.
-    pub interrupts: Vec<(CommandId, Option<Caller>)>,
+    pub interrupts: VecDeque<(CommandId, Option<Caller>)>,
     /// Whoever goes from now on was sent away and gives no command up.
     pub spare_commands: bool,
     /// The daemon ends.
     pub parting: Option<Parting>,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.
-    pub preempts: Vec<(PrincipalName, oneshot::Sender<bool>)>,
+    pub preempts: VecDeque<(PrincipalName, oneshot::Sender<bool>)>,
     /// New names, each with where the one before is told; bounded in the same way.
-    pub renames: Vec<(Arc<str>, oneshot::Sender<Arc<str>>)>,
+    pub renames: VecDeque<(Arc<str>, oneshot::Sender<Arc<str>>)>,
+}
+
+impl Entries {
+    /// Takes in what was posted later.
+    pub fn add(&mut self, later: Self) {
+        let Self {
+            window,
+            reclaim,
+            mut closed,
+            mut detached,
+            mut cancelled,
+            mut let_go,
+            interrupts,
+            spare_commands,
+            parting,
+            preempts,
+            renames,
+        } = later;
+        self.window = window.or(self.window);
+        self.reclaim |= reclaim;
+        self.closed.append(&mut closed);
+        self.detached.append(&mut detached);
+        self.cancelled.append(&mut cancelled);
+        self.let_go.append(&mut let_go);
+        self.interrupts.extend(interrupts);
+        self.spare_commands |= spare_commands;
+        self.parting = self.parting.max(parting);
+        self.preempts.extend(preempts);
+        self.renames.extend(renames);
+    }
 }
 
 /// The box of one session.

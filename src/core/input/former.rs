@@ -91,6 +91,11 @@ impl FormerWrites {
         Self { writes, until: now + kept_for }
     }
 
+    /// All of them, oldest first.
+    pub(super) fn writes(&self) -> &[FormerWrite] {
+        &self.writes
+    }
+
     /// What is known of a write with this stamp at this moment.
     pub(super) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
         let forgotten = now >= self.until || mutant::is(Mutant::WrittenAgainAfterRestart);

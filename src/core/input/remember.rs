@@ -37,6 +37,11 @@ impl Input {
         Self { former: FormerWrites::new(now, writes, kept_for), ..self }
     }
 
+    /// The writes of daemons before that it knows, oldest first.
+    pub fn former(&self) -> &[FormerWrite] {
+        self.former.writes()
+    }
+
     /// What became of the write that a caller made before under this key, if it made one; asking
     /// again has no effect, so neither the lease nor the screen matters any more.
     ///

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, PrincipalId, TenantId};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::holding::Holding;
@@ -33,11 +34,16 @@ impl EndedLeases {
         if holding.is_former() {
             return;
         }
+        let Holding { id, holder, .. } = holding;
+        self.remember_of(id, holder, cause);
+    }
+
+    /// Remembers how the lease of this holder ended.
+    pub(super) fn remember_of(&mut self, id: LeaseId, holder: Caller, cause: EndCause) {
         if self.recent.len() == Self::KEPT_MAX {
             self.recent.pop_front();
         }
-        let Holding { id, holder, .. } = holding;
-        let (principal, tenant) = (holder.principal, holder.tenant);
+        let Caller { principal, tenant, .. } = holder;
         self.recent.push_back(Ended { id, principal, tenant, cause });
     }
 
@@ -62,7 +68,8 @@ impl EndedLeases {
             | EndCause::Preempted { .. }
             | EndCause::Replaced { .. }
             | EndCause::WritingSwitchedOff
-            | EndCause::SessionEnded => Some(cause),
+            | EndCause::SessionEnded
+            | EndCause::SessionRestarted => Some(cause),
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum EndCause {
     WritingSwitchedOff,
     /// The session ended.
     SessionEnded,
+    /// The session's task failed and was started again.
+    SessionRestarted,
 }
 
 impl EndCause {
@@ -46,6 +48,7 @@ impl EndCause {
             Self::Replaced { .. } => "replaced",
             Self::WritingSwitchedOff => "writing_switched_off",
             Self::SessionEnded => "session_ended",
+            Self::SessionRestarted => "session_restarted",
         }
     }
 
@@ -60,7 +63,8 @@ impl EndCause {
             | Self::Disconnected
             | Self::Undeliverable
             | Self::WritingSwitchedOff
-            | Self::SessionEnded => None,
+            | Self::SessionEnded
+            | Self::SessionRestarted => None,
         }
     }
 }

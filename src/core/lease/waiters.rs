@@ -29,6 +29,11 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
+    /// Nobody waits; names are given above this one.
+    pub(super) fn after(newest: WaiterId) -> Self {
+        Self { issued: newest.0, ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }

@@ -62,6 +62,11 @@ impl Screen {
         self.emulator.ledger().base_row()
     }
 
+    /// The rows of history, as of the last checkpoint or frame.
+    pub fn history(&self) -> &History {
+        self.emulator.ledger().history()
+    }
+
     /// All that [`Screen::restore`] makes this screen of, with the rows of history from `since`
     /// on: row 0 for all that are readable, or where the checkpoint ended that was kept last.
     ///
@@ -103,17 +108,40 @@ impl Screen {
         blocks: impl IntoIterator<Item = impl AsRef<[u8]>>,
         limits: ScreenLimits,
     ) -> Result<Self, SnapshotError> {
+        Self::restore_with(snapshot, limits, |first| {
+            let mut history = History::starting_at(first, limits.history);
+            for block in blocks {
+                let taken = history.take_blocks(limits.history, block.as_ref());
+                taken.map_err(|what| SnapshotError::Rows { what })?;
+            }
+            Ok(history)
+        })
+    }
+
+    /// The screen that a snapshot was made of, below the history that it had then.
+    ///
+    /// # Errors
+    /// As [`Screen::restore`].
+    pub fn restore_below(
+        snapshot: &[u8],
+        history: History,
+        limits: ScreenLimits,
+    ) -> Result<Self, SnapshotError> {
+        Self::restore_with(snapshot, limits, |_| Ok(history))
+    }
+
+    fn restore_with(
+        snapshot: &[u8],
+        limits: ScreenLimits,
+        history: impl FnOnce(RowNumber) -> Result<History, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
         let (kept, shell) = Snapshot::decode(snapshot)?;
         let damaged = |what| SnapshotError::Damaged { what };
         if kept.reserved > NUMBER_MAX || kept.end_row > NUMBER_MAX || kept.first_row > kept.end_row
         {
             return Err(damaged("a number is too high"));
         }
-        let mut history = History::starting_at(RowNumber(kept.first_row), limits.history);
-        for block in blocks {
-            let taken = history.take_blocks(limits.history, block.as_ref());
-            taken.map_err(|what| SnapshotError::Rows { what })?;
-        }
+        let mut history = history(RowNumber(kept.first_row))?;
         if history.end() < RowNumber(kept.end_row) {
             history = History::starting_at(RowNumber(kept.end_row), limits.history);
         }

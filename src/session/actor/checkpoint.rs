@@ -1,6 +1,7 @@
 //! Handing over what a daemon to come needs of a session.
 //!
-//! It knows no holder: the terminal says when it needs the room. Before anybody is told of it, what
+//! It knows no holder: the terminal says when it needs the room. The newest is also what this daemon makes
+//! the screen of again, should it fail. Before anybody is told of it, what
 //! cannot be made anew from the output is kept: watermarks that are given out, which command is sent, and
 //! that one began; and right after, when one ended. All else is made anew from the output behind the
 //! checkpoint.
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use crate::core::commands::Commands;
 use crate::core::commands::record::CommandId;
+use crate::core::frame::history::History;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
@@ -42,6 +44,18 @@ pub(super) struct Kept {
     due: Option<Moment>,
     /// Before when none is tried, after one that was not taken.
     retry_at: Moment,
+    /// The newest one that was made, whether or not it was taken.
+    saved: Option<Saved>,
+}
+
+/// What the screen is made of again, should it fail.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) snapshot: Vec<u8>,
+    /// Of the same moment; it shares its rows with that of the screen.
+    pub(super) history: History,
+    /// The output before it is on the screen.
+    pub(super) offset: u64,
 }
 
 /// What of the commands only whoever saw it can tell: that another one was sent or began, or that one
@@ -60,14 +74,9 @@ impl Milestones {
 }
 
 impl Kept {
-    /// Keeps the screen that a session begins with, so that its first frame may be published.
-    pub(super) fn begin(
-        pty: &impl Pty,
-        (screen, offset): (&mut Screen, u64),
-        rows: Option<RowNumber>,
-        now: Moment,
-    ) -> Self {
-        let mut kept = Self {
+    /// Nothing is kept yet but history before this row.
+    pub(super) fn begin(rows: Option<RowNumber>, now: Moment) -> Self {
+        Self {
             rows,
             reserved: Watermark(0),
             commands: Milestones::default(),
@@ -75,9 +84,13 @@ impl Kept {
             unkept_since: None,
             due: None,
             retry_at: now,
-        };
-        kept.keep(pty, (screen, offset), now, false);
-        kept
+            saved: None,
+        }
+    }
+
+    /// What the screen is made of again.
+    pub(super) fn saved(&self) -> Option<&Saved> {
+        self.saved.as_ref()
     }
 
     /// Relies on nothing that was kept before; the next checkpoint is whole, and can be tried now.
@@ -86,18 +99,15 @@ impl Kept {
     }
 
     /// Hands over a checkpoint of the screen, which has seen all output before the offset.
-    fn keep(
+    pub(super) fn keep(
         &mut self,
         pty: &impl Pty,
         (screen, offset): (&mut Screen, u64),
         now: Moment,
         quiet: bool,
     ) {
-        if !pty.outlives_daemon() {
-            self.reserved = Watermark(u64::MAX);
-            return;
-        }
-        if now < self.retry_at {
+        // The last one there may be is tried in any case.
+        if now < self.retry_at && !quiet {
             return;
         }
         let made = screen.checkpoint(self.rows.unwrap_or_default());
@@ -110,7 +120,10 @@ impl Kept {
             end_row: made.end_row,
             quiet,
         };
-        match pty.commit(&checkpoint) {
+        let history = screen.history().clone();
+        let taken = pty.commit(&checkpoint);
+        self.saved = Some(Saved { snapshot: checkpoint.snapshot, history, offset });
+        match taken {
             Ok(()) => {
                 (self.rows, self.reserved) = (Some(made.end_row), made.reserved);
                 self.commands = Milestones::of(screen.commands());
@@ -136,7 +149,7 @@ impl<P: Pty> Actor<P> {
     /// Hands over a checkpoint now; `quiet` when nothing more is expected soon.
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
         let now = self.clock.now();
-        self.kept.keep(&*self.pty, (&mut self.screen, self.offset), now, quiet);
+        self.kept.keep(&*self.pty, (&mut *self.screen, self.offset), now, quiet);
     }
 
     /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent or goes
@@ -181,20 +194,17 @@ impl<P: Pty> Actor<P> {
     fn end_owed_at(&self) -> Option<Moment> {
         let commands = self.screen.commands();
         let told = Arc::ptr_eq(&self.frames.borrow().commands.value, commands);
-        let owed = told && self.pty.outlives_daemon();
-        let owed = owed && self.kept.commands != Milestones::of(commands);
+        let owed = told && self.kept.commands != Milestones::of(commands);
         let told_at = self.published_at.unwrap_or_default() + AFTER_END;
         owed.then(|| told_at.max(self.kept.retry_at))
     }
 
     /// Notes that output came that nothing kept covers.
     pub(super) fn note_output(&mut self) {
-        if self.pty.outlives_daemon() {
-            let now = self.clock.now();
-            self.kept.output_at = now;
-            self.kept.unkept_since.get_or_insert(now);
-            self.kept.due.get_or_insert(now + QUIET);
-        }
+        let now = self.clock.now();
+        self.kept.output_at = now;
+        self.kept.unkept_since.get_or_insert(now);
+        self.kept.due.get_or_insert(now + QUIET);
     }
 
     /// When a checkpoint may be due.

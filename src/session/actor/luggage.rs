@@ -2,7 +2,7 @@
 //!
 //! It must not know what a command needs, nor why its caller gave it up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,11 +52,15 @@ impl Luggage {
         self.provisions.insert(id, provision);
     }
 
-    /// Notes the commands that were given up, unless that was no act of their callers.
-    pub(super) fn on_given_up(&mut self, ids: BTreeSet<CommandId>, sparing: bool) {
-        self.sparing |= sparing;
+    /// Notes that whoever goes from now on is sent away.
+    pub(super) fn spare(&mut self) {
+        self.sparing = true;
+    }
+
+    /// Notes that a command was given up, unless that was no act of its caller.
+    pub(super) fn on_given_up(&mut self, id: CommandId) {
         if !self.sparing {
-            self.given_up.extend(ids.into_iter().map(|id| (id, Interrupted::default())));
+            self.given_up.insert(id, Interrupted::default());
         }
     }
 }

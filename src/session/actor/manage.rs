@@ -24,6 +24,7 @@ impl<P: Pty> Actor<P> {
                 let _ = reply.send(Ok(grant));
             }
             Ok(Acquired::Waiting(waiter)) => {
+                self.reserve.waiter = self.reserve.waiter.max(waiter);
                 self.waiting.entry(waiter).or_default().push(reply);
                 if seat.send(waiter).is_err() {
                     self.give_up_waiting(waiter);
@@ -93,6 +94,7 @@ impl<P: Pty> Actor<P> {
             self.screen.resize(size);
             self.checkpoint_now(false);
             self.pty.resize(size)?;
+            self.size = size;
             self.remember_size(size);
             self.dirty = true;
             self.publish_output();

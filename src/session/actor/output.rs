@@ -1,15 +1,12 @@
 //! What the program wrote, on its way into the screen.
 
 use std::io::ErrorKind;
-use std::panic::AssertUnwindSafe;
 
 use crate::core::frame::Exit;
-use crate::core::screen::Screen;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
 use crate::session::facts::{Fact, What};
 use crate::session::opening::CANCEL;
-use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty};
 use crate::session::records::gaps::Gap;
 
@@ -25,8 +22,8 @@ impl<P: Pty> Actor<P> {
     async fn take_output(&mut self, output: std::io::Result<Output>) {
         match output {
             Ok(Output::Bytes(count)) => {
-                self.outlets.live.output_bytes.add(count as u64);
-                self.outlets.counters.output_bytes.add(count as u64);
+                let end = self.offset + count as u64;
+                self.count_output(end);
                 let bytes = std::mem::take(&mut self.buffer);
                 self.feed_all(&bytes).await;
                 self.note_output();
@@ -63,49 +60,61 @@ impl<P: Pty> Actor<P> {
 
     /// Goes on behind output that is not there any more, and says whether there was any: whoever keeps
     /// the terminal may have taken this daemon for gone while neither heard the other.
-    fn skip_lost(&mut self) -> bool {
+    pub(super) fn skip_lost(&mut self) -> bool {
         let oldest = self.pty.oldest();
         let bytes = oldest.saturating_sub(self.offset);
         if bytes == 0 {
             return false;
         }
         tracing::warn!(session = %self.identity.id, bytes, "output was lost");
-        self.feed(CANCEL, false);
+        // It is no output, and counts as none.
+        let now = self.clock.now();
+        self.screen.feed(now, CANCEL);
         self.screen.on_lost_output();
+        self.looks.stir(now);
+        self.dirty = true;
         self.offset = oldest;
-        self.outlets.live.output_bytes.add(bytes);
+        self.reserve.seen = self.reserve.seen.max(oldest);
+        let uncounted = oldest.saturating_sub(self.reserve.counted);
+        self.reserve.counted += uncounted;
+        self.outlets.live.output_bytes.add(uncounted);
         let row = self.screen.cursor_row();
         self.remember_gap(Gap { row, bytes: Some(bytes), since: None });
         true
     }
 
-    async fn feed_all(&mut self, bytes: &[u8]) {
-        // What a daemon before has answered is not answered again.
-        let answered = usize::try_from(self.answered.saturating_sub(self.offset));
-        let answered = answered.unwrap_or(usize::MAX).min(bytes.len());
-        let (known, new) = bytes.split_at(answered);
-        for (part, answers) in [(known, false), (new, true)] {
-            for (index, slice) in part.chunks(self.screen.slice_bytes()).enumerate() {
-                if index > 0 {
-                    // One flooding session must not keep the others from their turn.
-                    tokio::task::yield_now().await;
-                }
-                self.feed(slice, answers);
-            }
-        }
-        self.offset += bytes.len() as u64;
+    /// Counts the output before this offset, unless that was done.
+    fn count_output(&mut self, end: u64) {
+        let more = end.saturating_sub(self.reserve.counted);
+        self.reserve.counted += more;
+        self.outlets.live.output_bytes.add(more);
+        self.outlets.counters.output_bytes.add(more);
     }
 
-    /// Gives output to the emulator. Should it panic, the screen starts anew below its history.
+    pub(super) async fn feed_all(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // What was answered before is not answered again.
+            let answered = usize::try_from(self.answered.saturating_sub(self.offset));
+            let answered = answered.unwrap_or(usize::MAX).min(rest.len());
+            let most = if answered > 0 { answered } else { rest.len() };
+            let (slice, after) = rest.split_at(most.min(self.screen.slice_bytes()));
+            self.feed(slice, answered == 0);
+            rest = after;
+            if !rest.is_empty() {
+                // One flooding session must not keep the others from their turn.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Gives the output from here on to the emulator.
     fn feed(&mut self, bytes: &[u8], answers: bool) {
         let now = self.clock.now();
-        let fed = std::panic::catch_unwind(AssertUnwindSafe(|| self.screen.feed(now, bytes)));
-        if fed.is_err() {
-            tracing::error!(session = %self.identity.id, "the emulator failed and starts anew");
-            self.screen = Screen::after_failure(&self.frames.borrow(), self.rules.screen);
-            self.screen.set_nonce(self.records.nonce());
-            self.screen.set_host(host_name());
-        }
+        let end = self.offset + bytes.len() as u64;
+        self.reserve.seen = self.reserve.seen.max(end);
+        self.screen.feed(now, bytes);
+        self.offset = end;
         for report in self.screen.take_reports() {
             if let Report::Directory(directory) = report {
                 self.outlets.live.set_directory(&directory);

@@ -2,8 +2,10 @@
 //!
 //! It must not know why the daemon ends, nor who holds the terminal.
 
-use crate::session::actor::{Actor, killed};
+use crate::session::actor::restart::{contained, contained_now};
+use crate::session::actor::{Actor, Killing};
 use crate::session::pty::Pty;
+use crate::session::pty::kill::KillError;
 use crate::session::urgent::Parting;
 
 impl<P: Pty> Actor<P> {
@@ -14,16 +16,27 @@ impl<P: Pty> Actor<P> {
                 // Nobody would go on with an end that was begun.
                 let _ = killed(&mut self.killing).await;
             }
-            self.checkpoint_now(true);
-            self.remember_stillness();
+            // Should it fail, what was kept before still counts.
+            let _ = contained_now(|| {
+                self.checkpoint_now(true);
+                self.remember_stillness();
+            });
             return;
         }
         if self.parting.is_some() || self.exit.is_none() {
             // Nobody is left to read what these programs would still write.
-            let _ = self.pty.kill().await;
+            let _ = contained(self.pty.kill()).await;
         }
         self.pty.forget();
         // A daemon that starts at once must not find what is about to end.
         self.pty.vanished().await;
+    }
+}
+
+/// Waits until what began to end has ended.
+pub(super) async fn killed(killing: &mut Option<Killing>) -> Result<(), KillError> {
+    match killing {
+        Some(killing) => killing.as_mut().await,
+        None => std::future::pending().await,
     }
 }

@@ -9,40 +9,53 @@ use crate::session::pty::Pty;
 const CLOSED_MAX: usize = 256;
 
 impl<P: Pty> Actor<P> {
-    /// Takes in all that was posted since this was last asked.
+    /// Takes in all that was posted since this was last asked, one thing after the other: what is not done
+    /// yet when one of them fails is done after it.
     pub(super) fn drain_urgent(&mut self) {
-        let entries = self.urgent.take();
+        self.collect_posted();
         let now = self.clock.now();
-        for (by, reply) in entries.preempts {
+        while let Some((by, reply)) = self.reserve.inbox.preempts.pop_front() {
             let held = self.input.preempt(now, by);
             self.preempted.push((reply, held));
         }
-        for (name, reply) in entries.renames {
+        while let Some((name, reply)) = self.reserve.inbox.renames.pop_front() {
             let _ = reply.send(self.rename(name));
         }
-        if let Some(window) = entries.window {
+        if let Some(window) = self.reserve.inbox.window.take() {
+            self.reserve.window = window;
             self.input.set_window(now, window);
         }
-        if entries.reclaim {
+        if std::mem::take(&mut self.reserve.inbox.reclaim) {
             self.input.begin_reclaim(now);
         }
-        for waiter in entries.cancelled {
+        while let Some(waiter) = self.reserve.inbox.cancelled.pop_first() {
             self.give_up_waiting(waiter);
         }
-        for write in entries.let_go {
+        while let Some(write) = self.reserve.inbox.let_go.pop_first() {
             if let Some(token) = self.holds.remove(&write) {
                 self.input.let_go(now, token);
             }
         }
-        let given_up = entries.interrupts.into_iter();
-        let given_up = given_up.filter(|(id, by)| self.may_interrupt(*id, by.as_ref()));
-        let given_up = given_up.map(|(id, _)| id).collect();
-        self.luggage.on_given_up(given_up, entries.spare_commands);
-        for connection in entries.closed {
+        if std::mem::take(&mut self.reserve.inbox.spare_commands) {
+            self.luggage.spare();
+        }
+        while let Some((id, by)) = self.reserve.inbox.interrupts.front().cloned() {
+            if self.may_interrupt(id, by.as_ref()) {
+                self.luggage.on_given_up(id);
+            }
+            self.reserve.inbox.interrupts.pop_front();
+        }
+        while let Some(connection) = self.reserve.inbox.closed.pop_first() {
             self.on_connection_closed(connection);
         }
-        self.detached.extend(entries.detached);
-        self.parting = self.parting.max(entries.parting);
+        let mut detached = std::mem::take(&mut self.reserve.inbox.detached);
+        self.detached.append(&mut detached);
+    }
+
+    /// Takes in what was posted, and does nothing of it but to note that the daemon ends.
+    pub(super) fn collect_posted(&mut self) {
+        self.reserve.inbox.add(self.urgent.take());
+        self.parting = self.parting.max(self.reserve.inbox.parting.take());
     }
 
     /// Takes a caller out of the line that no longer waits, unless another call of the same waits
@@ -62,12 +75,12 @@ impl<P: Pty> Actor<P> {
     }
 
     fn on_connection_closed(&mut self, connection: ConnectionId) {
-        self.input.on_connection_closed(self.clock.now(), connection);
-        self.typed.retain(|_, (of, _)| *of != connection);
         self.closed.push_back(connection);
         if self.closed.len() > CLOSED_MAX {
             self.closed.pop_front();
         }
+        self.typed.retain(|_, (of, _)| *of != connection);
+        self.input.on_connection_closed(self.clock.now(), connection);
     }
 
     /// Tells operators what became of the lease, once nothing of it can go out any more.

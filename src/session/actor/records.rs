@@ -5,10 +5,13 @@
 
 use std::sync::Arc;
 
+use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Size};
+use crate::core::ids::Epoch;
 use crate::core::input::former::WriteStamp;
 use crate::core::lease::LeaseManager;
+use crate::core::lease::failure::Party;
 use crate::core::lease::record::LeaseRecord;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
@@ -28,18 +31,25 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Keeps what is known at the beginning.
+    /// What is known at the beginning.
     pub(super) fn begin(
-        pty: &impl Pty,
         (session, mut commands): (SessionRecord, CommandsRecord),
         lease: &LeaseManager,
         command: CommandId,
         gaps: Gaps,
     ) -> Self {
         commands.last = command;
-        let records = Self { session, lease: lease.record(), commands, gaps };
-        records.keep_again(pty);
-        records
+        Self { session, lease: lease.record(), commands, gaps }
+    }
+
+    /// The highest epoch that anybody was told of.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.lease.epoch
+    }
+
+    /// What is known of the commands besides the screen.
+    pub(super) fn commands(&self) -> &CommandsRecord {
+        &self.commands
     }
 
     /// Keeps all of it, also what should be kept already.
@@ -67,10 +77,32 @@ impl<P: Pty> Actor<P> {
     /// Keeps how the lease stands, if that is not what is kept already; to be called before anybody
     /// is told of it, and before a byte goes out under it.
     pub(super) fn remember_lease(&mut self) {
+        self.note_parties();
         let record = self.input.lease().record();
         if self.records.lease != record {
             self.pty.remember(Note::Lease, &lease::to_note(&record));
             self.records.lease = record;
+        }
+    }
+
+    /// Notes who has a lease, for the case that the task fails.
+    fn note_parties(&mut self) {
+        let known = |party: &Party, (lease, epoch, holder)| party.is_of(lease, epoch, holder);
+        let lease = self.input.lease();
+        let same = lease.parties().count() == self.reserve.parties.len()
+            && self
+                .reserve
+                .parties
+                .iter()
+                .zip(lease.parties())
+                .all(|(party, held)| known(party, held));
+        if !same {
+            let of = |(lease, epoch, holder): (_, _, &Caller)| Party {
+                lease,
+                epoch,
+                holder: holder.clone(),
+            };
+            self.reserve.parties = lease.parties().map(of).collect();
         }
     }
 

@@ -6,6 +6,7 @@ mod luggage;
 mod parting;
 mod people;
 mod records;
+mod restart;
 mod silence;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ const SIZE: Size = Size { rows: 5, cols: 20 };
 struct Desk {
     session: Session,
     terminal: FakeTerminal,
+    urgent: Arc<Urgent>,
     clock: Clock,
     facts: mpsc::Receiver<Fact>,
     task: JoinHandle<()>,
@@ -107,10 +109,10 @@ impl Desk {
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
-        let ends = Ends { commands, people, urgent, frames, live };
+        let ends = Ends { commands, people, urgent: Arc::clone(&urgent), frames, live };
         let session = Session::new(identity, about, ends);
         let task = tokio::spawn(actor.run(queue, asked));
-        Self { session, terminal, clock, facts: receiver, task }
+        Self { session, terminal, urgent, clock, facts: receiver, task }
     }
 
     async fn acquire(&self, caller: &Caller) -> Result<LeaseId, SessionError> {
@@ -213,6 +215,7 @@ fn lease_error(error: SessionError) -> LeaseError {
         | SessionError::Asks(_)
         | SessionError::NoPromptYet
         | SessionError::Busy
+        | SessionError::Restarted
         | SessionError::Closed
         | SessionError::Terminal(_) => panic!("not about the lease"),
     }

@@ -30,7 +30,7 @@ impl Session {
     ) -> Result<Written, SessionError> {
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::TypeIn(typed, reply))?;
-        answer.await.map_err(|_| SessionError::Closed)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 
     /// Takes the keyboard without typing, until it is handed back; the session takes the size of
@@ -46,7 +46,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::TakeOver(view, reply))?;
-        answer.await.map_err(|_| SessionError::Closed)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 
     /// Hands the keyboard back; says whether the person had it. Whoever was suspended goes on.
@@ -56,7 +56,7 @@ impl Session {
     pub async fn hand_back(&self, caller: Caller) -> Result<bool, SessionError> {
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::HandBack(reply))?;
-        answer.await.map_err(|_| SessionError::Closed)
+        answer.await.map_err(|_| self.unanswered())
     }
 
     /// Gives the session the size of a person's view, if that person has the keyboard; says whether
@@ -72,7 +72,7 @@ impl Session {
     ) -> Result<bool, SessionError> {
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::Resize(view, reply))?;
-        answer.await.map_err(|_| SessionError::Closed)?
+        answer.await.map_err(|_| self.unanswered())?
     }
 
     /// Tells the session that a person is no longer attached: it hands back what it has, after all

@@ -1,7 +1,7 @@
 //! A terminal of the daemon's own: the master end of a pseudo-terminal and the child in it.
 //!
-//! It keeps no output and so hands each byte over once. It does not outlive the daemon; it is what
-//! stands behind the seam where nothing else needs to.
+//! It does not outlive the daemon; it is what stands behind the seam where nothing else needs to. It keeps
+//! the output that no checkpoint covers, so that it can be read again.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,6 +31,10 @@ use crate::session::pty::{
 /// How much room a single read of the kernel is given.
 const CHUNK: usize = 64 * 1024;
 
+/// How much output may be uncommitted before a checkpoint is due, and how much of it is kept.
+const OWED: u64 = 256 * 1024;
+const KEPT_MAX: usize = 4 * READ_MAX;
+
 /// A terminal this process holds the master of, with the child it started in it.
 #[derive(Debug)]
 pub struct OwnPty {
@@ -43,12 +47,44 @@ pub struct OwnPty {
     reading: Mutex<Reading>,
 }
 
-/// How far the output was handed over.
+/// How far the output was handed over, and what of it can be read again.
 #[derive(Debug, Default)]
 struct Reading {
     offset: u64,
+    /// The output right before `offset`.
+    kept: Vec<u8>,
     since_exit: usize,
     ended: bool,
+}
+
+impl Reading {
+    fn oldest(&self) -> u64 {
+        self.offset - self.kept.len() as u64
+    }
+
+    /// The output from an offset on that was handed over before; none where it is not kept.
+    fn again(&self, offset: u64) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.oldest())?).ok()?;
+        let kept = self.kept.get(from..)?;
+        Some(&kept[..kept.len().min(READ_MAX)])
+    }
+
+    fn on_taken(&mut self, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        if self.kept.len() + bytes.len() > KEPT_MAX {
+            self.kept.clear();
+        }
+        self.kept.extend_from_slice(bytes);
+    }
+
+    fn on_committed(&mut self, checkpoint: &Checkpoint) {
+        let covered = checkpoint.offset.saturating_sub(self.oldest());
+        let covered = usize::try_from(covered).unwrap_or(usize::MAX).min(self.kept.len());
+        self.kept.drain(..covered);
+        if checkpoint.quiet {
+            self.kept.shrink_to_fit();
+        }
+    }
 }
 
 /// What a look at the terminal found.
@@ -91,8 +127,9 @@ impl OwnPty {
     fn look(&self, into: &mut Vec<u8>, quiet: bool) -> io::Result<Look> {
         let mut reading = self.reading();
         let exited = self.child.known_exit().is_some();
+        let before = into.len();
         let (taken, stopped) = take_all(self.master.as_fd(), into);
-        reading.offset += taken as u64;
+        reading.on_taken(&into[before..]);
         if taken > 0 {
             reading.since_exit += if exited { taken } else { 0 };
             reading.ended = reading.since_exit > DRAIN_MAX;
@@ -124,8 +161,10 @@ impl Pty for OwnPty {
     async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
         {
             let reading = self.reading();
-            if reading.offset != offset {
-                return Err(io::ErrorKind::InvalidInput.into());
+            let again = reading.again(offset).ok_or(io::ErrorKind::InvalidInput)?;
+            if !again.is_empty() {
+                into.extend_from_slice(again);
+                return Ok(Output::Bytes(again.len()));
             }
             if reading.ended {
                 return Ok(Output::End);
@@ -155,18 +194,19 @@ impl Pty for OwnPty {
     }
 
     fn oldest(&self) -> u64 {
-        0
+        self.reading().oldest()
     }
 
-    fn owes(&self, _offset: u64) -> bool {
-        false
+    fn owes(&self, offset: u64) -> bool {
+        offset.saturating_sub(self.reading().oldest()) > OWED
     }
 
     fn outlives_daemon(&self) -> bool {
         false
     }
 
-    fn commit(&self, _checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+        self.reading().on_committed(checkpoint);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
+use crate::core::ids::RowNumber;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use crate::session::pty::processes::{Process, ProcessHandle};
@@ -102,4 +103,42 @@ async fn a_handle_of_a_waited_for_child_is_not_found() {
     let child = ProcessHandle::open(pty.child.pid()).unwrap();
     exit_of(&pty).await;
     assert_eq!(child.signal(libc::SIGTERM).unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn output_can_be_read_again_until_a_checkpoint_covers_it() {
+    let pty = line("printf 'one two'; exit 0");
+    assert_eq!(read_to_end(&pty).await, "one two");
+    let mut again = Vec::new();
+    assert_eq!(pty.read(4, &mut again).await.unwrap(), Output::Bytes(3));
+    assert_eq!(again, b"two");
+    assert!(!pty.owes(7));
+    let covered = Checkpoint {
+        offset: 4,
+        snapshot: Vec::new(),
+        rows: Vec::new(),
+        whole: true,
+        first_row: RowNumber(0),
+        end_row: RowNumber(0),
+        quiet: true,
+    };
+    pty.commit(&covered).unwrap();
+    assert_eq!(pty.oldest(), 4);
+    let refused = pty.read(3, &mut again).await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(pty.read(4, &mut again).await.unwrap(), Output::Bytes(3));
+    assert_eq!(pty.read(7, &mut again).await.unwrap(), Output::End);
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_due_before_too_much_is_kept_and_no_more_is_kept_than_may_be() {
+    let pty = line("head -c 3000000 /dev/zero");
+    let mut output = Vec::new();
+    let mut owed = false;
+    while pty.read(output.len() as u64, &mut output).await.unwrap() != Output::End {
+        owed |= pty.owes(output.len() as u64);
+        assert!(pty.reading().kept.len() <= KEPT_MAX);
+    }
+    assert!(owed && output.len() == 3_000_000);
+    assert!(pty.oldest() > 0);
 }

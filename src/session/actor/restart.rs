@@ -1,0 +1,296 @@
+//! When the task of a session fails: it goes on with the same terminal, and with new parts.
+//!
+//! What failed is not asked for anything. The screen is made again of the newest checkpoint and the output
+//! after it; the lease is free; who waited learns that nobody knows what became of the call.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::core::commands::record::CommandId;
+use crate::core::frame::Frame;
+use crate::core::input::former::FormerWrite;
+use crate::core::input::{Input, WriteWindow};
+use crate::core::lease::LeaseManager;
+use crate::core::lease::failure::{Failed, Party};
+use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::request::WaiterId;
+use crate::core::moment::Moment;
+use crate::core::screen::{Origin, Screen, ScreenLimits};
+use crate::session::actor::Actor;
+use crate::session::actor::looking::Looks;
+use crate::session::actor::running::Mailbox;
+use crate::session::facts::What;
+use crate::session::pty::surroundings::host_name;
+use crate::session::pty::{Output, Pty, Stamp};
+use crate::session::records::gaps::Gap;
+use crate::session::urgent::Entries;
+
+/// So many failures within a minute end the state of the emulator, and more that of history, too.
+const FAILURES_MAX: usize = 3;
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// How long is waited before each restart after those.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many writes with a key are remembered; as many as the next daemon would know.
+const SENT_MAX: usize = 64;
+
+/// What the task goes on with when its parts have failed.
+#[derive(Debug)]
+pub(super) struct Reserve {
+    /// What was posted and not done.
+    pub(super) inbox: Entries,
+    /// What the switches leave open.
+    pub(super) window: WriteWindow,
+    /// Who has a lease.
+    pub(super) parties: Vec<Party>,
+    /// Who had one when the task failed, and was not told yet.
+    lost: Vec<Party>,
+    /// The newest name of somebody who waits for the lease.
+    pub(super) waiter: WaiterId,
+    limits: LeaseLimits,
+    /// How much of the last writes with a key the terminal took, oldest first.
+    sent: VecDeque<FormerWrite>,
+    /// The output before this offset was given to a screen, and that before the other was counted.
+    pub(super) seen: u64,
+    pub(super) counted: u64,
+    /// When the task failed in the last minute.
+    failures: VecDeque<Moment>,
+    /// The parts are to be made again.
+    failed: bool,
+}
+
+impl Reserve {
+    /// What is known at the beginning.
+    pub(super) fn begin(input: &Input, offset: u64) -> Self {
+        Self {
+            inbox: Entries::default(),
+            window: input.window(),
+            parties: Vec::new(),
+            lost: Vec::new(),
+            waiter: WaiterId(0),
+            limits: input.lease().limits().clone(),
+            sent: input.former().iter().copied().collect(),
+            seen: offset,
+            counted: offset,
+            failures: VecDeque::new(),
+            failed: false,
+        }
+    }
+
+    /// Notes a failure.
+    pub(super) fn on_failure(&mut self, now: Moment) {
+        self.failed = true;
+        self.failures.retain(|at| now.since(*at) < WITHIN);
+        // One more than are told apart.
+        self.failures.truncate(FAILURES_MAX);
+        self.failures.push_back(now);
+    }
+
+    /// Notes how many bytes of a write the terminal took.
+    pub(super) fn on_taken(&mut self, stamp: Stamp, taken: usize) {
+        let Some(stamp) = stamp.write.filter(|_| taken > 0) else { return };
+        if let Some(known) = self.sent.iter_mut().rev().find(|known| known.stamp == stamp) {
+            known.taken += taken;
+            return;
+        }
+        if self.sent.len() == SENT_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(FormerWrite { stamp, taken, length: None, command: None });
+    }
+}
+
+/// A part of a session's task failed, and what it said.
+#[derive(Debug)]
+pub(super) struct Failure(String);
+
+/// Runs this until it is done or fails.
+pub(super) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Failure> {
+    let mut running = pin!(running);
+    std::future::poll_fn(|context| {
+        match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+            Err(panic) => Poll::Ready(Err(Failure::of(&*panic))),
+        }
+    })
+    .await
+}
+
+/// Does this at once, unless it fails.
+pub(super) fn contained_now<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| Failure::of(&*panic))
+}
+
+impl Failure {
+    fn of(panic: &(dyn std::any::Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self(text.unwrap_or_default())
+    }
+}
+
+impl<P: Pty> Actor<P> {
+    /// Serves the session until it ends, over every failure of a part.
+    pub(super) async fn serve_over_failures(&mut self, mailbox: &mut Mailbox) {
+        while let Err(Failure(text)) = contained(self.serve(mailbox)).await {
+            tracing::error!(session = %self.identity.id, %text, "its task failed and starts again");
+            self.reserve.on_failure(self.clock.now());
+            self.pause().await;
+            if self.parting.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Waits before it is tried again what has failed again and again, unless the daemon ends.
+    async fn pause(&mut self) {
+        let often = self.reserve.failures.len() > FAILURES_MAX;
+        let until = self.clock.now() + PAUSE;
+        let (urgent, clock) = (self.urgent.clone(), self.clock.clone());
+        loop {
+            self.collect_posted();
+            if !often || self.parting.is_some() || clock.now() >= until {
+                return;
+            }
+            tokio::select! {
+                () = urgent.posted() => {}
+                () = clock.sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// Makes the parts again that a failure left behind, if there was one.
+    pub(super) async fn mend(&mut self) {
+        if !self.reserve.failed {
+            return;
+        }
+        let lost = std::mem::take(&mut self.reserve.parties);
+        self.reserve.lost.extend(lost);
+        // Whoever waits for one of these learns that it is gone.
+        self.pending.clear();
+        self.waiting.clear();
+        self.holds.clear();
+        self.typed.clear();
+        self.returning = None;
+        self.mend_input();
+        self.mend_screen().await;
+        self.records.keep_again(&*self.pty);
+        if self.killing.take().is_some() {
+            self.end_processes();
+        }
+        self.checkpoint_now(self.exit.is_some());
+        self.published_at = None;
+        self.dirty = true;
+        self.publish_output();
+        self.reserve.failed = false;
+        for party in std::mem::take(&mut self.reserve.lost) {
+            self.tell(What::Lease(party.ended()));
+        }
+    }
+
+    fn mend_input(&mut self) {
+        let now = self.clock.now();
+        let (reserve, epoch) = (&self.reserve, self.records.epoch());
+        let failed = Failed {
+            parties: &reserve.lost,
+            epoch,
+            waiter: reserve.waiter,
+            limits: reserve.limits.clone(),
+        };
+        let mut writes: Vec<_> = reserve.sent.iter().copied().collect();
+        self.records.commands().tell_of(&mut writes);
+        let lease = LeaseManager::after_failure(failed);
+        self.input = Input::new(lease, reserve.window).with_former(now, writes).into();
+        if self.exit.is_some() {
+            self.input.close(now);
+        }
+    }
+
+    /// Makes the screen again, with all output that one was given before.
+    async fn mend_screen(&mut self) {
+        let size = self.size;
+        let last = self.records.commands().last;
+        let again = self.screen_again();
+        self.screen = again.screen.into();
+        self.offset = again.offset;
+        self.adopt_screen(last);
+        self.looks = Looks::begin(self.clock.now(), true).into();
+        self.kept.forget();
+        self.buffer.clear();
+        self.read_again().await;
+        if self.screen.size() != size {
+            self.screen.resize(size);
+        }
+        if again.ended {
+            let row = self.screen.cursor_row();
+            self.remember_gap(Gap { row, bytes: None, since: None });
+        }
+    }
+
+    /// Tells a screen what it does not know by itself.
+    pub(super) fn adopt_screen(&mut self, last: CommandId) {
+        let nonce = self.records.nonce();
+        self.screen.set_nonce(nonce);
+        self.screen.set_host(host_name());
+        self.screen.number_commands_after(last);
+    }
+
+    /// The screen that is gone on with. What fails again and again is tried with less and less of what there
+    /// was before.
+    fn screen_again(&self) -> Again {
+        let limits = self.rules.screen;
+        let frame = self.frames.borrow();
+        let failures = self.reserve.failures.len();
+        if failures < FAILURES_MAX
+            && let Some(saved) = self.kept.saved()
+        {
+            let history = saved.history.clone();
+            match Screen::restore_below(&saved.snapshot, history, limits) {
+                Ok(screen) => return Again { screen, offset: saved.offset, ended: false },
+                Err(error) => {
+                    tracing::error!(session = %self.identity.id, %error, "no screen again")
+                }
+            }
+        }
+        let screen = match failures <= FAILURES_MAX {
+            true => Screen::after_failure(&frame, limits),
+            false => blank(&frame, limits),
+        };
+        Again { screen, offset: self.reserve.seen, ended: true }
+    }
+
+    /// Gives the screen the output that the one before it was given.
+    async fn read_again(&mut self) {
+        while self.offset < self.reserve.seen {
+            let mut bytes = Vec::new();
+            match self.pty.read(self.offset, &mut bytes).await {
+                Ok(Output::Bytes(_)) => self.feed_all(&bytes).await,
+                Err(_) if self.skip_lost() => {}
+                // What is wrong is told where the output is read.
+                Ok(Output::End) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A screen that is gone on with.
+struct Again {
+    screen: Screen,
+    /// The first byte of output that it has not seen.
+    offset: u64,
+    /// The state of the emulator is a new one.
+    ended: bool,
+}
+
+/// An empty screen whose rows and watermarks come after those of a frame.
+fn blank(frame: &Frame, limits: ScreenLimits) -> Screen {
+    let row = frame.base_row.plus(frame.lines.len());
+    let origin = Origin { watermark: frame.watermark, row };
+    Screen::new(frame.size.value, limits, origin)
+}
