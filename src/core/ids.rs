@@ -87,6 +87,17 @@ impl TenantId {
         Self(Arc::from(format!("uid:{uid}")))
     }
 
+    /// A tenant of their own for the programs inside a session, which see nothing of their user's; the
+    /// number tells sessions apart.
+    pub fn inside(number: i32) -> Self {
+        Self(Arc::from(format!("inside:{number}")))
+    }
+
+    /// Whether these are programs inside a session.
+    pub fn is_inside(&self) -> bool {
+        self.0.starts_with("inside:")
+    }
+
     /// The tenant's name as operators write it, such as `uid:1000`.
     pub fn as_str(&self) -> &str {
         &self.0

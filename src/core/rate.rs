@@ -28,6 +28,8 @@ pub struct CallRates {
     own: TenantId,
     per_second: Quota,
     own_bucket: Bucket,
+    /// Of all programs inside sessions together, so that they take no other tenant's place.
+    inside: Bucket,
     others: BTreeMap<TenantId, Bucket>,
 }
 
@@ -46,7 +48,13 @@ struct Bucket {
 impl CallRates {
     /// Full buckets; `own` is the daemon's tenant.
     pub fn new(own: TenantId, per_second: Quota) -> Self {
-        Self { own, per_second, own_bucket: Bucket::default(), others: BTreeMap::new() }
+        Self {
+            own,
+            per_second,
+            own_bucket: Bucket::default(),
+            inside: Bucket::default(),
+            others: BTreeMap::new(),
+        }
     }
 
     /// Gives other shares from now on; what was used up stays used up.
@@ -65,6 +73,9 @@ impl CallRates {
         }
         if *tenant == self.own {
             return self.own_bucket.take(now, per_second);
+        }
+        if tenant.is_inside() {
+            return self.inside.take(now, per_second);
         }
         if !self.others.contains_key(tenant) && self.others.len() >= TENANTS_MAX {
             self.others.retain(|_, bucket| bucket.full_at > now);
@@ -176,6 +187,16 @@ mod tests {
         // Whose bucket is full again is forgotten.
         assert_eq!(exhaust(&mut rates, at(500), first + many, 1), 1);
         assert_eq!(rates.others.len(), 1);
+    }
+
+    #[test]
+    fn programs_inside_sessions_have_one_bucket_and_take_nobodys_place() {
+        let mut rates = rates(2, 2);
+        let many = i32::try_from(TENANTS_MAX).unwrap();
+        let taken =
+            (0..2 * many).filter(|number| rates.take(at(0), &TenantId::inside(*number)).is_ok());
+        assert_eq!(taken.count(), 2);
+        assert_eq!(exhaust(&mut rates, at(0), OTHER, 10), 2);
     }
 
     #[test]

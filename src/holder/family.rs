@@ -15,7 +15,9 @@ use crate::holder::{COMM, mark};
 /// How often a family that changes while it is looked at is looked at again.
 const WALKS_MAX: usize = 3;
 /// How many ancestors a process may have before nobody can say where it lives.
-const ANCESTORS_MAX: usize = 4_096;
+const ANCESTORS_MAX: usize = 256;
+/// How many sessions in each other are looked through.
+const SESSIONS_MAX: usize = 16;
 /// Room for a `stat` line.
 const STAT_MAX: usize = 1_024;
 
@@ -67,6 +69,30 @@ fn inside(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<bo
         None => None,
     };
     Some(around != Some(home))
+}
+
+/// The outermost holder that a process came of and that `own` did not; none where there is none left.
+///
+/// Whoever came of one session has the same one, whatever imitates a holder within it. Good for counting,
+/// not for rights.
+pub fn outermost_holder(pid: i32, own: i32) -> Option<i32> {
+    outermost(pid, own, Member::find)
+}
+
+fn outermost(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<i32> {
+    let holds = |pid: i32, member: &Member| pid == own || member.holds;
+    let around = find(own).and_then(|own| nearest(own.parent, holds, &find).flatten());
+    let (mut at, mut found) = (pid, None);
+    for _ in 0..SESSIONS_MAX {
+        match nearest(at, holds, &find).flatten() {
+            Some(home) if home != own && Some(home) != around => {
+                found = Some(home);
+                at = find(home)?.parent;
+            }
+            Some(_) | None => break,
+        }
+    }
+    found
 }
 
 /// The nearest process for which `is_home` holds, at or above this one.

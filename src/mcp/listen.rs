@@ -20,28 +20,37 @@ use crate::mcp::resource::{Resource, Watched};
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
-/// How many subscriptions each tenant may have at once; clones count together.
+/// Subscriptions of the programs inside one session.
+const INSIDE_MAX: usize = 16;
+
+/// How many subscriptions each tenant may have at once, and apart from it its operators; clones count
+/// together.
 #[derive(Clone, Debug)]
 pub struct SubscriptionQuota {
-    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
+    taken: Taken,
     own: TenantId,
     most: Arc<Mutex<Quota>>,
 }
 
+type Taken = Arc<Mutex<HashMap<Party, usize>>>;
+
+/// Whose places they are: a tenant's, and whether its operators'.
+type Party = (TenantId, bool);
+
 /// One subscription's place; given back when dropped.
 #[derive(Debug)]
 pub struct Place {
-    taken: Arc<Mutex<HashMap<TenantId, usize>>>,
-    tenant: TenantId,
+    taken: Taken,
+    party: Party,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = taken.get_mut(&self.tenant) {
+        if let Some(count) = taken.get_mut(&self.party) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.tenant);
+                taken.remove(&self.party);
             }
         }
     }
@@ -58,35 +67,41 @@ impl SubscriptionQuota {
         *self.most.lock().unwrap_or_else(PoisonError::into_inner) = most;
     }
 
-    /// Takes a place, if the tenant has one left.
-    pub fn enter(&self, tenant: &TenantId) -> Option<Place> {
-        self.enter_all(tenant, 1)?.pop()
+    /// Takes a place, if the caller's tenant, or its operators, have one left.
+    pub fn enter(&self, standing: &Standing) -> Option<Place> {
+        self.enter_all(standing, 1)?.pop()
     }
 
-    /// Takes so many places, or none if the tenant has fewer left.
-    pub fn enter_all(&self, tenant: &TenantId, wanted: usize) -> Option<Vec<Place>> {
+    /// Takes so many places, or none if there are fewer left.
+    pub fn enter_all(&self, standing: &Standing, wanted: usize) -> Option<Vec<Place>> {
+        let party = party(standing);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.left(&taken, tenant) < wanted {
+        if self.left(&taken, &party) < wanted {
             return None;
         }
         if wanted > 0 {
-            *taken.entry(tenant.clone()).or_default() += wanted;
+            *taken.entry(party.clone()).or_default() += wanted;
         }
-        let place = || Place { taken: Arc::clone(&self.taken), tenant: tenant.clone() };
+        let place = || Place { taken: Arc::clone(&self.taken), party: party.clone() };
         Some(std::iter::repeat_with(place).take(wanted).collect())
     }
 
-    /// Whether the tenant has so many places left.
-    pub fn has_room(&self, tenant: &TenantId, wanted: usize) -> bool {
+    /// Whether so many places are left for the caller.
+    pub fn has_room(&self, standing: &Standing, wanted: usize) -> bool {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        self.left(&taken, tenant) >= wanted
+        self.left(&taken, &party(standing)) >= wanted
     }
 
-    fn left(&self, taken: &HashMap<TenantId, usize>, tenant: &TenantId) -> usize {
+    fn left(&self, taken: &HashMap<Party, usize>, party: &Party) -> usize {
+        let (tenant, _) = party;
         let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = taken.get(tenant).copied().unwrap_or_default();
-        most.of(tenant, &self.own).saturating_sub(taken)
+        let most = if tenant.is_inside() { INSIDE_MAX } else { most.of(tenant, &self.own) };
+        most.saturating_sub(taken.get(party).copied().unwrap_or_default())
     }
+}
+
+fn party(standing: &Standing) -> Party {
+    (standing.caller.tenant.clone(), standing.is_operator())
 }
 
 /// The subscriptions of one connection by URI, for clients of the older era.
@@ -155,10 +170,7 @@ impl Subscriptions {
         if tasks.by_uri.contains_key(uri) {
             return Ok(());
         }
-        let place = self
-            .quota
-            .enter(&standing.caller.tenant)
-            .ok_or(SurfaceError::Quota("subscriptions"))?;
+        let place = self.quota.enter(standing).ok_or(SurfaceError::Quota("subscriptions"))?;
         let wire = wire(connection);
         let lane = wire.lane.clone();
         let (daemon, standing) = (Arc::clone(daemon), standing.clone());
@@ -198,7 +210,7 @@ pub fn accepted(
     let uris = requested.resource_subscriptions.as_ref();
     let uris: Option<Vec<String>> = uris.map(|uris| uris.iter().filter(known).cloned().collect());
     let mut filter = SubscriptionFilter::default();
-    if quota.has_room(&standing.caller.tenant, uris.as_ref().map_or(0, Vec::len)) {
+    if quota.has_room(standing, uris.as_ref().map_or(0, Vec::len)) {
         filter.tools_list_changed = requested.tools_list_changed;
         filter.resources_list_changed = requested.resources_list_changed;
         filter.resource_subscriptions = uris;
@@ -221,9 +233,8 @@ pub async fn listen(
     let uris = context.requested().resource_subscriptions.iter().flatten();
     let watched: Vec<(String, Watched)> =
         uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
-    let places = quota
-        .enter_all(&standing.caller.tenant, watched.len())
-        .ok_or(SurfaceError::Quota("subscriptions"))?;
+    let places =
+        quota.enter_all(standing, watched.len()).ok_or(SurfaceError::Quota("subscriptions"))?;
     let filter = context.accepted();
     let mut telling = JoinSet::new();
     if filter.tools_list_changed == Some(true) {
@@ -253,11 +264,30 @@ fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::caller::{Caller, Kind};
+    use crate::core::ids::{ConnectionId, PrincipalId};
+    use crate::core::policy::{Door, Reach};
+
+    fn standing(tenant: TenantId, door: Door) -> Standing {
+        let kind = if door == Door::Operator { Kind::Operator } else { Kind::Agent };
+        let caller = Caller {
+            principal: PrincipalId::Connection(1),
+            connection: ConnectionId(1),
+            tenant,
+            kind,
+            label: Arc::from("someone"),
+        };
+        Standing { caller, door, reach: Reach::Tenant, token: None, managed: false }
+    }
+
+    fn agent(uid: u32) -> Standing {
+        standing(TenantId::of_uid(uid), Door::Gateway)
+    }
 
     #[test]
     fn each_tenant_has_places_of_its_own_and_gets_them_back() {
-        let (own, other) = (TenantId::of_uid(1), TenantId::of_uid(2));
-        let quota = SubscriptionQuota::new(own.clone(), Quota { own: 1, others: 3 });
+        let (own, other) = (agent(1), agent(2));
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 1, others: 3 });
         let place = quota.enter(&own).expect("free");
         assert!(quota.enter(&own).is_none());
         let others: Vec<Place> = std::iter::from_fn(|| quota.enter(&other)).collect();
@@ -268,12 +298,26 @@ mod tests {
 
     #[test]
     fn places_are_taken_all_at_once_or_not_at_all() {
-        let own = TenantId::of_uid(1);
-        let quota = SubscriptionQuota::new(own.clone(), Quota { own: 3, others: 0 });
+        let own = agent(1);
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 3, others: 0 });
         let places = quota.enter_all(&own, 2).expect("three are free");
         assert_eq!(places.len(), 2);
         assert!(quota.enter_all(&own, 2).is_none());
         assert!(quota.has_room(&own, 1) && !quota.has_room(&own, 2));
         assert!(quota.enter(&own).is_some());
+    }
+
+    #[test]
+    fn operators_and_programs_inside_sessions_have_places_of_their_own() {
+        let quota = SubscriptionQuota::new(TenantId::of_uid(1), Quota { own: 100, others: 100 });
+        let all = |standing: &Standing| -> Vec<Place> {
+            std::iter::from_fn(|| quota.enter(standing)).collect()
+        };
+        let inside = |number| standing(TenantId::inside(number), Door::Gateway);
+        let (first, second) = (all(&inside(1)), all(&inside(2)));
+        assert_eq!((first.len(), second.len()), (INSIDE_MAX, INSIDE_MAX));
+        let agents = all(&agent(1));
+        assert_eq!(agents.len(), 100);
+        assert_eq!(all(&standing(TenantId::of_uid(1), Door::Operator)).len(), 100);
     }
 }

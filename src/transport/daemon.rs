@@ -42,6 +42,7 @@ use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
 use crate::session::departure::Departure;
 use crate::session::facts::{Fact, What};
+use crate::session::pty::ProcessId;
 use crate::session::pty::held::options::{self, Holding};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
@@ -59,7 +60,7 @@ use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::session_doors::open_session_doors;
 use crate::transport::daemon::turn::take_in_turn;
 use crate::transport::daemon::upgrade::Program;
-use crate::transport::door::{DoorLimits, Doors};
+use crate::transport::door::{DoorLimits, Doors, Receptions};
 use crate::transport::hangup::Hangups;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier};
@@ -330,6 +331,7 @@ impl Assembly {
             authority,
             limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
+            receptions: Receptions::new(ProcessId(std::process::id().cast_signed())),
             presence: Presence::default(),
             numbers: Arc::new(AtomicU64::new(1)),
             tasks: TaskTracker::new(),

@@ -5,10 +5,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,16 +18,19 @@ use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::{Server, Shared};
+use crate::session::pty::ProcessId;
 use crate::surface::call::Touched;
 use crate::transport::authentication::Authority;
-use crate::transport::connection::link::{self, Link};
+use crate::transport::connection::link::{self, Link, UnixLink};
 use crate::transport::connection::serve;
 use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 use crate::transport::presence::Presence;
-use crate::transport::unix::listener::Listener;
-use crate::transport::unix::peer::Peer;
-use crate::transport::unix::quota::{ConnectionQuota, Most};
+use crate::transport::unix::listener::{Accepted, Listener};
+use crate::transport::unix::peer::{Peer, Place};
+use crate::transport::unix::quota::{ConnectionQuota, Most, Party};
+use crate::transport::unix::reception::{Reception, Turn, is_shortage};
+use crate::transport::unix::reserve;
 
 /// What whoever comes in next may have.
 #[derive(Clone, Debug)]
@@ -34,6 +38,29 @@ pub struct DoorLimits {
     /// What each user may have.
     pub users: Most,
     pub connection: Limits,
+}
+
+/// Where clients are looked up: those at the operators' door wait behind nobody else.
+#[derive(Clone, Debug)]
+pub struct Receptions {
+    operators: Reception,
+    others: Reception,
+}
+
+impl Receptions {
+    /// For the clients of `daemon`, which is our own process; call it within a runtime.
+    pub fn new(daemon: ProcessId) -> Self {
+        Self { operators: Reception::new(daemon), others: Reception::new(daemon) }
+    }
+
+    fn of(&self, door: Door) -> &Reception {
+        match door {
+            Door::Operator => &self.operators,
+            Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_) => {
+                &self.others
+            }
+        }
+    }
 }
 
 /// What all doors of a daemon share.
@@ -44,6 +71,7 @@ pub struct Doors {
     pub authority: Authority,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
+    pub receptions: Receptions,
     /// Who is inside.
     pub presence: Presence,
     pub numbers: Arc<AtomicU64>,
@@ -55,51 +83,101 @@ pub struct Doors {
     pub hanging_up: CancellationToken,
 }
 
+/// How long a client waits for descriptors to be looked up with, and how often that is tried.
+const PLACING_MAX: Duration = Duration::from_secs(10);
+const PLACING_INTERVAL: Duration = Duration::from_millis(100);
+
 impl Doors {
     /// Lets clients in until the daemon ends or `closed` does.
     pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
         let mut closed = std::pin::pin!(closed);
+        let reception = self.receptions.of(door);
+        let next = async || {
+            loop {
+                let accepted = listener.accept().await;
+                reception.pace().await;
+                if !accepted.has_ended() {
+                    return (accepted, reception.turn().await);
+                }
+            }
+        };
         loop {
             tokio::select! {
                 () = self.closing.cancelled() => return,
                 () = &mut closed => return,
-                (stream, peer) = listener.accept() => self.let_in(stream, &peer, door),
+                (accepted, turn) = next() => self.receive(accepted, door, turn),
             }
         }
     }
 
-    fn let_in(&self, stream: UnixStream, peer: &Peer, door: Door) {
-        let managed = peer.lives_inside();
-        if managed && door == Door::Operator {
-            tracing::warn!(
-                pid = peer.pid,
-                "a program inside a session came to the operators' door"
-            );
-            return;
-        }
-        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
-        let Some(ticket) = self.quota.enter(peer.uid, users) else {
-            tracing::warn!(uid = peer.uid, "too many connections of one user");
-            return;
-        };
-        let limits = Limits { incoming: ticket.incoming(), ..limits };
-        let link = match link::unix(stream) {
-            Ok(link) => link,
-            Err(error) => {
-                tracing::warn!(%error, "a connection cannot be watched");
-                return;
-            }
-        };
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let standing = standing(peer, door, managed, number);
+    /// Has a client looked up, and lets it in, in a task of its own.
+    fn receive(&self, accepted: Accepted, door: Door, turn: Turn) {
         let present = self.presence.enter();
         let doors = self.clone();
         self.tasks.spawn(async move {
-            let serving = doors.serve(link.in_lines(&limits), standing, &limits);
+            let receiving = async {
+                let (link, peer) = doors.place(accepted, door).await?;
+                drop(turn);
+                doors.let_in(link, &peer, door).await
+            };
             // A daemon that ends hangs up on whoever is still there.
-            doors.hanging_up.run_until_cancelled(serving).await;
-            drop((ticket, present));
+            doors.hanging_up.run_until_cancelled(receiving).await;
+            drop(present);
         });
+    }
+
+    /// Finds out who a client is; who cannot be looked up for want of a descriptor waits for one.
+    async fn place(&self, accepted: Accepted, door: Door) -> Option<(UnixLink, Peer)> {
+        let Accepted { mut stream, mut lent } = accepted;
+        let give_up_at = Instant::now() + PLACING_MAX;
+        let error = loop {
+            let (back, peer) = match self.receptions.of(door).place(stream).await {
+                Ok(placed) => placed,
+                Err(error) => break error,
+            };
+            match peer {
+                Ok(peer) => match link::unix(back) {
+                    Ok(link) => return Some((link, peer)),
+                    Err(error) => break error,
+                },
+                Err(error) if is_shortage(&error) && Instant::now() < give_up_at => {
+                    if door == Door::Operator && lent.is_none() {
+                        lent = Some(reserve::lend());
+                    } else {
+                        sleep(PLACING_INTERVAL).await;
+                    }
+                    stream = back;
+                }
+                Err(error) => break error,
+            }
+        };
+        tracing::warn!(%error, "a client cannot be looked up, and is hung up on");
+        None
+    }
+
+    /// Serves a client until it goes, if there is room for it. None when there is not.
+    async fn let_in(&self, link: UnixLink, peer: &Peer, door: Door) -> Option<()> {
+        let managed = peer.lives_inside();
+        let party = party(peer, door);
+        if managed && door == Door::Operator {
+            tracing::warn!(
+                pid = peer.pid,
+                ?party,
+                "a program inside a session came to the operators' door"
+            );
+            return None;
+        }
+        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
+        let Some(ticket) = self.quota.enter(party, users) else {
+            tracing::warn!(?party, "too many connections of one user or session");
+            return None;
+        };
+        let limits = Limits { incoming: ticket.incoming(), ..limits };
+        let limits = if managed { limits.inside() } else { limits };
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let standing = standing(peer, door, managed, number);
+        self.serve(link.in_lines(&limits), standing, &limits).await;
+        Some(())
     }
 
     /// Serves a client as whoever it turns out to be, for as long as it may stay.
@@ -174,6 +252,19 @@ impl Drop for Visit {
     }
 }
 
+/// With whom a client shares what it may have.
+fn party(peer: &Peer, door: Door) -> Party {
+    match (peer.place, door) {
+        (Place::Outside, Door::Operator) => Party::Operators(peer.uid),
+        (
+            Place::Outside,
+            Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_),
+        ) => Party::User(peer.uid),
+        (Place::Inside { holder: Some(holder) }, _) => Party::Session(holder),
+        (Place::Inside { holder: None } | Place::Unknown, _) => Party::Strays,
+    }
+}
+
 fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
     let (kind, label) = match door {
         // A person who attaches is known by it; a program says what it is called.
@@ -185,7 +276,11 @@ fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
     let caller = Caller {
         principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
-        tenant: TenantId::of_uid(peer.uid),
+        tenant: match party(peer, door) {
+            Party::Operators(uid) | Party::User(uid) => TenantId::of_uid(uid),
+            Party::Session(holder) => TenantId::inside(holder),
+            Party::Strays => TenantId::inside(0),
+        },
         kind,
         label,
     };

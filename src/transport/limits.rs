@@ -21,6 +21,9 @@ pub const LINE_FREE: usize = 64 * 1024;
 /// Longest line that is read where it comes in, in bytes; others are read aside.
 pub const LINE_SHORT: usize = 16 * 1024;
 
+/// Long requests of one connection of a program inside a session.
+const INSIDE_LONG_MAX: usize = 16;
+
 /// Limits of one connection; clones share the memory for long lines.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -67,6 +70,17 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The same for a program inside a session, which has nothing long to say and little to wait for.
+    #[must_use]
+    pub fn inside(self) -> Self {
+        let (line_max, long_max) = (LINE_SHORT, INSIDE_LONG_MAX);
+        Self {
+            line_max: self.line_max.min(line_max),
+            long_max: self.long_max.min(long_max),
+            ..self
+        }
+    }
+
     /// The limits that the configuration asks for, for a connection of the daemon's own user.
     /// `parsing` is what all connections share, which is as large as it was made.
     pub fn of(config: &ConnectionConfig, parsing: ReadingRoom) -> Self {

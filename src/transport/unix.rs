@@ -14,4 +14,5 @@ pub mod lock;
 pub mod peer;
 pub mod private;
 pub mod quota;
-mod reserve;
+pub mod reception;
+pub mod reserve;

@@ -65,11 +65,29 @@ async fn who_says_nothing_for_as_long_as_it_was_set_is_hung_up_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_has_as_many_connections_as_it_was_set() {
     let daemon = TestDaemon::configured(|config| config.connections.own = 2).await;
-    let operator = daemon.operator().await;
+    let _other = daemon.client(Era::Legacy).await;
     let mut client = daemon.client(Era::Modern).await;
     let mut third = Wire::silent(daemon.paths.gateway(), Era::Legacy).await;
     third.receiver.hears_the_end().await;
     client.structured("list_sessions", json!({})).await;
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_comes_in_and_subscribes_however_much_others_have() {
+    let daemon = TestDaemon::configured(|config| {
+        config.connections.own = 2;
+        config.subscriptions.own = 1;
+    })
+    .await;
+    let list = json!({"uri": "termgate://sessions"});
+    let mut first = daemon.client(Era::Legacy).await;
+    first.request("resources/subscribe", list.clone()).await.unwrap();
+    let mut second = daemon.client(Era::Legacy).await;
+    second.request("resources/subscribe", list.clone()).await.unwrap_err();
+    let mut operator = daemon.operator().await;
+    operator.structured("list_sessions", json!({})).await;
+    operator.request("resources/subscribe", list).await.unwrap();
     daemon.stop_by(operator).await;
 }
 

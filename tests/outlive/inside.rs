@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::outlive::client::{Client, SAFETY, Started, listed, start, within};
+use crate::outlive::client::{Client, LOOK, SAFETY, Started, listed, soon, start, within};
 use crate::outlive::home::{Daemon, Home};
 use crate::outlive::programs::recorder;
 
@@ -144,4 +145,45 @@ async fn a_program_inside_gains_nothing_when_the_daemon_was_upgraded() {
         daemon
     })
     .await;
+}
+
+/// How many clients the daemon says are connected.
+async fn connected(home: &Home) -> u64 {
+    let mut asking = home.command(&["ls", "--daemon", "--json"]);
+    let told = soon("the daemon's counters", asking.output()).await.unwrap();
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    told["data"]["connections"]["open"].as_u64().unwrap_or_else(|| panic!("{told}"))
+}
+
+#[tokio::test]
+async fn programs_inside_a_session_keep_nobody_out() {
+    /// As few as can be set, and more than that inside.
+    const MOST: usize = 16;
+    const INSIDE: usize = 24;
+    let home = Home::new();
+    home.configure(&format!("connections.max = {MOST}\n"));
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (program, gateway) = (env!("CARGO_BIN_EXE_termgate"), home.gateway().path);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let script = format!(
+        "for one in $(seq {INSIDE}); do (printf '%s\\n' '{hello}'; exec sleep 1000) | env -i {} \
+         {program} --socket {} mcp --no-spawn >/dev/null 2>&1 & done; exec sleep 1000",
+        home.clean_environment(),
+        gateway.display()
+    );
+    start(&mut client, &script).await;
+    // With those who ask: this client and the command itself.
+    let until = Instant::now() + SAFETY;
+    while connected(&home).await < 8 + 2 {
+        assert!(Instant::now() < until, "waited in vain for those inside to come");
+        sleep(LOOK).await;
+    }
+    let mut outside = Vec::new();
+    while outside.len() < MOST - 1 {
+        outside.push(Client::connect(&gateway).await.expect("there is room outside"));
+    }
+    assert!(connected(&home).await <= 8 + 2 + outside.len() as u64, "more than 8 are inside");
+    home.run(&["stop"]).await;
+    daemon.ends().await;
 }

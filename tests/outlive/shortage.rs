@@ -64,6 +64,33 @@ async fn run_short_of(most: usize) {
     daemon.kill().await;
 }
 
+/// Clients that came in before the next one was hung up on.
+async fn crowd(home: &Home, most: usize) -> Vec<Client> {
+    let mut crowd = Vec::new();
+    while let Ok(client) = Client::connect(&home.gateway().path).await {
+        crowd.push(client);
+        assert!(crowd.len() < most, "it has more descriptors than it may");
+    }
+    crowd
+}
+
+#[tokio::test]
+async fn a_daemon_without_descriptors_answers_its_operator_and_can_be_stopped() {
+    for most in DESCRIPTORS.step_by(3) {
+        let home = Home::new();
+        let daemon = home.serve_with_descriptors(most).await;
+        start(&mut home.client().await, "exec sleep 1000").await;
+        let crowd = crowd(&home, most).await;
+        assert!(crowd.len() > 8, "{} came in", crowd.len());
+        for _ in 0..3 {
+            home.run(&["ls"]).await;
+        }
+        home.run(&["stop"]).await;
+        let (status, log) = daemon.ends().await;
+        assert_eq!(status, Some(0), "{log}");
+    }
+}
+
 /// Creates sessions until the daemon has no more room, or there are so many.
 async fn create_many(client: &mut Client, most: usize) -> Vec<String> {
     let mut created = Vec::new();

@@ -56,6 +56,32 @@ fn a_family_without_an_end_is_given_up() {
     assert_eq!(is_inside(&[(30, 20, 9), (20, 30, 9)], &[]), None);
 }
 
+/// The outermost holder of process 30.
+fn outermost_of(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<i32> {
+    outermost(30, OWN, |wanted| {
+        let &(pid, parent, started) = family.iter().find(|member| member.0 == wanted)?;
+        Some(Member { parent, started, holds: holders.contains(&pid) })
+    })
+}
+
+#[test]
+fn whatever_imitates_a_holder_in_a_session_counts_as_of_that_session() {
+    let family = [(30, 22, 9), (22, 21, 9), (21, 20, 8), (20, OWN, 7), DAEMON, INIT];
+    assert_eq!(outermost_of(&family, &[20]), Some(20));
+    assert_eq!(outermost_of(&family, &[20, 21, 22, 30]), Some(20));
+    assert_eq!(outermost_of(&family, &[]), None);
+    assert_eq!(outermost_of(&[(30, OWN, 9), DAEMON, INIT], &[]), None);
+    assert_eq!(outermost_of(&[(30, 20, 9)], &[30]), Some(30), "as far as can be seen");
+}
+
+#[test]
+fn what_a_daemon_came_of_itself_does_not_count() {
+    let (outer, daemon) = ((5, 1, 2), (OWN, 5, 3));
+    let family = [(30, 6, 9), (6, 5, 4), outer, daemon, INIT];
+    assert_eq!(outermost_of(&family, &[5, 6]), Some(6));
+    assert_eq!(outermost_of(&[(30, 5, 9), outer, daemon, INIT], &[5]), None);
+}
+
 /// A `stat` line of a process of this name.
 fn stat(name: &str) -> Vec<u8> {
     let fields = "S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 999 22 23";

@@ -77,7 +77,7 @@ impl Server {
         let _place = self
             .shared
             .subscriptions
-            .enter(&standing.caller.tenant)
+            .enter(&standing)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
         // People go by the name that the door gave them, whatever program they sit at.
         let caller = &self.standing.caller;

@@ -38,7 +38,7 @@ impl Server {
         let _place = self
             .shared
             .subscriptions
-            .enter(&standing.caller.tenant)
+            .enter(&standing)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
         // Nobody waits for an observation to take effect.
         drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));

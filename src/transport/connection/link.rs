@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::{Future, pending};
 use std::io;
 use std::os::fd::AsFd;
+use std::pin::Pin;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
@@ -58,15 +59,19 @@ pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
     Link { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
 }
 
+/// A Unix socket as a link.
+pub type UnixLink = Link<OwnedReadHalf, OwnedWriteHalf, Hangup>;
+
+/// Completes when a client has hung up.
+pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Links a Unix socket.
 ///
 /// # Errors
 ///
 /// When no descriptor is left to watch the socket with.
-pub fn unix(
-    stream: UnixStream,
-) -> io::Result<Link<OwnedReadHalf, OwnedWriteHalf, impl Future<Output = ()> + Send>> {
-    let hangup = end(&stream, Interest::PRIORITY)?;
+pub fn unix(stream: UnixStream) -> io::Result<UnixLink> {
+    let hangup: Hangup = Box::pin(end(&stream, Interest::PRIORITY)?);
     let (reader, writer) = stream.into_split();
     Ok(Link { reader, writer, hangup })
 }

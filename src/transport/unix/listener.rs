@@ -1,6 +1,6 @@
 //! A socket that listens at a path, from its first moment for us alone.
 //!
-//! It knows nothing of who may do what: it hands on streams and who is at their other end. A path
+//! It knows nothing of who is at the other end of what it hands on, nor what they may do. A path
 //! is replaced in one step and only under the daemon's lock, as long as that counts, so that a client
 //! finds the old daemon or the new one, and never nothing.
 
@@ -16,16 +16,14 @@ use std::time::Duration;
 
 use nix::libc;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, listen, recv, socket,
 };
 use nix::sys::stat::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::warn;
 
-use crate::session::pty::ProcessId;
 use crate::transport::unix::lock::DaemonLock;
-use crate::transport::unix::peer::Peer;
-use crate::transport::unix::reserve;
+use crate::transport::unix::reserve::{self, Lent};
 
 /// Time to let others give descriptors back before the next connection is taken.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -48,6 +46,22 @@ pub enum BindError {
     Replaced { path: PathBuf },
     #[error("cannot listen at {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
+}
+
+/// A client that has connected; nothing is known of it yet.
+#[derive(Debug)]
+pub struct Accepted {
+    pub stream: UnixStream,
+    /// What was held back for it, to be kept until it is served; none when there was enough.
+    pub lent: Option<Lent>,
+}
+
+impl Accepted {
+    /// Whether the client has gone, or has ended its input, without having said anything.
+    pub fn has_ended(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        matches!(recv(self.stream.as_raw_fd(), &mut [0], flags), Ok(0))
+    }
 }
 
 /// What becomes of a client when the process has no descriptor left for it.
@@ -165,12 +179,18 @@ impl Listener {
     ///
     /// Cancel-safe. A failure to accept is no end: it is told to the log, and after a while tried
     /// again.
-    pub async fn accept(&self) -> (UnixStream, Peer) {
+    pub async fn accept(&self) -> Accepted {
         loop {
             // Whoever was let in when there was no descriptor left was served with these.
-            reserve::fill();
+            let complete = reserve::fill();
             let accepted = match self.listener.accept().await {
-                Ok((stream, _)) => introduce(stream),
+                // What it takes away may be what the operator waits for.
+                Ok((stream, _)) if !complete && self.when_full == WhenFull::TurnAway => {
+                    drop(stream);
+                    tokio::time::sleep(BACK_OFF).await;
+                    None
+                }
+                Ok((stream, _)) => Some(Accepted { stream, lent: None }),
                 Err(error) => self.recover(error).await,
             };
             if let Some(accepted) = accepted {
@@ -179,7 +199,7 @@ impl Listener {
         }
     }
 
-    async fn recover(&self, error: io::Error) -> Option<(UnixStream, Peer)> {
+    async fn recover(&self, error: io::Error) -> Option<Accepted> {
         match error.raw_os_error() {
             Some(libc::ECONNABORTED | libc::EINTR) => return None,
             Some(libc::EMFILE | libc::ENFILE) => {
@@ -195,16 +215,12 @@ impl Listener {
     }
 
     /// Takes the next client with the descriptors held back, and lets it in or turns it away.
-    async fn accept_when_full(&self) -> Option<(UnixStream, Peer)> {
-        reserve::release();
+    async fn accept_when_full(&self) -> Option<Accepted> {
+        let lent = Some(reserve::lend());
         let next = poll_fn(|context| Poll::Ready(self.listener.poll_accept(context))).await;
         match (next, self.when_full) {
-            (Poll::Ready(Ok((stream, _))), WhenFull::LetIn) => introduce(stream),
-            (turned_away, WhenFull::LetIn | WhenFull::TurnAway) => {
-                drop(turned_away);
-                reserve::fill();
-                None
-            }
+            (Poll::Ready(Ok((stream, _))), WhenFull::LetIn) => Some(Accepted { stream, lent }),
+            (_turned_away, WhenFull::LetIn | WhenFull::TurnAway) => None,
         }
     }
 }
@@ -238,17 +254,6 @@ pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
         }
     }
     Ok(removed)
-}
-
-fn introduce(stream: UnixStream) -> Option<(UnixStream, Peer)> {
-    let daemon = ProcessId(std::process::id().cast_signed());
-    match Peer::of(&stream, daemon) {
-        Ok(peer) => Some((stream, peer)),
-        Err(error) => {
-            warn!(%error, "turned a client away that the kernel does not know");
-            None
-        }
-    }
 }
 
 /// A name beside `path` that nobody else uses and that is no longer, if `path` ends in `.sock`.

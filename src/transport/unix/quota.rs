@@ -1,4 +1,4 @@
-//! What each user may have open: connections, and memory for what comes in through them.
+//! What each party may have open: connections, and memory for what comes in through them.
 //!
 //! It knows nothing of sockets: a ticket is taken before a connection is served and given back when
 //! it is dropped, so that no way of ending a connection can forget to count.
@@ -12,6 +12,23 @@ use crate::transport::line_memory::Share;
 /// Users that have connections at the same time.
 pub const USERS_MAX: usize = 64;
 
+/// Connections of the programs inside one session, and of all sessions together.
+pub const INSIDE_MAX: usize = 8;
+pub const ALL_INSIDE_MAX: usize = 256;
+
+/// Who shares what there is: each party has its own, which no other counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// The operators of a user, at their door.
+    Operators(u32),
+    /// The programs of a user, at all other doors.
+    User(u32),
+    /// The programs inside the session of this holder.
+    Session(i32),
+    /// Those inside of which the holder is gone, or which cannot be placed.
+    Strays,
+}
+
 /// What each user may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
@@ -20,16 +37,30 @@ pub struct Most {
     pub incoming: Quota,
 }
 
-/// Counts the open connections of each user; clones count together.
+impl Most {
+    /// Connections and bytes for a party, where `own` is the daemon's user.
+    fn of(self, party: Party, own: u32) -> (usize, usize) {
+        let share = |quota: Quota, uid| if uid == own { quota.own } else { quota.others };
+        match party {
+            Party::Operators(uid) | Party::User(uid) => {
+                (share(self.connections, uid), share(self.incoming, uid))
+            }
+            // They have nothing long to say.
+            Party::Session(_) | Party::Strays => (INSIDE_MAX, 0),
+        }
+    }
+}
+
+/// Counts the open connections of each party; clones count together.
 #[derive(Clone, Debug)]
 pub struct ConnectionQuota {
     own: u32,
     open: Table,
 }
 
-type Table = Arc<Mutex<HashMap<u32, Entry>>>;
+type Table = Arc<Mutex<HashMap<Party, Entry>>>;
 
-/// One user who is here.
+/// One party that is here.
 #[derive(Debug)]
 struct Entry {
     count: usize,
@@ -42,25 +73,55 @@ impl ConnectionQuota {
         Self { own, open: Arc::default() }
     }
 
-    /// Lets one more connection of this user in, of so many; none when the user, or the table, is
+    /// Lets one more connection of this party in, of so many; none when the party, or the table, is
     /// full.
-    pub fn enter(&self, uid: u32, most: Most) -> Option<Ticket> {
-        let share = |quota: Quota| if uid == self.own { quota.own } else { quota.others };
-        let (most, incoming) = (share(most.connections), share(most.incoming));
+    pub fn enter(&self, party: Party, most: Most) -> Option<Ticket> {
+        let (connections, incoming) = most.of(party, self.own);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // The daemon's own user never stands behind strangers.
-        if uid != self.own && !open.contains_key(&uid) && open.len() >= USERS_MAX {
+        if !self.has_room(&open, party) {
             return None;
         }
         let nobody = || Entry { count: 0, incoming: Share::of_bytes(incoming) };
-        let entry = open.entry(uid).or_insert_with(nobody);
-        if entry.count >= most {
+        let entry = open.entry(party).or_insert_with(nobody);
+        if entry.count >= connections {
             return None;
         }
         entry.count += 1;
         entry.incoming.resize(incoming);
         let incoming = entry.incoming.clone();
-        Some(Ticket { uid, incoming, open: Arc::clone(&self.open) })
+        Some(Ticket { party, incoming, open: Arc::clone(&self.open) })
+    }
+
+    /// Whether the table has room for another connection of this party.
+    fn has_room(&self, open: &HashMap<Party, Entry>, party: Party) -> bool {
+        match party {
+            // The daemon's own user never stands behind strangers.
+            Party::Operators(uid) | Party::User(uid) if uid == self.own => true,
+            Party::Operators(_) | Party::User(_) => {
+                let strangers = open.keys().filter(|it| it.is_stranger(self.own)).count();
+                open.contains_key(&party) || strangers < USERS_MAX
+            }
+            Party::Session(_) | Party::Strays => {
+                let inside = open.iter().filter(|(it, _)| it.is_inside());
+                inside.map(|(_, entry)| entry.count).sum::<usize>() < ALL_INSIDE_MAX
+            }
+        }
+    }
+}
+
+impl Party {
+    fn is_stranger(self, own: u32) -> bool {
+        match self {
+            Self::Operators(uid) | Self::User(uid) => uid != own,
+            Self::Session(_) | Self::Strays => false,
+        }
+    }
+
+    fn is_inside(self) -> bool {
+        match self {
+            Self::Session(_) | Self::Strays => true,
+            Self::Operators(_) | Self::User(_) => false,
+        }
     }
 }
 
@@ -68,13 +129,13 @@ impl ConnectionQuota {
 #[must_use = "the connection counts only as long as its ticket lives"]
 #[derive(Debug)]
 pub struct Ticket {
-    uid: u32,
+    party: Party,
     incoming: Share,
     open: Table,
 }
 
 impl Ticket {
-    /// The user's memory for long lines.
+    /// The party's memory for long lines.
     pub fn incoming(&self) -> Share {
         self.incoming.clone()
     }
@@ -83,10 +144,10 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = open.get_mut(&self.uid) {
+        if let Some(entry) = open.get_mut(&self.party) {
             entry.count -= 1;
             if entry.count == 0 {
-                open.remove(&self.uid);
+                open.remove(&self.party);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,12 +11,13 @@ use std::thread;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::socket::connect as connect_socket;
 use nix::sys::stat::umask;
-use nix::unistd::getuid;
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
+use crate::session::pty::ProcessId;
 use crate::transport::unix::alone;
 use crate::transport::unix::peer::Place;
+use crate::transport::unix::reception::Reception;
 
 fn locked() -> (TempDir, DaemonLock) {
     let directory = tempfile::tempdir().unwrap();
@@ -35,14 +36,30 @@ fn leave_stale(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_client_gets_in_and_is_known() {
+async fn a_client_that_has_gone_without_a_word_can_be_told_from_others() {
+    let (directory, lock) = locked();
+    let path = directory.path().join("gateway.sock");
+    let listener = Listener::bind(&path, &lock).unwrap();
+    let mut spoke = net::UnixStream::connect(&path).unwrap();
+    spoke.write_all(b"x").unwrap();
+    drop(spoke);
+    drop(net::UnixStream::connect(&path).unwrap());
+    let _silent = net::UnixStream::connect(&path).unwrap();
+    let mut ended = Vec::new();
+    for _ in 0..3 {
+        ended.push(listener.accept().await.has_ended());
+    }
+    assert_eq!(ended, [false, true, false]);
+}
+
+#[tokio::test]
+async fn a_client_gets_in() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
     let listener = Listener::bind(&path, &lock).unwrap();
     let mut client = net::UnixStream::connect(&path).unwrap();
-    let (stream, peer) = listener.accept().await;
-    assert_eq!(peer.uid, getuid().as_raw());
-    assert_eq!(peer.pid, Some(std::process::id().cast_signed()));
+    let Accepted { stream, lent } = listener.accept().await;
+    assert!(lent.is_none());
     drop(stream);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
@@ -329,8 +346,8 @@ async fn without_descriptors_clients_are_turned_away_until_there_are_some() {
     }
     drop(taken);
     let _client = connect();
-    let (_stream, peer) = within_reason(listener.accept()).await;
-    assert_eq!(peer.place, Place::Outside);
+    let accepted = within_reason(listener.accept()).await;
+    assert!(accepted.lent.is_none());
 }
 
 #[tokio::test]
@@ -342,12 +359,18 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     let connect = || net::UnixStream::connect(&path).unwrap();
     let clients = [connect(), connect(), connect()];
     let late = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).unwrap();
-    let (_first, _) = within_reason(listener.accept()).await;
+    // Whoever looks them up is there.
+    let reception = Reception::new(ProcessId(std::process::id().cast_signed()));
+    let first = within_reason(listener.accept()).await;
+    let _first = reception.place(first.stream).await.unwrap();
     let _taken = take_all_descriptors();
     for _ in &clients[1..] {
-        let (_stream, peer) = within_reason(listener.accept()).await;
-        assert_eq!(peer.place, Place::Outside);
+        let Accepted { stream, lent } = within_reason(listener.accept()).await;
+        let (_stream, peer) = within_reason(reception.place(stream)).await.unwrap();
+        assert_eq!(peer.unwrap().place, Place::Outside);
         assert!(File::open("/dev/null").is_ok(), "something is left to serve it with");
+        drop(lent);
+        assert!(File::open("/dev/null").is_err(), "the rest is held back again");
     }
 
     // While it waits, nobody else gets what is kept for the next one.
@@ -359,8 +382,15 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     }
     let _taken = take_all_descriptors();
     connect_socket(late.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
-    let (_stream, peer) = within_reason(next).await;
-    assert_eq!(peer.place, Place::Outside);
+    let Accepted { stream, lent } = within_reason(next).await;
+    let (stream, peer) = within_reason(reception.place(stream)).await.unwrap();
+    assert_eq!(peer.unwrap().place, Place::Outside);
+
+    // Where nothing is lent, nobody is taken for a program inside a session.
+    drop(lent);
+    let (_stream, peer) = within_reason(reception.place(stream)).await.unwrap();
+    let error = peer.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
 }
 
 /// Waits for what comes at once unless something is broken.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::prctl;
 use nix::unistd::{getgid, getpid, getuid};
 
+use crate::holder::mark;
+use crate::session::pty::environment::SESSION_MARK;
 use crate::transport::unix::alone;
 
 /// A number that no process has.
@@ -40,6 +42,10 @@ impl Waiting {
     fn pid(&self) -> ProcessId {
         ProcessId(self.0.id().cast_signed())
     }
+}
+
+fn place_of(process: &Waiting, daemon: ProcessId) -> Place {
+    Place::of(process.pid(), daemon).unwrap()
 }
 
 impl Drop for Waiting {
@@ -74,7 +80,7 @@ fn the_daemon_itself_is_outside() {
 #[test]
 fn a_child_of_the_daemon_is_inside_whatever_it_says() {
     let child = Waiting::start(&[]);
-    assert_eq!(Place::of(child.pid(), us()), Place::Inside { claimed: None });
+    assert_eq!(place_of(&child, us()), Place::Inside { holder: None });
 }
 
 #[test]
@@ -92,44 +98,38 @@ fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
         ProcessId(std::fs::read_to_string(children).unwrap().trim().parse().unwrap())
     };
     let (other, holder) = (family("termgate"), family("termgate-hold"));
-    assert_eq!(Place::of(child(&other), NOBODY), Place::Outside);
-    assert_eq!(Place::of(child(&holder), NOBODY), Place::Inside { claimed: None });
+    assert_eq!(Place::of(child(&other), NOBODY).unwrap(), Place::Outside);
+    let inside = Place::Inside { holder: Some(holder.pid().0) };
+    assert_eq!(Place::of(child(&holder), NOBODY).unwrap(), inside);
 }
 
 #[test]
-fn a_child_of_another_process_without_a_mark_is_outside() {
-    let child =
-        Waiting::start(&[("TERMGATE_SESSIONS", "0123456789ab"), ("X", "TERMGATE_SESSION=")]);
-    assert_eq!(Place::of(child.pid(), NOBODY), Place::Outside);
-}
-
-#[test]
-fn a_mark_alone_makes_a_process_live_inside_and_names_the_session() {
-    let child = Waiting::start(&[(SESSION_MARK, "0123456789ab")]);
-    let claimed = Some("0123456789ab".parse().unwrap());
-    assert_eq!(Place::of(child.pid(), NOBODY), Place::Inside { claimed });
-    assert_eq!(Place::of(child.pid(), us()), Place::Inside { claimed });
-}
-
-#[test]
-fn a_mark_that_names_no_session_is_still_a_mark() {
-    for value in ["", "../../etc/passwd"] {
-        let child = Waiting::start(&[(SESSION_MARK, value)]);
-        assert_eq!(Place::of(child.pid(), NOBODY), Place::Inside { claimed: None }, "{value:?}");
-    }
-}
-
-#[test]
-fn a_process_that_shows_no_environment_at_all_is_unknown() {
+fn an_environment_says_nothing() {
+    let named = Waiting::start(&[(SESSION_MARK, "0123456789ab")]);
+    assert_eq!(place_of(&named, NOBODY), Place::Outside);
+    assert_eq!(place_of(&named, us()), Place::Inside { holder: None });
     let mut command = Command::new("/bin/cat");
     command.env_clear();
-    let child = Waiting::started(command);
-    assert_eq!(Place::of(child.pid(), NOBODY), Place::Unknown);
+    assert_eq!(place_of(&Waiting::started(command), NOBODY), Place::Outside);
+}
+
+#[test]
+fn who_carries_a_mark_is_inside_also_when_its_holder_is_gone() {
+    let name = "transport::unix::peer::tests::\
+                who_carries_a_mark_is_inside_also_when_its_holder_is_gone";
+    if alone::argument(name).is_some() {
+        mark::set(7).unwrap();
+        alone::wait_to_be_killed();
+    }
+    let mut marked = alone::start(name, Path::new("/"));
+    marked.wait_until_ready();
+    let place = Place::of(ProcessId(marked.pid()), NOBODY).unwrap();
+    assert_eq!(place, Place::Inside { holder: None });
 }
 
 #[test]
 fn a_process_that_is_not_there_is_unknown_and_counts_as_inside() {
-    let place = Place::of(NOBODY, us());
+    let place = Place::of(NOBODY, us()).unwrap();
     assert_eq!(place, Place::Unknown);
     assert!(Peer { uid: 0, gid: 0, pid: None, place }.lives_inside());
 }
@@ -167,19 +167,19 @@ fn a_number_that_another_process_has_by_now_is_unknown() {
     let handle = || Some(getsockopt(&stream, sockopt::PeerPidfd).unwrap());
     let (before, at_the_end) = (handle(), handle());
     let number = ProcessId(first.pid());
-    assert_eq!(Place::of_peer(number, before, NOBODY), Place::Outside);
+    assert_eq!(Place::of_peer(number, before, NOBODY).unwrap(), Place::Outside);
 
     first.kill();
     // Nobody can order a number, so a living process stands for the next owner of it.
     let next = Waiting::start(&[]);
-    assert_eq!(Place::of_peer(next.pid(), at_the_end, NOBODY), Place::Unknown);
+    assert_eq!(Place::of_peer(next.pid(), at_the_end, NOBODY).unwrap(), Place::Unknown);
 }
 
 #[test]
 fn without_a_handle_the_start_of_the_process_tells_whether_it_is_the_same() {
     let child = Waiting::start(&[]);
-    assert_eq!(Place::of_peer(child.pid(), None, NOBODY), Place::Outside);
-    assert_eq!(Place::of_peer(NOBODY, None, us()), Place::Unknown);
+    assert_eq!(Place::of_peer(child.pid(), None, NOBODY).unwrap(), Place::Outside);
+    assert_eq!(Place::of_peer(NOBODY, None, us()).unwrap(), Place::Unknown);
 }
 
 /// Starts a program that leaves its parent, its session and its process group behind.
@@ -220,5 +220,5 @@ fn an_orphan_that_left_its_session_is_inside_because_the_daemon_takes_it_in() {
     };
     assert_eq!(place_of_an_orphan(), Place::Outside, "nobody takes it in yet");
     prctl::set_child_subreaper(true).unwrap();
-    assert_eq!(place_of_an_orphan(), Place::Inside { claimed: None });
+    assert_eq!(place_of_an_orphan(), Place::Inside { holder: None });
 }

@@ -2,29 +2,30 @@
 
 use super::*;
 
-const OWN: u32 = 1_000;
-const OTHER: u32 = 1_001;
+const UID: u32 = 1_000;
+const OWN: Party = Party::User(UID);
+const OTHER: Party = Party::User(1_001);
 const MOST: Most = Most {
     connections: Quota { own: 2_048, others: 64 },
     incoming: Quota { own: 1_000, others: 100 },
 };
 
-fn fill(quota: &ConnectionQuota, uid: u32, count: usize) -> Vec<Ticket> {
-    let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(uid, MOST)).collect();
+fn fill(quota: &ConnectionQuota, party: Party, count: usize) -> Vec<Ticket> {
+    let tickets: Vec<Ticket> = (0..count).map_while(|_| quota.enter(party, MOST)).collect();
     assert_eq!(tickets.len(), count);
     tickets
 }
 
 #[test]
 fn the_own_user_has_2048_connections_and_no_more() {
-    let quota = ConnectionQuota::new(OWN);
+    let quota = ConnectionQuota::new(UID);
     let _tickets = fill(&quota, OWN, 2_048);
     assert!(quota.enter(OWN, MOST).is_none());
 }
 
 #[test]
 fn another_user_has_64_and_takes_nothing_from_the_own_one() {
-    let quota = ConnectionQuota::new(OWN);
+    let quota = ConnectionQuota::new(UID);
     let _tickets = fill(&quota, OTHER, 64);
     assert!(quota.enter(OTHER, MOST).is_none());
     let _own = fill(&quota, OWN, 2_048);
@@ -32,7 +33,7 @@ fn another_user_has_64_and_takes_nothing_from_the_own_one() {
 
 #[test]
 fn a_connection_that_ends_makes_room_for_one() {
-    let quota = ConnectionQuota::new(OWN);
+    let quota = ConnectionQuota::new(UID);
     let mut tickets = fill(&quota, OTHER, 64);
     tickets.pop();
     let again = quota.enter(OTHER, MOST);
@@ -42,21 +43,21 @@ fn a_connection_that_ends_makes_room_for_one() {
 
 #[test]
 fn strangers_are_limited_in_number_and_never_keep_the_own_user_out() {
-    let quota = ConnectionQuota::new(OWN);
-    let first = 2_000;
+    let quota = ConnectionQuota::new(UID);
+    let user = |number: u32| Party::User(2_000 + number);
     let mut tickets: Vec<Ticket> =
-        (0..64).map_while(|number| quota.enter(first + number, MOST)).collect();
+        (0..64).map_while(|number| quota.enter(user(number), MOST)).collect();
     assert_eq!(tickets.len(), 64);
-    assert!(quota.enter(first + 64, MOST).is_none());
-    assert!(quota.enter(first, MOST).is_some(), "who is in the table may open another one");
+    assert!(quota.enter(user(64), MOST).is_none());
+    assert!(quota.enter(user(0), MOST).is_some(), "who is in the table may open another one");
     assert!(quota.enter(OWN, MOST).is_some());
     tickets.pop();
-    assert!(quota.enter(first + 64, MOST).is_some(), "who left is forgotten");
+    assert!(quota.enter(user(64), MOST).is_some(), "who left is forgotten");
 }
 
 #[test]
 fn all_connections_of_a_user_share_the_memory_for_what_comes_in() {
-    let quota = ConnectionQuota::new(OWN);
+    let quota = ConnectionQuota::new(UID);
     let tickets = fill(&quota, OWN, 2);
     let begun = tickets[0].incoming().begin();
     assert!(begun.add(&[b'x'; 600]));
@@ -65,4 +66,40 @@ fn all_connections_of_a_user_share_the_memory_for_what_comes_in() {
     let other = quota.enter(OTHER, MOST).expect("room");
     assert!(!other.incoming().begin().add(&[b'x'; 101]));
     assert!(other.incoming().begin().add(&[b'x'; 100]));
+}
+
+#[test]
+fn operators_have_room_that_nobody_else_counts_in() {
+    let quota = ConnectionQuota::new(UID);
+    let _agents = fill(&quota, OWN, 2_048);
+    let _operators = fill(&quota, Party::Operators(UID), 2_048);
+    let _others = fill(&quota, Party::Operators(1_001), 64);
+}
+
+#[test]
+fn programs_inside_a_session_have_8_whatever_the_user_has() {
+    let quota = ConnectionQuota::new(UID);
+    for party in [Party::Session(7), Party::Session(8), Party::Strays] {
+        let _tickets = fill(&quota, party, 8);
+        assert!(quota.enter(party, MOST).is_none(), "{party:?}");
+    }
+    let _own = fill(&quota, OWN, 2_048);
+}
+
+#[test]
+fn programs_inside_all_sessions_together_are_limited_and_keep_nobody_else_out() {
+    let quota = ConnectionQuota::new(UID);
+    let tickets: Vec<Ticket> =
+        (0..1_000).filter_map(|pid| quota.enter(Party::Session(pid), MOST)).collect();
+    assert_eq!(tickets.len(), ALL_INSIDE_MAX);
+    for party in [OWN, OTHER, Party::Operators(UID)] {
+        assert!(quota.enter(party, MOST).is_some(), "{party:?}");
+    }
+}
+
+#[test]
+fn a_program_inside_a_session_has_nothing_for_long_lines() {
+    let quota = ConnectionQuota::new(UID);
+    let inside = quota.enter(Party::Session(7), MOST).expect("room");
+    assert!(!inside.incoming().begin().add(b"x"));
 }
