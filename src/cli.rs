@@ -29,6 +29,7 @@ pub mod man;
 pub mod mcp;
 pub mod new;
 pub mod output;
+pub mod own_lease;
 pub mod pair;
 pub mod printed;
 pub mod prometheus;

@@ -14,6 +14,7 @@ use crate::cli::candidates::offer_tools;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::cli::own_lease;
 use crate::cli::pair::parse_argument;
 
 /// Call a tool, such as: call read_screen session=build count=5
@@ -28,6 +29,9 @@ pub struct Call {
     /// Take arguments from this file too, one JSON object; `-` is standard input
     #[arg(long, value_name = "FILE")]
     json_args: Option<PathBuf>,
+    /// Use the lease whose id is in this file, `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    lease_file: Option<PathBuf>,
 }
 
 impl Call {
@@ -41,6 +45,9 @@ impl Call {
             None => Map::new(),
         };
         add(&mut arguments, self.arguments)?;
+        if let Some(file) = &self.lease_file {
+            arguments.insert(LEASE_ID.to_owned(), own_lease::read(file)?.into());
+        }
         let answer = context.daemon().await?.call(&self.tool, Value::Object(arguments)).await?;
         Ok(answer.report_as_told())
     }
@@ -60,12 +67,20 @@ fn object(text: &str) -> Result<Map<String, Value>, Failure> {
         .map_err(|error| Failure::Usage(format!("the arguments are no JSON object: {error}")))
 }
 
+/// The parameter that no command line may show.
+const LEASE_ID: &str = "lease_id";
+
 /// Adds arguments to those of a file, which they replace; each is given once.
 fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     if let Some((name, _)) = given.iter().find(|(name, _)| !names.insert(name)) {
         let advice = format!("write a list as `{name}=[…]`, in JSON");
         return Err(Failure::Usage(format!("`{name}` is given twice; {advice}")));
+    }
+    if names.iter().any(|name| name.as_str() == LEASE_ID) {
+        let words = "everybody on this machine can read a lease_id here; give it with --lease-file, or in \
+                     the file of --json-args";
+        return Err(Failure::Usage(words.to_owned()));
     }
     arguments.extend(given);
     Ok(())
@@ -85,6 +100,17 @@ mod tests {
         assert_eq!(Value::Object(arguments.clone()), json!({"a": 1, "b": 3, "c": 4}));
         let twice = add(&mut arguments, vec![pair("c", 5), pair("c", 5)]);
         assert_eq!(twice.unwrap_err().exit().number(), 2);
+    }
+
+    #[test]
+    fn a_lease_id_is_taken_from_a_file_and_never_from_the_words() {
+        let shown = vec![("lease_id".to_owned(), json!("6f1b"))];
+        let refused = add(&mut Map::new(), shown).unwrap_err();
+        assert_eq!(refused.exit().number(), 2);
+        assert!(refused.to_string().contains("--lease-file"), "{refused}");
+        let mut from_file = object(r#"{"lease_id": "6f1b"}"#).unwrap();
+        add(&mut from_file, Vec::new()).unwrap();
+        assert_eq!(from_file["lease_id"], "6f1b");
     }
 
     #[test]

@@ -10,9 +10,10 @@ use crate::core::code::Code;
 const SESSION: &str = "SESSION";
 
 /// What is run at a command line where a tool is called.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("acquire_lease", "`termgate lease acquire`"),
     ("create_session", "`termgate new`"),
+    ("find_lease", "`termgate lease ls`"),
     ("follow_command", "`termgate run`"),
     ("list_sessions", "`termgate ls`"),
     ("manage_session", "`termgate kill`"),
@@ -90,7 +91,8 @@ fn of_code(code: Code) -> Option<&'static str> {
             Some("`termgate ls` shows the sessions there are, and `termgate new` creates one.")
         }
         Code::LeaseRequired => Some(
-            "Take the lease with `termgate lease acquire SESSION`, and give its id with --lease.",
+            "Take the lease with `termgate lease acquire SESSION`, and give its id in TERMGATE_LEASE or \
+             with --lease-file.",
         ),
         Code::LeaseHeld => Some(
             "Stand in line with `termgate lease acquire SESSION --wait 30s`, or watch with `termgate \
@@ -104,9 +106,10 @@ fn of_code(code: Code) -> Option<&'static str> {
             "Look with `termgate read SESSION`; if you still need to type, `termgate lease acquire \
              SESSION`.",
         ),
-        Code::LeaseSuperseded => {
-            Some("Forget the id; `termgate lease acquire SESSION` gives another.")
-        }
+        Code::LeaseSuperseded => Some(
+            "Forget the id in TERMGATE_LEASE or the file; `termgate lease acquire SESSION` gives \
+                 another.",
+        ),
         Code::ScreenChanged => Some(
             "Read the screen with `termgate read SESSION --json`, decide again, and write with \
              --expect and its watermark.",

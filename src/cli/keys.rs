@@ -8,11 +8,12 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::cli::own_lease::OwnLease;
 use crate::cli::written;
 
 /// Press keys in a session, such as: keys build C-c Up Enter
 ///
-/// Without --lease it takes the lease, when that is free, for this one call.
+/// Without a lease it takes that of the session, when that is free, for this one call.
 #[derive(Debug, Args)]
 pub struct Keys {
     /// Id, unique prefix of one, or name
@@ -21,9 +22,8 @@ pub struct Keys {
     /// Names of keys, or single characters
     #[arg(required = true)]
     keys: Vec<String>,
-    /// Type under this lease
-    #[arg(long, value_name = "ID")]
-    lease: Option<String>,
+    #[command(flatten)]
+    lease: OwnLease,
     /// Type only if the screen is as it was at this watermark, which `read --json` tells
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
@@ -38,7 +38,7 @@ impl Keys {
         let arguments = json!({
             "session": self.session,
             "keys": self.keys.join(" "),
-            "lease_id": self.lease,
+            "lease_id": self.lease.id()?,
             "expect_watermark": self.expect,
         });
         Ok(written::report(context.daemon().await?.call("send_keys", arguments).await?))

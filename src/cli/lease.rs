@@ -13,7 +13,9 @@ use crate::cli::duration::{millis, parse_duration, rough};
 use crate::cli::failure::Failure;
 use crate::cli::ls::{holder, sessions};
 use crate::cli::output::Report;
+use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
+use crate::core::code::Code;
 
 /// Take, keep, give back, list or end leases
 #[derive(Debug, Args)]
@@ -33,7 +35,8 @@ enum Action {
 
 /// Take the lease of a session and print its id
 ///
-/// It lasts until its time is over or it is released; writing with --lease renews it.
+/// It lasts until its time is over or it is released; writing under it renews it. Other commands take
+/// the id from TERMGATE_LEASE or --lease-file, and from no word of theirs.
 #[derive(Debug, Args)]
 struct Acquire {
     /// Id, unique prefix of one, or name
@@ -48,34 +51,35 @@ struct Acquire {
     /// What it is for, for others to read
     #[arg(long)]
     reason: Option<String>,
-    /// Take this lease back
-    #[arg(long, value_name = "ID")]
-    lease: Option<String>,
+    #[command(flatten)]
+    lease: OwnLease,
 }
 
 /// Make a lease last longer
+///
+/// Without an id it is that of the command line in this session.
 #[derive(Debug, Args)]
 struct Renew {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// The lease
-    #[arg(long, value_name = "ID")]
-    lease: String,
+    #[command(flatten)]
+    lease: OwnLease,
     /// How long it lasts from now on
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
 }
 
 /// Give a lease back
+///
+/// Without an id it is that of the command line in this session.
 #[derive(Debug, Args)]
 struct Release {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// The lease
-    #[arg(long, value_name = "ID")]
-    lease: String,
+    #[command(flatten)]
+    lease: OwnLease,
     /// Give it to this principal, as lists show it
     #[arg(long, value_name = "WHO")]
     hand_to: Option<String>,
@@ -121,7 +125,7 @@ impl Acquire {
             "ttl_ms": self.ttl.map(millis),
             "wait_ms": self.wait.map(millis),
             "reason": self.reason,
-            "lease_id": self.lease,
+            "lease_id": self.lease.id()?,
         });
         let granted = daemon.call("acquire_lease", arguments).await?;
         Ok(lease_report(granted))
@@ -131,7 +135,8 @@ impl Acquire {
 impl Renew {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
         let session = session_id(daemon, &self.session).await?;
-        let arguments = json!({"lease_id": self.lease, "ttl_ms": self.ttl.map(millis)});
+        let lease = own(&self.lease, daemon, &session).await?;
+        let arguments = json!({"lease_id": lease, "ttl_ms": self.ttl.map(millis)});
         let renewed = daemon.call("renew_lease", arguments).await?;
         let elsewhere = elsewhere(&renewed, &session);
         let mut report = lease_report(renewed);
@@ -143,7 +148,8 @@ impl Renew {
 impl Release {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
         let session = session_id(daemon, &self.session).await?;
-        let arguments = json!({"lease_id": self.lease, "hand_to": self.hand_to});
+        let lease = own(&self.lease, daemon, &session).await?;
+        let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
         let released = daemon.call("release_lease", arguments).await?;
         let notes = std::iter::once(released.text.clone()).chain(elsewhere(&released, &session));
         let notes = notes.collect();
@@ -211,6 +217,20 @@ fn lease_report(grant: Answer) -> Report {
 async fn session_id(daemon: &Daemon, session: &str) -> Result<String, Failure> {
     let list = daemon.call("list_sessions", json!({"session": session})).await?;
     Ok(list.text_at("/sessions/0/id"))
+}
+
+/// The id of the lease that is meant: the one given, else that of the command line in the session.
+async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String, Failure> {
+    if let Some(given) = given.id()? {
+        return Ok(given);
+    }
+    let found = daemon.call("find_lease", json!({"session": session})).await?;
+    let missing = || {
+        let code = Code::LeaseRequired;
+        let message = "the command line holds no lease of this session";
+        Failure::of_tool(json!({"error_code": code.as_str(), "message": message}))
+    };
+    found.data["lease_id"].as_str().map(str::to_owned).ok_or_else(missing)
 }
 
 /// What to tell somebody whose lease was that of another session than the one named.

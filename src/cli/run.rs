@@ -26,6 +26,7 @@ use crate::cli::duration::{millis, parse_duration};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
+use crate::cli::own_lease::OwnLease;
 use crate::cli::reader;
 use crate::cli::run::fresh::Fresh;
 use crate::cli::run::interrupts::Interrupts;
@@ -71,9 +72,8 @@ pub struct Run {
     /// Wait so long at most, up to 10m; the command goes on then
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
-    /// Run it under this lease; without it the lease is taken, when it is free, for this command
-    #[arg(long, value_name = "ID", requires = "session")]
-    lease: Option<String>,
+    #[command(flatten)]
+    lease: OwnLease,
     /// With --json, and only then: tell so many lines of output, its head and its tail [default: 200]
     #[arg(long, value_name = "LINES")]
     max_lines: Option<u64>,
@@ -141,7 +141,9 @@ impl Run {
             max_lines: self.max_lines,
             until: context.output.clock().now() + self.timeout,
         };
-        let posted = daemon.post("run", self.arguments(id, &line))?;
+        // A new session is written to under no lease of before.
+        let lease = if self.session.is_some() { self.lease.id()? } else { None };
+        let posted = daemon.post("run", self.arguments(id, &line, lease))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
         ended = finished(ended, &mut live, &resumed).await;
         while let Err(Failure::Request(ClientError::Closed)) = ended {
@@ -157,14 +159,14 @@ impl Run {
         }
     }
 
-    fn arguments(&self, session: &str, line: &str) -> Value {
+    fn arguments(&self, session: &str, line: &str, lease: Option<String>) -> Value {
         json!({
             "session": session,
             "command": line,
             "timeout_ms": millis(self.timeout),
             "max_lines": self.max_lines,
             "on_cancel": "interrupt",
-            "lease_id": self.lease,
+            "lease_id": lease,
         })
     }
 }

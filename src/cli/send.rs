@@ -11,11 +11,12 @@ use crate::cli::context::Context;
 use crate::cli::duration::{millis, parse_duration};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
+use crate::cli::own_lease::OwnLease;
 use crate::cli::written;
 
 /// Type text into a session
 ///
-/// Without --lease it takes the lease, when that is free, for this one call. When it waits it
+/// Without a lease it takes that of the session, when that is free, for this one call. When it waits it
 /// prints the rows that changed, and ends with 6 when the time is over.
 #[derive(Debug, Args)]
 pub struct Send {
@@ -30,9 +31,8 @@ pub struct Send {
     /// Send it as one paste, whose line ends run nothing; auto does so where the program asked for that
     #[arg(long, value_enum, default_value_t = Paste::Auto)]
     paste: Paste,
-    /// Type under this lease
-    #[arg(long, value_name = "ID")]
-    lease: Option<String>,
+    #[command(flatten)]
+    lease: OwnLease,
     /// Type only if the screen is as it was at this watermark, which `read --json` tells
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
@@ -71,11 +71,12 @@ impl Send {
     /// # Errors
     /// Why nothing was typed.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let lease = self.lease.id()?;
         let daemon = context.daemon().await?;
-        Ok(written::report(daemon.call("send_text", self.arguments()).await?))
+        Ok(written::report(daemon.call("send_text", self.arguments(lease)).await?))
     }
 
-    fn arguments(self) -> Value {
+    fn arguments(self, lease: Option<String>) -> Value {
         let until = match (self.until_pattern, self.until_idle) {
             (Some(pattern), _) => json!({"pattern": pattern}),
             (None, Some(idle)) => json!({"idle_ms": millis(idle)}),
@@ -86,7 +87,7 @@ impl Send {
             "text": self.text,
             "enter": self.enter,
             "paste": self.paste.word(),
-            "lease_id": self.lease,
+            "lease_id": lease,
             "expect_watermark": self.expect,
             "until": until,
             "wait_ms": self.wait.map(millis),

@@ -15,6 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::cli::failure::Failure;
+use crate::cli::own_lease::LEASE;
 use crate::cli::start::log::Log;
 use crate::config::paths::RuntimePaths;
 use crate::transport::daemon::TURN_MAX;
@@ -122,6 +123,8 @@ fn spawn(log: &Log, rights: Rights, stay: Stay) -> anyhow::Result<Child> {
     for name in VARIABLES {
         command.env_remove(name);
     }
+    // It is the caller's, for its own commands.
+    command.env_remove(LEASE);
     Ok(command.spawn()?)
 }
 

@@ -13,10 +13,11 @@ use crate::core::nearest::nearest_of;
 const PREFIX: &str = "TERMGATE_";
 /// What follows in the names of our variables that set no key. `BIN` tells our own scripts which
 /// program to run; all others are read where their subject is.
-const KEYLESS: [&str; 9] = [
+const KEYLESS: [&str; 10] = [
     "AUTOSTART",
     "BIN",
     "COMPLETE",
+    "LEASE",
     "RUNTIME_DIR",
     "SESSION",
     "SHELL_ENV",

@@ -146,9 +146,8 @@ impl LeaseManager {
         }
         match right {
             Ok(right) => {
-                let right = self.to_reclaim(caller, right);
                 let grant = self.exercise(now, caller, right);
-                Ok(Acquired::Granted(self.adopt(now, caller, request, grant)))
+                Ok(Acquired::Granted(self.adopt(now, request, grant)))
             }
             Err(held @ (LeaseError::Held { .. } | LeaseError::Suspended { .. })) => {
                 if matches!(held, LeaseError::Suspended { .. }) {

@@ -3,6 +3,7 @@
 //! Reading borrows the newest frame and costs no message; changing sends a command and takes a
 //! permit, so that nothing is changed that policy was not asked about.
 
+mod operators;
 mod people;
 
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::core::caller::{Caller, PrincipalName};
+use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
@@ -258,17 +259,6 @@ impl Session {
             Command::Manage(Box::new(manage))
         };
         self.ask(permit, ask).await
-    }
-
-    /// Ends the lease in force, whoever holds it; says whether anybody did. It never stands in the
-    /// line of agents' commands.
-    ///
-    /// # Errors
-    /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
-    pub async fn preempt(&self, _permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
-        let (reply, answer) = oneshot::channel();
-        self.0.urgent.post(|entries| entries.preempts.push_back((by, reply)));
-        answer.await.map_err(|_| self.unanswered())
     }
 
     /// Has the kernel asked now and then what the terminal is doing, for as long as this is kept:

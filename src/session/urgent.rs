@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::commands::record::CommandId;
-use crate::core::ids::{ConnectionId, PrincipalId};
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
@@ -49,6 +49,8 @@ pub struct Entries {
     pub parting: Option<Parting>,
     /// Operators who end the lease; bounded by the calls their connections may have in flight.
     pub preempts: VecDeque<(PrincipalName, oneshot::Sender<bool>)>,
+    /// Operators who ask for the id of the lease that the command line holds; bounded in the same way.
+    pub finders: VecDeque<oneshot::Sender<Option<LeaseId>>>,
     /// New names, each with where the one before is told; bounded in the same way.
     pub renames: VecDeque<(Arc<str>, oneshot::Sender<Arc<str>>)>,
 }
@@ -67,6 +69,7 @@ impl Entries {
             spare_commands,
             parting,
             preempts,
+            finders,
             renames,
         } = later;
         self.window = window.or(self.window);
@@ -79,6 +82,7 @@ impl Entries {
         self.spare_commands |= spare_commands;
         self.parting = self.parting.max(parting);
         self.preempts.extend(preempts);
+        self.finders.extend(finders);
         self.renames.extend(renames);
     }
 }

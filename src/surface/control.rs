@@ -1,5 +1,6 @@
 //! The daemon's own tools: explaining its answers, and what operators do.
 
+pub mod find_lease;
 pub mod follow_command;
 pub mod preempt_lease;
 pub mod set_write;
@@ -12,6 +13,7 @@ pub fn entries() -> Vec<Entry> {
     vec![
         Entry::of::<why::Why>(),
         Entry::of::<follow_command::FollowCommand>(),
+        Entry::of::<find_lease::FindLease>(),
         Entry::of::<preempt_lease::PreemptLease>(),
         Entry::of::<set_write::SetWrite>(),
     ]

@@ -343,7 +343,7 @@ fn running_starts_a_daemon_which_writes_only_when_that_is_said() {
 #[test]
 fn a_command_needs_a_session_or_two_dashes_before_it() {
     let home = Home::new();
-    for words in ["run", "run --", "run true", "run --lease x -- true"] {
+    for words in ["run", "run --", "run true", "run --lease-file x -- true"] {
         assert_eq!(home.run(words).status.code(), Some(2), "{words}");
     }
 }

@@ -29,3 +29,49 @@ fn text_is_typed_only_onto_the_screen_that_was_read() {
     home.printed("wait build --pattern third --since 0");
     assert!(!home.printed("read build").contains("second"));
 }
+
+#[test]
+fn the_id_of_a_lease_comes_from_a_file_standard_input_or_the_environment_alone() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name build -- cat");
+    let lease = home.printed("lease acquire build --ttl 10m");
+    let file = home.path("lease");
+    fs::write(&file, &lease).unwrap();
+    let code = |mut command: std::process::Command| command.output().unwrap().status.code();
+
+    assert_eq!(home.run("send build x --enter").status.code(), Some(CONFLICT));
+    home.printed(&format!("send build from-file --enter --lease-file {}", file.display()));
+    let mut from_variable = home.termgate("keys build v a r Enter");
+    from_variable.env("TERMGATE_LEASE", lease.trim());
+    assert_eq!(code(from_variable), Some(0));
+    let mut from_input = home.termgate("call resize session=build cols=90 rows=30 --lease-file -");
+    from_input.stdin(fs::File::open(&file).unwrap());
+    assert_eq!(code(from_input), Some(0));
+    home.printed("wait build --pattern var --since 0");
+    assert!(home.printed("read build").contains("from-file"));
+
+    let shown = home.run(&format!("call resize session=build cols=80 rows=24 lease_id={lease}"));
+    assert_eq!(shown.status.code(), Some(2), "{shown:?}");
+    assert!(String::from_utf8(shown.stderr).unwrap().contains("--lease-file"));
+    home.printed("lease renew build --ttl 5m");
+    home.printed("lease release build");
+    home.printed("send build free --enter");
+}
+
+#[test]
+fn no_program_in_a_session_is_told_the_id_of_a_lease() {
+    let home = Home::new();
+    let with_lease = |line: &str| {
+        let mut command = home.termgate(line);
+        command.env("TERMGATE_LEASE", "6f1b");
+        command.output().unwrap()
+    };
+    // The daemon that this starts and the session that it creates come from an environment with an id.
+    let created = with_lease("new --name build --allow-write -- env");
+    assert!(created.status.success(), "{created:?}");
+    home.printed("wait build --exit");
+    let screen = home.printed("read build");
+    assert!(screen.contains("TERMGATE_SESSION") && !screen.contains("6f1b"), "{screen}");
+    home.printed("stop");
+}

@@ -243,6 +243,7 @@ async fn bad_arguments_of_operators_tools() {
         ("follow_command", json!({"session": session}), "id"),
         ("follow_command", json!({"session": session, "id": 9}), "id"),
         ("follow_command", json!({"session": session, "id": 9, "max_lines": 0}), "max_lines"),
+        ("find_lease", json!({}), "session"),
         ("preempt_lease", json!({}), "session"),
         ("preempt_lease", json!({"session": 5}), "session"),
         ("set_write", json!({}), "state"),

@@ -304,7 +304,7 @@ async fn operators_tools_exist_at_the_operators_door_alone() {
     let session = daemon.client(Era::Legacy).await.start("cat").await;
     let mut operator = daemon.operator().await;
     let tools = operator.tools().await;
-    for tool in ["follow_command", "preempt_lease", "set_write"] {
+    for tool in ["find_lease", "follow_command", "preempt_lease", "set_write"] {
         assert!(tools.iter().any(|listed| listed == tool), "{tool}");
     }
     let others = [
@@ -313,7 +313,7 @@ async fn operators_tools_exist_at_the_operators_door_alone() {
         daemon.at_read_only(&session, Era::Modern).await,
     ];
     for mut wire in others {
-        for tool in ["follow_command", "preempt_lease", "set_write"] {
+        for tool in ["find_lease", "follow_command", "preempt_lease", "set_write"] {
             assert!(!wire.tools().await.iter().any(|listed| listed == tool), "{tool}");
             let call = json!({"name": tool, "arguments": {"state": "on", "session": session}});
             let error = wire.request("tools/call", call).await.unwrap_err();

@@ -236,22 +236,32 @@ async fn a_leaked_lease_id_is_worth_nothing_while_its_holder_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_of_the_command_line_serves_whoever_was_given_its_id() {
+async fn a_lease_of_the_command_line_is_one_holders_whoever_shows_its_id() {
     for era in Era::BOTH {
         let daemon = TestDaemon::writable().await;
         let log = daemon.file("log");
         let mut agent = daemon.client(era).await;
-        let session = agent.start_recorder(&log, 2).await;
-        let mut operator = daemon.operator().await;
-        let lease = operator.acquire(&session).await["lease_id"].clone();
+        let session = agent.start_recorder(&log, 4).await;
+        let (mut first, mut second) = (daemon.operator().await, daemon.operator().await);
+        let lease = first.acquire(&session).await["lease_id"].clone();
         let type_it = |text: &str| json!({"session": session, "text": text, "lease_id": lease});
-        agent.structured("send_text", type_it("1")).await;
-        operator.sender.notify("notifications/cancelled", json!({"requestId": 0})).await;
-        drop(operator);
-        let mut next = daemon.operator().await;
-        next.structured("send_text", type_it("2")).await;
+        second.structured("send_text", type_it("1")).await;
+        first.structured("send_text", type_it("2")).await;
+        assert_eq!(agent.error_code("send_text", type_it("x")).await, "lease_held");
+        let nameless = json!({"session": session, "text": "x"});
+        assert_eq!(second.error_code("send_text", nameless).await, "lease_held");
+        drop((first, second));
+
+        while agent.call("send_text", type_it("3")).await["isError"] == true {}
+        let (mut third, mut other) = (daemon.operator().await, daemon.client(era).await);
+        for former in [&mut third, &mut other] {
+            assert_eq!(former.error_code("send_text", type_it("x")).await, "lease_held");
+            let renewal = json!({"lease_id": lease});
+            assert_eq!(former.error_code("renew_lease", renewal).await, "lease_held");
+        }
+        agent.structured("send_text", type_it("4")).await;
         agent.wait_for_exit(&session).await;
-        assert_eq!(fs::read_to_string(&log).unwrap(), "12");
+        assert_eq!(fs::read_to_string(&log).unwrap(), "1234");
         daemon.stop().await;
     }
 }

@@ -19,7 +19,7 @@ use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::input::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
     PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Typed, TypesAgain,
-    Verdict, Waiting, Words,
+    Verdict, WRITERS, Waiting, Words, is_operator,
 };
 use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::typing::TypedBefore;
@@ -37,9 +37,9 @@ const HISTORIES: u32 = 1_024;
 const BEGIN: u64 = 10_000;
 const FLOOR: Epoch = Epoch(41);
 /// Each principal has two connections, and speaks on one of them.
-const FIRST_CONNECTIONS: [u64; PRINCIPALS] = [0, 1, 2, 3, 4, 5];
-const OTHER_CONNECTIONS: [u64; PRINCIPALS] = [6, 7, 8, 9, 10, 11];
-const CONNECTIONS: u64 = 12;
+const FIRST_CONNECTIONS: [u64; PRINCIPALS] = [0, 1, 2, 3, 4, 5, 6, 7];
+const OTHER_CONNECTIONS: [u64; PRINCIPALS] = [8, 9, 10, 11, 12, 13, 14, 15];
+const CONNECTIONS: u64 = 16;
 const ANSWER: &[u8] = b"\x1b[0n";
 const INTERRUPT: &[u8] = &[3];
 
@@ -157,8 +157,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let who = || 0..AGENTS;
-    let person = || AGENTS..PRINCIPALS;
+    let who = || 0..WRITERS;
+    let person = || WRITERS..PRINCIPALS;
     let shows = || proptest::option::weighted(0.25, 0..PRINCIPALS);
     let take = || prop_oneof![3 => Just(Take::Held), 1 => Just(Take::Once), 2 => Just(Take::Keep)];
     let ttl = || proptest::option::of(1..25u64);
@@ -244,6 +244,8 @@ struct Pair {
     last_logged: Option<(Epoch, u64)>,
     finished: BTreeSet<u64>,
     newest_epoch: Epoch,
+    /// Who wrote in each epoch.
+    writers: BTreeMap<Epoch, usize>,
     in_force: Option<Epoch>,
     /// The epoch that was told to be suspended.
     aside: Option<Epoch>,
@@ -288,6 +290,7 @@ impl Pair {
             last_logged: None,
             finished: BTreeSet::new(),
             newest_epoch: FLOOR,
+            writers: BTreeMap::new(),
             in_force: None,
             aside: None,
             answer_bytes: 0,
@@ -309,7 +312,7 @@ impl Pair {
             principal: self.principal(who),
             connection: ConnectionId(self.reference.on[who]),
             tenant: TenantId::of_uid(TENANT[who] as u32),
-            kind: if who < AGENTS { Kind::Agent } else { Kind::Human },
+            kind: kind_of(who),
             label: Arc::from("model"),
         }
     }
@@ -418,11 +421,9 @@ impl Pair {
         });
         if open && reference.use_lease(who, id, Take::Keep, fresh, true) {
             let hold = reference.hold.as_mut().expect("used");
-            if hold.who == who {
-                hold.ttl = ttl.unwrap_or(hold.ttl);
-                hold.after = after.unwrap_or(hold.after);
-                (hold.once, hold.used) = (false, now);
-            }
+            hold.ttl = ttl.unwrap_or(hold.ttl);
+            hold.after = after.unwrap_or(hold.after);
+            (hold.once, hold.used) = (false, now);
             let epoch = hold.epoch;
             reference.tidy();
             prop_assert!(matches!(&acquired, Ok(Acquired::Granted(g)) if g.epoch == Epoch(epoch)));
@@ -512,6 +513,7 @@ impl Pair {
             && self.reference.has_seen(verdict, expected)
             && self.reference.use_lease(who, id, take, fresh, false);
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        self.note_writer(who, &answer)?;
         if expected {
             let hold = self.reference.hold.as_mut().expect("used");
             hold.look = Look::Nothing;
@@ -522,6 +524,16 @@ impl Pair {
             self.follow_write(number, text, words, None);
         }
         self.reference.tidy();
+        Ok(())
+    }
+
+    /// No two may write in one epoch, whatever ids they show.
+    fn note_writer(&mut self, who: usize, answer: &Result<Accepted, WriteError>) -> Check {
+        if let Ok(Accepted::Queued { grant, .. }) = answer {
+            let party = party_of(who);
+            let writer = *self.writers.entry(grant.epoch).or_insert(party);
+            prop_assert_eq!(writer, party, "two wrote in one epoch");
+        }
         Ok(())
     }
 
@@ -536,6 +548,7 @@ impl Pair {
             && self.reference.has_seen(verdict, seen)
             && self.reference.use_lease(who, None, Take::Held, 0, false);
         prop_assert_eq!(answer.is_ok(), expected, "{:?}", answer);
+        self.note_writer(who, &answer)?;
         if expected {
             self.reference.hold.as_mut().expect("used").look = Look::Nothing;
             self.reference.bytes.iter_mut().for_each(Bytes::cut);
@@ -1059,6 +1072,19 @@ fn principal_of(who: usize, restarts: u64) -> PrincipalId {
     if who < PRINCIPALS { PrincipalId::Connection(number) } else { PrincipalId::FORMER }
 }
 
+fn kind_of(who: usize) -> Kind {
+    match who {
+        who if who < AGENTS => Kind::Agent,
+        who if is_operator(who) => Kind::Operator,
+        _ => Kind::Human,
+    }
+}
+
+/// Whom a write counts for: the connections of the command line are one.
+fn party_of(who: usize) -> usize {
+    if is_operator(who) { AGENTS } else { who }
+}
+
 fn at(second: u64) -> Moment {
     Moment::from_boot(Duration::from_secs(second))
 }
@@ -1178,6 +1204,11 @@ fn expiry_that_waits_for_a_timer_is_noticed() {
 #[test]
 fn a_lease_that_anybody_may_use_is_noticed() {
     assert!(is_noticed(Mutant::LeaseNotBoundToPrincipal));
+}
+
+#[test]
+fn a_lease_that_moved_and_still_serves_whoever_had_it_is_noticed() {
+    assert!(is_noticed(Mutant::MovedLeaseServesBoth));
 }
 
 #[test]

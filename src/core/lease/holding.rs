@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::core::caller::{Caller, PrincipalName};
+use crate::core::caller::{Caller, Kind, PrincipalName};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
@@ -102,7 +102,7 @@ impl Holding {
     pub(super) fn follow(&mut self, caller: &Caller) {
         let is_here = self.presence == Presence::Here;
         let moves = self.holder.connection != caller.connection || !is_here;
-        if self.holder.principal != caller.principal || !moves {
+        if !self.is_of(caller) || !moves {
             return;
         }
         if is_here {
@@ -112,8 +112,45 @@ impl Holding {
         if self.others.len() == CONNECTIONS_MAX {
             self.others.pop_first();
         }
-        self.holder = caller.clone();
+        self.holder.connection = caller.connection;
         self.presence = Presence::Here;
+    }
+
+    /// Passes to another holder, who is the only one from now on.
+    pub(super) fn pass_to(&mut self, caller: &Caller, grace: Duration) {
+        self.holder = caller.clone();
+        self.others.clear();
+        self.presence = Presence::Here;
+        self.on_disconnect = match (caller.kind, self.on_disconnect) {
+            (Kind::Operator, _) => OnDisconnect::Keep,
+            (Kind::Agent | Kind::Human, OnDisconnect::Keep)
+                if !mutant::is(Mutant::MovedLeaseServesBoth) =>
+            {
+                OnDisconnect::Grace(grace)
+            }
+            (Kind::Agent | Kind::Human, as_before) => as_before,
+        };
+    }
+
+    /// Whether this caller has it without showing its id.
+    pub(super) fn is_named(&self, caller: &Caller) -> bool {
+        self.holder.principal == caller.principal || mutant::is(Mutant::LeaseNotBoundToPrincipal)
+    }
+
+    /// Whether this caller has it once it shows its id: all connections of one user's command line are
+    /// the same holder. Of the same tenant, it is to be asked of nobody else.
+    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+        let serves_both = mutant::is(Mutant::MovedLeaseServesBoth);
+        let shared = match serves_both {
+            true => self.on_disconnect == OnDisconnect::Keep,
+            false => self.is_command_lines() && caller.kind == Kind::Operator,
+        };
+        self.is_named(caller) || shared
+    }
+
+    /// Whether the command line has it, and keeps it from one of its connections to the next.
+    pub(super) fn is_command_lines(&self) -> bool {
+        self.on_disconnect == OnDisconnect::Keep && self.holder.kind == Kind::Operator
     }
 
     /// Notes that a connection closed; with the last one that used it, its holder is gone.

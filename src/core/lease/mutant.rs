@@ -18,6 +18,8 @@ pub(crate) enum Mutant {
     ExpiryByTimer,
     /// Whoever asks is taken for the holder.
     LeaseNotBoundToPrincipal,
+    /// A kept lease that moved still serves whoever shows its id.
+    MovedLeaseServesBoth,
     /// What sends no bytes needs no lease.
     UngatedResize,
     /// Whether writing is switched on is not asked.

@@ -9,7 +9,7 @@ use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::LeaseChange;
-use crate::core::lease::holding::{Due, Holding, Presence, Resumed};
+use crate::core::lease::holding::{Due, Holding, Resumed};
 use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, OnDisconnect};
 use crate::core::lease::right::Right;
@@ -174,12 +174,12 @@ impl LeaseManager {
     /// Lets the holder of a suspended lease that asks for it again keep it, though the connections it
     /// hung on are gone.
     pub(super) fn return_to_suspended(&mut self, caller: &Caller) {
+        let grace = self.limits.grace_default;
         let Some(Suspended { holding, .. }) = &mut self.suspended else { return };
-        if holding.presence == Presence::Here {
+        if holding.is_of(caller) && !holding.is_former() {
             holding.follow(caller);
         } else {
-            holding.holder = caller.clone();
-            holding.presence = Presence::Here;
+            holding.pass_to(caller, grace);
         }
     }
 

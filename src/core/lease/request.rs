@@ -21,8 +21,8 @@ pub enum OnDisconnect {
     Release,
     /// It ends after this time, unless its holder is back by then.
     Grace(Duration),
-    /// It lasts as if nothing had happened; and already before, every connection of the tenant that
-    /// presents its id may write with it.
+    /// It lasts as if nothing had happened. A lease that the command line keeps so is one holder's,
+    /// whichever of its connections shows the id.
     Keep,
 }
 

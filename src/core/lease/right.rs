@@ -9,7 +9,6 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{Holding, Presence};
 use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::people::Suspended;
-use crate::core::lease::request::OnDisconnect;
 use crate::core::lease::terms::{Span, Terms};
 use crate::core::lease::{LeaseManager, State};
 use crate::core::moment::Moment;
@@ -70,13 +69,24 @@ impl LeaseManager {
 
     /// The id of the lease that this caller has by name: in force, expired or suspended.
     pub(crate) fn id_of(&self, caller: &Caller) -> Option<LeaseId> {
+        let own = |holding: &&Holding| holding.holder.principal == caller.principal;
+        self.known().find(own).map(|holding| holding.id)
+    }
+
+    /// The id of the lease that the command line holds beyond one call, for itself alone.
+    pub(crate) fn command_lines(&self) -> Option<LeaseId> {
+        let own = |holding: &&Holding| holding.span == Span::Kept && holding.is_command_lines();
+        self.known().find(own).map(|holding| holding.id)
+    }
+
+    /// The holdings that are suspended, in force or expired.
+    fn known(&self) -> impl Iterator<Item = &Holding> {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
         let known = match &self.state {
             State::Held(known) | State::Lapsed(known) => Some(known),
             State::Free => None,
         };
-        let own = |holding: &&Holding| holding.holder.principal == caller.principal;
-        aside.filter(own).or(known.filter(own)).map(|holding| holding.id)
+        aside.into_iter().chain(known)
     }
 
     fn right_by_name(
@@ -88,16 +98,16 @@ impl LeaseManager {
         let lost = self.ended.lost_by(caller.principal);
         let lost = lost.map(|cause| LeaseError::Lost { cause: cause.clone() });
         if let Some(suspended) = &self.suspended
-            && holds(&suspended.holding, caller)
+            && suspended.holding.is_named(caller)
         {
             return Err(self.suspended_by(suspended, now));
         }
         match (&self.state, terms) {
             (State::Held(held), terms) if held.is_offered_to(caller) => self.take_up(held, terms),
-            (State::Held(held), _) if holds(held, caller) => right_of_holder(held),
+            (State::Held(held), _) if held.is_named(caller) => right_of_holder(held),
             (State::Held(held), Some(_)) => Err(self.held_by(held, now)),
             (State::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
-            (State::Lapsed(lapsed), _) if holds(lapsed, caller) => Ok(How::Revive),
+            (State::Lapsed(lapsed), _) if lapsed.is_named(caller) => Ok(How::Revive),
             (State::Lapsed(_) | State::Free, Some(terms)) => Ok(How::Take(terms)),
             (State::Lapsed(_) | State::Free, None) => Err(lost.unwrap_or(LeaseError::Required)),
         }
@@ -131,10 +141,7 @@ impl LeaseManager {
         if held.is_offered_to(caller) {
             return self.take_up(held, None);
         }
-        // A kept lease is made for many short connections: each uses it, and none becomes its holder
-        // by that, so that what the one before typed stays queued.
-        let kept = held.on_disconnect == OnDisconnect::Keep && !held.is_former();
-        if holds(held, caller) || kept {
+        if held.is_of(caller) {
             return right_of_holder(held);
         }
         if is_here(held) {
@@ -153,20 +160,10 @@ impl LeaseManager {
         if holding.holder.tenant != caller.tenant {
             return LeaseError::OtherTenant;
         }
-        let shared = holding.on_disconnect == OnDisconnect::Keep || !is_here(holding);
+        let may_come_back = holding.is_of(caller) || !is_here(holding);
         match &self.state {
-            State::Held(person) if !shared && !holds(holding, caller) => self.held_by(person, now),
+            State::Held(person) if !may_come_back => self.held_by(person, now),
             State::Held(_) | State::Lapsed(_) | State::Free => self.suspended_by(suspended, now),
-        }
-    }
-
-    /// The right of a caller who asks for a lease by its key: once the holder's connection is gone,
-    /// it becomes the holder, also where the key alone would have let it write.
-    pub(super) fn to_reclaim(&self, caller: &Caller, right: Right) -> Right {
-        let moves = |held: &Holding| !holds(held, caller) && !is_here(held);
-        match (&right.0, &self.state) {
-            (How::Use, State::Held(held)) if moves(held) => Right(How::Move),
-            (_, _) => right,
         }
     }
 
@@ -198,7 +195,7 @@ fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<How, LeaseError>
     if lapsed.holder.tenant != caller.tenant {
         return Err(LeaseError::OtherTenant);
     }
-    if holds(lapsed, caller) {
+    if lapsed.is_of(caller) {
         return Ok(How::Revive);
     }
     if is_here(lapsed) {
@@ -218,10 +215,6 @@ fn use_unless_offered(held: &Holding) -> Result<How, LeaseError> {
         Some(offer) => Err(LeaseError::Offered { to: offer.to.clone() }),
         None => Ok(How::Use),
     }
-}
-
-fn holds(holding: &Holding, caller: &Caller) -> bool {
-    holding.holder.principal == caller.principal || mutant::is(Mutant::LeaseNotBoundToPrincipal)
 }
 
 fn is_here(holding: &Holding) -> bool {

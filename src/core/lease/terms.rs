@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use crate::core::caller::Caller;
 use crate::core::ids::LeaseId;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::LeaseError;
@@ -88,15 +87,9 @@ impl LeaseManager {
     }
 
     /// Puts the holder's lease on the terms it has asked for again.
-    pub(super) fn adopt(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        request: AcquireRequest,
-        grant: Grant,
-    ) -> Grant {
+    pub(super) fn adopt(&mut self, now: Moment, request: AcquireRequest, grant: Grant) -> Grant {
         let held = self.in_force();
-        if held.holder.principal != caller.principal || held.span.is_persons() {
+        if held.span.is_persons() {
             return grant;
         }
         held.ttl = request.ttl.unwrap_or(held.ttl);

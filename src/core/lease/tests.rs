@@ -263,28 +263,92 @@ fn while_the_holder_lives_its_key_opens_nothing_for_another_connection() {
     assert!(!may_write(&lease, 0, &caller(2), Some(1)));
 }
 
-#[test]
-fn a_kept_lease_may_be_used_by_whoever_in_the_tenant_shows_its_key() {
-    let mut lease = held(OnDisconnect::Keep);
-    assert!(may_write(&lease, 0, &caller(2), Some(1)));
-    assert!(!may_write(&lease, 0, &caller(2), None));
-    let right = right(&lease, 10, &caller(2), Some(1)).unwrap();
-    let grant = lease.exercise(at(10), &caller(2), right);
-    assert_eq!((grant.epoch, grant.expires_at), (FLOOR.next(), at(40)));
-    assert_eq!(holder(&lease), Some(1));
+/// One of the command line's connections.
+fn operator(number: u64) -> Caller {
+    Caller { kind: Kind::Operator, ..caller(number) }
+}
+
+/// A lease that the command line got at second 0 under id 1, on connection 1.
+fn command_lines() -> LeaseManager {
+    let mut lease = lease();
+    let request = AcquireRequest { on_disconnect: Some(OnDisconnect::Keep), ..asking(1) };
+    granted(lease.acquire(at(0), &operator(1), request));
+    lease
+}
+
+fn use_lease(lease: &mut LeaseManager, second: u64, who: &Caller, shown: u128) -> Grant {
+    let right = right(lease, second, who, Some(shown)).unwrap();
+    lease.exercise(at(second), who, right)
 }
 
 #[test]
-fn a_kept_lease_is_used_and_not_moved_after_its_connection_is_gone() {
-    let mut lease = held(OnDisconnect::Keep);
+fn a_lease_of_the_command_line_is_that_of_each_of_its_connections_that_shows_the_id() {
+    let mut lease = command_lines();
+    assert!(!may_write(&lease, 0, &operator(2), None));
+    assert!(!may_write(&lease, 0, &Caller { kind: Kind::Operator, ..stranger(2) }, Some(1)));
+    let grant = use_lease(&mut lease, 10, &operator(2), 1);
+    assert_eq!((grant.epoch, grant.expires_at), (FLOOR.next(), at(40)));
+    lease.on_connection_closed(at(11), ConnectionId(1));
+    lease.on_connection_closed(at(11), ConnectionId(2));
+    let grant = granted(lease.acquire(at(12), &operator(3), showing(2, 1)));
+    assert_eq!((grant.epoch, holder(&lease)), (FLOOR.next(), Some(1)));
+}
+
+#[test]
+fn an_agent_that_shows_the_command_lines_id_is_refused_while_one_of_its_connections_lives() {
+    let mut lease = command_lines();
+    assert!(!may_write(&lease, 0, &caller(5), Some(1)));
+    use_lease(&mut lease, 1, &operator(2), 1);
+    lease.on_connection_closed(at(2), ConnectionId(1));
+    assert!(!may_write(&lease, 2, &caller(5), Some(1)));
+    lease.on_connection_closed(at(3), ConnectionId(2));
+    assert!(may_write(&lease, 3, &caller(5), Some(1)));
+}
+
+#[test]
+fn whoever_takes_a_lease_of_the_command_line_over_has_it_alone() {
+    let mut lease = command_lines();
     lease.on_connection_closed(at(1), ConnectionId(1));
-    let right = right(&lease, 10, &caller(2), Some(1)).unwrap();
-    let grant = lease.exercise(at(10), &caller(2), right);
-    assert_eq!(grant.epoch, FLOOR.next());
-    assert_eq!(holder(&lease), Some(1));
-    let grant = granted(lease.acquire(at(11), &caller(2), showing(2, 1)));
-    assert_eq!(grant.epoch, FLOOR.next().next());
-    assert_eq!(holder(&lease), Some(2));
+    let grant = use_lease(&mut lease, 2, &caller(5), 1);
+    assert_eq!((grant.epoch, holder(&lease)), (FLOOR.next().next(), Some(5)));
+    for other in [operator(1), operator(2), caller(6)] {
+        assert!(!may_write(&lease, 2, &other, Some(1)), "{other:?}");
+        let acquired = lease.acquire(at(2), &other, showing(3, 1));
+        assert!(matches!(acquired, Err(LeaseError::Held { .. })), "{acquired:?}");
+        let renewed = lease.renew(at(2), &other, RenewRequest::default());
+        assert!(renewed.is_err(), "{renewed:?}");
+    }
+    lease.on_connection_closed(at(3), ConnectionId(5));
+    lease.on_time(at(8));
+    assert_eq!(holder(&lease), None);
+}
+
+#[test]
+fn the_command_line_finds_its_own_lease_and_no_other() {
+    let mut lease = command_lines();
+    lease.on_connection_closed(at(1), ConnectionId(1));
+    assert_eq!(lease.command_lines(), Some(id(1)));
+    lease.type_in(at(1), &Caller { kind: Kind::Human, ..caller(9) }, id(9));
+    assert_eq!(lease.command_lines(), Some(id(1)));
+    lease.hand_back(at(2), &Caller { kind: Kind::Human, ..caller(9) });
+    use_lease(&mut lease, 3, &caller(5), 1);
+    assert_eq!(lease.command_lines(), None);
+    let free = self::lease();
+    assert_eq!((free.command_lines(), in_grace().command_lines()), (None, None));
+}
+
+#[test]
+fn a_suspended_lease_of_the_command_line_answers_its_connections_and_no_agent() {
+    let mut lease = command_lines();
+    let person = Caller { kind: Kind::Human, ..caller(9) };
+    lease.type_in(at(1), &person, id(9));
+    let refused = |lease: &LeaseManager, who: &Caller| refusal(right(lease, 1, who, Some(1)));
+    assert!(matches!(refused(&lease, &operator(2)), LeaseError::Suspended { .. }));
+    assert!(matches!(refused(&lease, &caller(5)), LeaseError::Held { .. }));
+    lease.on_connection_closed(at(2), ConnectionId(1));
+    let moved = lease.acquire(at(2), &caller(5), showing(2, 1));
+    assert!(matches!(moved, Err(LeaseError::Suspended { .. })), "{moved:?}");
+    assert!(matches!(refused(&lease, &operator(2)), LeaseError::Held { .. }));
 }
 
 #[test]

@@ -54,9 +54,7 @@ impl LeaseManager {
         let mut holding = self.take_known();
         self.epoch = self.epoch.next();
         holding.epoch = self.epoch;
-        holding.holder = caller.clone();
-        holding.others.clear();
-        holding.presence = Presence::Here;
+        holding.pass_to(caller, self.limits.grace_default);
         holding.waited_as = None;
         holding.renew(now);
         if was_held.is_none() {

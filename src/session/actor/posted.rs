@@ -18,6 +18,11 @@ impl<P: Pty> Actor<P> {
             let held = self.input.preempt(now, by);
             self.preempted.push((reply, held));
         }
+        while let Some(reply) = self.reserve.inbox.finders.pop_front() {
+            // Judged now, it is no lease that is over.
+            self.input.on_time(now);
+            let _ = reply.send(self.input.lease().command_lines());
+        }
         while let Some((name, reply)) = self.reserve.inbox.renames.pop_front() {
             let _ = reply.send(self.rename(name));
         }

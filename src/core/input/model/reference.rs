@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Agents come first, people after them.
+/// Agents come first, then connections of the command line, then people.
 pub(super) const AGENTS: usize = 4;
-pub(super) const PRINCIPALS: usize = 6;
+pub(super) const WRITERS: usize = 6;
+pub(super) const PRINCIPALS: usize = 8;
 const TENANTS: usize = 3;
-/// The first two agents and the people share a tenant. Behind the principals comes, for each tenant,
-/// whoever of it held a lease when the daemon ended.
-pub(super) const TENANT: [usize; PRINCIPALS + TENANTS] = [0, 0, 1, 2, 0, 0, 0, 1, 2];
+/// The first two agents, the command line and the people share a tenant. Behind the principals comes,
+/// for each tenant, whoever of it held a lease when the daemon ended.
+pub(super) const TENANT: [usize; PRINCIPALS + TENANTS] = [0, 0, 1, 2, 0, 0, 0, 0, 0, 1, 2];
 pub(super) const LINE_MAX: usize = 3;
 pub(super) const TENANT_LINE_MAX: usize = 2;
 pub(super) const MAX_HOLD: u64 = 40;
@@ -87,6 +88,8 @@ pub(super) struct Hold {
     pub look: Look,
     /// It is of a daemon before, and until when it may be taken back.
     pub former: Option<u64>,
+    /// The command line has it.
+    pub operator: bool,
 }
 
 /// A lease that stands aside.
@@ -300,6 +303,7 @@ impl Reference {
         let (since, used, epoch) = (self.now, self.now, self.epoch);
         let (used_on, gone, offer, waited) = (BTreeSet::from([on]), None, None, None);
         let (keyboard, look, former) = (None, Look::Nothing, None);
+        let operator = is_operator(who);
         self.ids.insert(who, id);
         self.hold = Some(Hold {
             who,
@@ -317,6 +321,7 @@ impl Reference {
             keyboard,
             look,
             former,
+            operator,
         });
         self.serve_twins(who);
     }
@@ -350,24 +355,24 @@ impl Reference {
                 if hold.offer.take().is_some() || hold.used < now {
                     hold.used = now;
                 }
-                if hold.who == who {
-                    hold.gone = None;
-                    hold.used_on.insert(on);
-                }
+                hold.gone = None;
+                hold.used_on.insert(on);
             }
             Verdict::Revive => {
                 let mut hold = self.lapsed.take().expect("lapsed");
                 (hold.used, hold.since, hold.gone) = (now, now, None);
                 hold.used_on.insert(on);
+                let holder = hold.who;
                 self.hold = Some(hold);
-                self.serve_twins(who);
+                self.serve_twins(holder);
             }
             Verdict::Move => {
                 let was_held = self.hold.is_some();
                 let mut hold = self.hold.take().or(self.lapsed.take()).expect("known");
                 self.epoch += 1;
-                (hold.who, hold.epoch, hold.used, hold.gone) = (who, self.epoch, now, None);
-                (hold.waited, hold.offer, hold.former) = (None, None, None);
+                (hold.epoch, hold.used) = (self.epoch, now);
+                (hold.waited, hold.offer) = (None, None);
+                hold.pass_to(who);
                 hold.used_on = BTreeSet::from([on]);
                 if !was_held {
                     hold.since = now;
@@ -419,13 +424,12 @@ impl Reference {
             (Some(hold), _, _) if hold.offer.is_some() && !takes_back => Verdict::No,
             (Some(hold), _, _) if hold.who == who => Verdict::Yes,
             (Some(hold), _, _) if hold.former.is_some() => Verdict::Move,
-            (Some(hold), _, _) if hold.gone.is_some() && takes_back => Verdict::Move,
-            (Some(hold), _, _) if hold.after == After::Never => Verdict::Yes,
+            (Some(hold), _, _) if hold.is_of(who) => Verdict::Yes,
             (Some(hold), _, _) if hold.gone.is_some() => Verdict::Move,
             (Some(_), _, _) => Verdict::No,
             (None, Some(lapsed), None) if lapsed.who == who => Verdict::Revive,
             (None, Some(lapsed), Some(id)) if lapsed.id == id && same_tenant(lapsed) => {
-                match (lapsed.who == who, lapsed.gone) {
+                match (lapsed.is_of(who), lapsed.gone) {
                     (true, _) => Verdict::Revive,
                     (false, Some(_)) => Verdict::Move,
                     (false, None) => Verdict::No,
@@ -515,11 +519,10 @@ impl Reference {
     /// Whether the lease that stands aside is this principal's, by name or by the id it shows.
     pub(super) fn has_aside(&self, who: usize, shows: Option<u128>) -> bool {
         let Some(Aside { hold, .. }) = &self.aside else { return false };
-        let own = hold.who == who;
-        let shared = hold.gone.is_some() || hold.after == After::Never;
+        let known = hold.is_of(who) || hold.gone.is_some();
         match shows {
-            None => own,
-            Some(id) => id == hold.id && TENANT[hold.who] == TENANT[who] && (own || shared),
+            None => hold.who == who,
+            Some(id) => id == hold.id && TENANT[hold.who] == TENANT[who] && known,
         }
     }
 
@@ -527,11 +530,13 @@ impl Reference {
     pub(super) fn come_back(&mut self, who: usize, shows: Option<u128>) {
         if self.has_aside(who, shows)
             && let Some(Aside { hold, .. }) = &mut self.aside
-            && (hold.gone.is_some() || hold.who == who)
         {
-            (hold.who, hold.gone, hold.former) = (who, None, None);
             hold.used_on.insert(self.on[who]);
-            self.ids.insert(who, hold.id);
+            if hold.gone.is_some() && (!hold.is_of(who) || hold.former.is_some()) {
+                hold.pass_to(who);
+                self.ids.insert(who, hold.id);
+            }
+            hold.gone = None;
         }
     }
 
@@ -676,6 +681,34 @@ fn has_left(hold: &Hold, second: u64) -> bool {
         (None, _) | (_, After::Never) => false,
         (Some(_), After::Nothing) => true,
         (Some(gone), After::Seconds(grace)) => second >= gone + grace,
+    }
+}
+
+/// Whether it is a connection of the command line.
+pub(super) fn is_operator(who: usize) -> bool {
+    (AGENTS..WRITERS).contains(&who)
+}
+
+impl Hold {
+    /// Whether it is this one's, who shows its id: the command line is one.
+    fn is_of(&self, who: usize) -> bool {
+        let both = is_operator(who) && self.is_command_lines() && TENANT[self.who] == TENANT[who];
+        self.who == who || both
+    }
+
+    fn is_command_lines(&self) -> bool {
+        self.operator && self.after == After::Never
+    }
+
+    /// It is another one's from now on, and the one before is a stranger to it.
+    fn pass_to(&mut self, who: usize) {
+        (self.who, self.gone, self.former) = (who, None, None);
+        self.operator = is_operator(who);
+        self.after = match (self.operator, self.after) {
+            (true, _) => After::Never,
+            (false, After::Never) => After::Seconds(GRACE),
+            (false, after) => after,
+        };
     }
 }
 

@@ -1,0 +1,78 @@
+//! Which lease a command uses: its id comes from a file, standard input or the environment.
+//!
+//! It is never taken from the words of a command, which every user of the machine can read.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use crate::cli::failure::Failure;
+
+/// The variable that holds the id of the lease that commands use.
+pub const LEASE: &str = "TERMGATE_LEASE";
+
+/// Longest file of a lease id that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 256;
+
+/// How a command is given the lease that it uses.
+#[derive(Debug, Args)]
+pub struct OwnLease {
+    /// Use the lease whose id is in this file, `-` for standard input [default: the id in TERMGATE_LEASE]
+    #[arg(long, value_name = "FILE", requires = "session")]
+    lease_file: Option<PathBuf>,
+}
+
+impl OwnLease {
+    /// The id, where one is given.
+    ///
+    /// # Errors
+    /// Why the file gives none.
+    pub fn id(&self) -> Result<Option<String>, Failure> {
+        match &self.lease_file {
+            Some(file) => read(file).map(Some),
+            None => Ok(env::var(LEASE).ok().filter(|id| !id.is_empty())),
+        }
+    }
+}
+
+/// Reads the id of a lease from a file, or from standard input where that is `-`.
+///
+/// # Errors
+/// Why there is none to be read.
+pub fn read(file: &Path) -> Result<String, Failure> {
+    let text = match file == Path::new("-") {
+        true => text_of(io::stdin().lock()),
+        false => File::open(file).and_then(text_of),
+    };
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    match text.trim_ascii() {
+        "" => Err(Failure::Usage(format!("{} holds no lease id", file.display()))),
+        id => Ok(id.to_owned()),
+    }
+}
+
+fn text_of(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_what_the_file_holds_between_blanks() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("lease");
+        std::fs::write(&file, "6f1b\n").unwrap();
+        assert_eq!(read(&file).unwrap(), "6f1b");
+        std::fs::write(&file, " \n").unwrap();
+        assert_eq!(read(&file).unwrap_err().exit().number(), 2);
+        assert!(read(&home.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! What operators ask of a session's lease: past the line of agents' commands, at once.
+
+use tokio::sync::oneshot;
+
+use crate::core::caller::PrincipalName;
+use crate::core::ids::LeaseId;
+use crate::core::policy::Permit;
+use crate::session::error::SessionError;
+use crate::session::handle::Session;
+
+impl Session {
+    /// Ends the lease in force, whoever holds it; says whether anybody did. It never stands in the
+    /// line of agents' commands.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
+    pub async fn preempt(&self, _permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.urgent.post(|entries| entries.preempts.push_back((by, reply)));
+        answer.await.map_err(|_| self.unanswered())
+    }
+
+    /// The id of the lease that the command line holds, which operators alone may be told.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
+    pub async fn command_lines_lease(
+        &self,
+        _permit: &Permit,
+    ) -> Result<Option<LeaseId>, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.urgent.post(|entries| entries.finders.push_back(reply));
+        answer.await.map_err(|_| self.unanswered())
+    }
+}
