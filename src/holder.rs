@@ -14,6 +14,7 @@ pub mod mark;
 pub mod memory;
 pub mod newcomer;
 pub mod output;
+pub mod place;
 pub mod program;
 pub mod readiness;
 pub mod ring;

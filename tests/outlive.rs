@@ -14,6 +14,7 @@ mod outlive {
     mod commands;
     mod descriptors;
     mod dice;
+    mod forged;
     mod former;
     mod full_disk;
     mod holders;

@@ -179,7 +179,10 @@ impl Context {
                 start(&paths, rights, Stay::Long, reach).await
             }
             Err(
-                source @ (ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting),
+                source @ (ConnectError::Io(_)
+                | ConnectError::Impostor(_)
+                | ConnectError::HungUp
+                | ConnectError::NoGreeting),
             ) => Err(Failure::unreachable(paths.operator(), source)),
         }
     }

@@ -177,6 +177,10 @@ impl Failure {
                 "it ended, or was upgraded; sessions that go on keep their ids. If this was to change \
                  anything, look whether it did before you run it again",
             ),
+            Self::Unreachable { source: ConnectError::Impostor(_), .. } => Some(
+                "nothing was said to it. Look at what it is (`ps`) and end it; `termgate doctor` says \
+                 what else is wrong, and a daemon that starts listens in its own place again",
+            ),
             Self::Unreachable {
                 source: ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting,
                 ..

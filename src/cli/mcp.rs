@@ -119,8 +119,9 @@ impl Way {
     async fn dial(&self, dial: Dial) -> Result<Upstream, Failure> {
         let secret = self.token_file.as_deref().map(secret_in).transpose()?;
         let connect = async || Upstream::connect(&self.socket, secret.as_ref()).await;
-        let hung_up =
-            |error: &JoinError| matches!(error, JoinError::Connect(ConnectError::NoGreeting));
+        let hung_up = |error: &JoinError| {
+            matches!(error, JoinError::Connect(ConnectError::HungUp | ConnectError::NoGreeting))
+        };
         let connected = settled(connect, hung_up).await;
         match (connected, &self.start, dial) {
             (Ok(upstream), _, _) => Ok(upstream),

@@ -1,7 +1,7 @@
 //! What a holder may ask of the kernel once it runs, and nothing else.
 //!
 //! It knows no other part of the holder. A holder lives long and reads what others send, so even
-//! one that was taken over can start no program, open no socket and write no file. What is not
+//! one that was taken over can start no program, connect with nobody and write no file. What is not
 //! listed fails and ends nobody, so that a forgotten call costs as little as it can.
 
 use std::io;
@@ -38,6 +38,11 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
+    // Its own socket, where that was removed.
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_fchmod,
+    libc::SYS_linkat,
     libc::SYS_geteuid,
     libc::SYS_close,
     libc::SYS_fcntl,
@@ -76,6 +81,8 @@ const ALLOWED: &[libc::c_long] = &[
 
 /// What a file may not be opened for.
 const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+/// The only kind of socket that may be made.
+const LOCAL: u32 = libc::AF_UNIX.cast_unsigned();
 /// What a terminal may be asked for.
 const TERMINAL: [libc::Ioctl; 2] = [libc::TIOCSWINSZ, libc::TIOCGPGRP];
 
@@ -103,8 +110,8 @@ fn filter(machine: u32) -> Vec<sock_filter> {
     let openat = libc::SYS_openat as u32;
     let ioctl = libc::SYS_ioctl as u32;
     let requests = TERMINAL.len();
-    // Four before the list, three for a file, two and the requests for a terminal.
-    let no = 4 + ALLOWED.len() + 3 + 2 + requests;
+    // Four before the list, three for a file and for a socket, two and the requests for a terminal.
+    let no = 4 + ALLOWED.len() + 3 + 3 + 2 + requests;
     let yes = no + 1;
     let mut filter = Vec::with_capacity(yes + 1);
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at, 0, 0);
@@ -122,6 +129,10 @@ fn filter(machine: u32) -> Vec<sock_filter> {
     let (if_writes, if_not) = (no - filter.len() - 1, yes - filter.len() - 1);
     let any_of = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     filter.push(instruction(any_of, WRITES.cast_unsigned(), if_writes, if_not));
+    filter.push(is(libc::SYS_socket as u32, 0, 2));
+    filter.push(load(argument_at(0)));
+    let (if_local, if_not) = (yes - filter.len() - 1, no - filter.len() - 1);
+    filter.push(is(LOCAL, if_local, if_not));
     filter.push(is(ioctl, 0, 1 + requests));
     filter.push(load(argument_at(1)));
     for request in TERMINAL {
@@ -170,11 +181,22 @@ mod tests {
     }
 
     #[test]
-    fn no_program_is_started_and_no_socket_is_opened() {
+    fn no_program_is_started_and_no_socket_of_a_network_is_opened() {
         assert!(Command::new("true").status().is_ok());
         assert!(confined(|| is_denied(Command::new("true").status())));
         assert!(confined(|| is_denied(UdpSocket::bind("127.0.0.1:0"))));
         assert!(confined(|| is_denied(UnixStream::pair())));
+    }
+
+    #[test]
+    fn its_own_socket_is_made_again_and_nobody_is_connected_with() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0123456789ab.sock");
+        let place = path.clone();
+        let listener = confined(move || crate::holder::socket::listen_at(&place).unwrap());
+        crate::holder::socket::connect_to(&path).unwrap();
+        assert!(confined(move || is_denied(crate::holder::socket::connect_to(&path))));
+        drop(listener);
     }
 
     #[test]

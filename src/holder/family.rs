@@ -54,6 +54,24 @@ pub fn lives_inside(pid: i32, own: i32) -> Option<bool> {
     (0..WALKS_MAX).find_map(|_| inside(pid, own, Member::find))
 }
 
+/// Whether a process that listens, and that `own` has connected with, lives in a session in which `own`
+/// does not live; none as above.
+///
+/// A holder above it counts, and neither itself, which may be one, nor `own`, which may have started it.
+pub fn listens_inside(pid: i32, own: i32) -> Option<bool> {
+    if mark::is_on(pid)? {
+        return Some(true);
+    }
+    (0..WALKS_MAX).find_map(|_| {
+        let holder_above = |pid| {
+            let parent = Member::find(pid)?.parent;
+            nearest(parent, |_, member| member.holds, Member::find)
+        };
+        let Some(home) = holder_above(pid)? else { return Some(false) };
+        Some(holder_above(own).flatten() != Some(home))
+    })
+}
+
 /// The same by what `find` tells of a family that may change meanwhile.
 fn inside(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<bool> {
     if pid == own {

@@ -2,9 +2,7 @@
 //!
 //! It knows no screen. Whoever connected last is the only daemon it listens to.
 
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -17,6 +15,7 @@ use crate::holder::kept::Kept;
 use crate::holder::ledger::Ledger;
 use crate::holder::newcomer;
 use crate::holder::output::{Output, WhenFull};
+use crate::holder::place::Place;
 use crate::holder::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
 use crate::holder::socket::{self, Descriptors};
 use crate::holder::solitude::{Due, Solitude};
@@ -31,9 +30,8 @@ const LEFT_MAX: usize = 4096;
 /// Everything one holder has.
 #[derive(Debug)]
 pub struct Holder {
-    pub(super) path: PathBuf,
+    pub(super) place: Place,
     pub(super) process: Process,
-    pub(super) listener: OwnedFd,
     pub(super) children: Children,
     pub(super) master: OwnedFd,
     /// The other end, kept until the leader has ended: a program that closes its streams and opens
@@ -90,6 +88,9 @@ impl Holder {
             }
             self.output.on_time(now, self.master.as_fd(), self.when_full());
             self.tell_end();
+            if self.mind_place(now) == Course::End {
+                return;
+            }
             let Ok(ready) = self.wait(now) else { return };
             if ready.ends != 0 {
                 self.on_child_ended();
@@ -112,20 +113,29 @@ impl Holder {
         }
     }
 
+    /// Sees to it that daemons find the socket. Where nobody ever can, only a program that runs is held on.
+    fn mind_place(&mut self, now: Duration) -> Course {
+        self.place.set(now, self.daemon.is_none());
+        self.place.on_time(now);
+        let ended = self.children.leader_ended().is_some() && self.output.is_over();
+        if self.place.is_nowhere() && ended { Course::End } else { Course::On }
+    }
+
     /// Ends whatever is left, and removes the socket. A daemon that waits for the end of its
     /// connection finds nothing left.
     pub fn end(mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.place.clear();
         self.children.end_all();
     }
 
     fn wait(&self, now: Duration) -> Result<Ready, Errno> {
-        let deadline = [self.solitude.deadline(), self.output.deadline(self.when_full())];
+        let output = self.output.deadline(self.when_full());
+        let deadline = [self.solitude.deadline(), output, self.place.deadline()];
         let deadline = deadline.into_iter().flatten().min();
         let [ends, listener, newcomer, daemon, master] = readiness::wait(
             [
                 (Some(self.children.ends()), READABLE),
-                (Some(self.listener.as_fd()), READABLE),
+                (Some(self.place.listener()), READABLE),
                 (self.newcomer.as_ref().map(AsFd::as_fd), READABLE),
                 (self.daemon.as_ref().map(AsFd::as_fd), READABLE | HANGUP),
                 (Some(self.master.as_fd()), self.asked_of_terminal()),
@@ -162,12 +172,13 @@ impl Holder {
         self.children.reap();
         if self.children.leader_ended().is_some() && self.slave.take().is_some() {
             self.output.on_exit(readiness::now());
+            self.place.hurry();
         }
     }
 
     /// Takes a connection that waits in place of the one before, if it may speak at all.
     fn let_in(&mut self) {
-        let connection = socket::accept(self.listener.as_fd()).ok();
+        let connection = socket::accept(self.place.listener()).ok();
         let outside = |one: &OwnedFd| newcomer::is_outside(one.as_fd(), self.process.pid);
         if let Some(connection) = connection.filter(outside) {
             self.newcomer = Some(connection);

@@ -4,18 +4,20 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen,
     socket, socketpair, sockopt,
 };
 use nix::sys::stat::{Mode, fchmod};
-use nix::unistd::Uid;
+use nix::unistd::{Uid, linkat};
 
+use crate::holder::readiness::{self, READABLE};
 use crate::holder::wire::{DESCRIPTORS_MAX, Frame};
 
 /// How many connections may wait to be accepted.
@@ -35,20 +37,34 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// # Errors
 /// `AddrInUse` where something is already; otherwise what the kernel said.
 pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+    listen_by(path, &unfinished(path))
+}
+
+/// The same by the name that the socket has until then. Whatever has that name was left by who did not finish.
+///
+/// # Errors
+/// The same.
+pub fn listen_by(path: &Path, fresh: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected(SockFlag::SOCK_NONBLOCK)?;
     // The file that `bind` makes takes its mode from the socket.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
-    if path.symlink_metadata().is_ok() {
-        return Err(Errno::EADDRINUSE.into());
+    let address = UnixAddr::new(fresh)?;
+    match bind(socket.as_raw_fd(), &address) {
+        Err(Errno::EADDRINUSE) => {
+            fs::remove_file(fresh)?;
+            bind(socket.as_raw_fd(), &address)?;
+        }
+        bound => bound?,
     }
-    let fresh = unfinished(path);
-    bind(socket.as_raw_fd(), &UnixAddr::new(&fresh)?)?;
-    let placed = listen(&socket, Backlog::new(BACKLOG)?).map_err(io::Error::from);
-    let placed = placed.and_then(|()| fs::rename(&fresh, path));
-    if placed.is_err() {
-        let _ = fs::remove_file(&fresh);
+    let placed = listen(&socket, Backlog::new(BACKLOG)?)
+        // Unlike a new name this never takes the place of what is there.
+        .and_then(|()| linkat(AT_FDCWD, fresh, AT_FDCWD, path, AtFlags::empty()));
+    let _ = fs::remove_file(fresh);
+    match placed {
+        Ok(()) => Ok(socket),
+        Err(Errno::EEXIST) => Err(Errno::EADDRINUSE.into()),
+        Err(errno) => Err(errno.into()),
     }
-    placed.map(|()| socket)
 }
 
 /// What a socket is called that is to listen at a path and does not yet; no longer, as the length of such
@@ -100,12 +116,37 @@ pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     if peer.uid() == Uid::effective().as_raw() { Ok(connection) } else { Err(Errno::EACCES) }
 }
 
-/// The process that listens where this connection was made to.
-///
-/// # Errors
-/// What the kernel said.
-pub fn listening_process(connection: BorrowedFd<'_>) -> io::Result<i32> {
-    Ok(getsockopt(&connection, sockopt::PeerCredentials)?.pid())
+/// A process at the other end of a connection.
+#[derive(Debug)]
+pub struct Other {
+    /// Its number; 0 in a place whose numbers mean nothing here.
+    pub pid: i32,
+    pub uid: u32,
+    /// Stays with that very process; none where the kernel has no such handle.
+    handle: Option<OwnedFd>,
+}
+
+impl Other {
+    /// The process that connected, or that listens where this connection was made to.
+    ///
+    /// # Errors
+    /// What the kernel said; also that the process is gone.
+    pub fn of(connection: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let credentials = getsockopt(&connection, sockopt::PeerCredentials)?;
+        let handle = match getsockopt(&connection, sockopt::PeerPidfd) {
+            Ok(handle) => Some(handle),
+            // Linux before 6.5 has no such handle.
+            Err(Errno::ENOPROTOOPT) => None,
+            Err(errno) => return Err(errno),
+        };
+        Ok(Self { pid: credentials.pid(), uid: credentials.uid(), handle })
+    }
+
+    /// Whether it has not ended, so that what was read of its number was read of itself.
+    pub fn lives(&self) -> bool {
+        let handle = self.handle.as_ref();
+        handle.is_none_or(|handle| readiness::look(handle.as_fd(), READABLE) == Ok(0))
+    }
 }
 
 /// Room for the descriptors of one frame, aligned as the kernel wants it.

@@ -21,6 +21,7 @@ use crate::holder::children::{Children, Ends};
 use crate::holder::kept::Kept;
 use crate::holder::ledger::Ledger;
 use crate::holder::output::Output;
+use crate::holder::place::Place;
 use crate::holder::program::Program;
 use crate::holder::readiness::{self, READABLE};
 use crate::holder::run::Holder;
@@ -161,8 +162,8 @@ fn fs_owned(fd: i32) -> OwnedFd {
 /// Hears what to start, and starts it.
 fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Holder, Failure> {
     let (start, program) = hear(daemon, room).map_err(Failure::at(Stage::Holder))?;
-    let listener = socket::listen_at(path).map_err(Failure::at(Stage::Holder))?;
-    let begun = set_up(path, listener, &start, &program);
+    let place = Place::listen(path).map_err(Failure::at(Stage::Holder))?;
+    let begun = set_up(place, &start, &program, session_at(path));
     if begun.is_err() {
         let _ = fs::remove_file(path);
     }
@@ -207,12 +208,7 @@ fn session_at(path: &Path) -> u64 {
     name.and_then(|name| u64::from_str_radix(name, 16).ok()).unwrap_or(0)
 }
 
-fn set_up(
-    path: &Path,
-    listener: OwnedFd,
-    start: &Start,
-    program: &Program,
-) -> Result<Holder, Failure> {
+fn set_up(place: Place, start: &Start, program: &Program, session: u64) -> Result<Holder, Failure> {
     let own = Failure::at(Stage::Holder);
     let output = Output::new(start.ring_bytes as usize).map_err(&own)?;
     let ends = Ends::watch().map_err(&own)?;
@@ -220,14 +216,12 @@ fn set_up(
     let opened = terminal::open_terminal(start.window).map_err(Failure::at(Stage::Terminal))?;
     let number = terminal::number(opened.master.as_fd()).map_err(Failure::at(Stage::Terminal))?;
     let descriptors = (start.descriptors > 0).then_some(start.descriptors);
-    let leader = program
-        .start(&opened.slave, descriptors, session_at(path))
-        .map_err(Failure::at(Stage::Program))?;
+    let leader = program.start(&opened.slave, descriptors, session);
+    let leader = leader.map_err(Failure::at(Stage::Program))?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
     Ok(Holder {
-        path: path.to_owned(),
+        place,
         process,
-        listener,
         children: Children::new(ends, leader).map_err(&own)?,
         master: opened.master,
         slave: Some(opened.slave),

@@ -322,6 +322,11 @@ pub trait Pty: Send + Sync + 'static {
         false
     }
 
+    /// Waits until the terminal is silent.
+    fn fell_silent(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
     /// Whether another daemon has the terminal by now, so that nothing of it is known here any more.
     fn is_superseded(&self) -> bool {
         false

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::mcp::long::OBSERVE_METHOD;
 use crate::transport::client::wire::{Pending, Wire};
+use crate::transport::unix::impostor::{Impostor, check_listener};
 
 /// Deltas that may wait for whoever observes; beyond that nothing more is read from the daemon.
 const DELTAS_MAX: usize = 64;
@@ -41,6 +42,9 @@ pub enum ConnectError {
     /// The socket cannot be reached for another reason.
     #[error("cannot reach the daemon: {0}")]
     Io(#[source] io::Error),
+    /// Whoever listens is no daemon of ours.
+    #[error("{0}, and is no daemon of yours")]
+    Impostor(Impostor),
     /// Whoever listens hung up at once, as a daemon does on those whom it does not let in.
     #[error("the daemon hung up")]
     HungUp,
@@ -59,6 +63,28 @@ impl From<io::Error> for ConnectError {
             Self::Io(error)
         }
     }
+}
+
+impl From<Impostor> for ConnectError {
+    fn from(impostor: Impostor) -> Self {
+        match impostor {
+            // As if it had hung up before it ended.
+            Impostor::Ended => Self::HungUp,
+            Impostor::User { .. } | Impostor::Inside { .. } | Impostor::Unknown { .. } => {
+                Self::Impostor(impostor)
+            }
+        }
+    }
+}
+
+/// Connects to the daemon whose socket is at `path`, to which nothing was said yet.
+///
+/// # Errors
+/// Why there is none there.
+pub async fn dial(path: impl AsRef<Path>) -> Result<UnixStream, ConnectError> {
+    let stream = UnixStream::connect(path).await?;
+    check_listener(&stream)?;
+    Ok(stream)
 }
 
 /// Says why a request has no result.
@@ -92,7 +118,7 @@ impl Client {
     ///
     /// Why there is no daemon to talk to.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ConnectError> {
-        let (reader, writer) = UnixStream::connect(path).await?.into_split();
+        let (reader, writer) = dial(path).await?.into_split();
         Self::over(reader, writer).await
     }
 

@@ -8,6 +8,7 @@ mod alone;
 pub mod changes;
 pub mod directory;
 pub mod handed;
+pub mod impostor;
 pub mod limits;
 pub mod listener;
 pub mod lock;

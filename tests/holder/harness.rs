@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use termgate::core::frame::{Exit, Size};
@@ -53,6 +55,8 @@ pub(crate) struct Terminal {
     pub(crate) session: SessionId,
     pub(crate) pty: Either,
     directory: tempfile::TempDir,
+    /// Whether no other daemon has taken the place of the one that has it.
+    ours: Arc<AtomicBool>,
 }
 
 impl Terminal {
@@ -66,8 +70,9 @@ impl Terminal {
         change: impl FnOnce(&mut HoldOptions),
     ) -> Result<Self, SpawnError> {
         let directory = tempfile::tempdir().unwrap();
+        let ours = Arc::new(AtomicBool::new(true));
         let mut options = HoldOptions {
-            holders: Holders::at(directory.path()),
+            holders: claimed(directory.path(), &ours),
             program: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
             ring_bytes: 1 << 20,
             unread: Unread::Block,
@@ -78,7 +83,7 @@ impl Terminal {
             Kind::Own => Either::Own(OwnPty::open(spec)?),
             Kind::Held => Either::Held(HeldPty::start(spec, &options)?),
         };
-        Ok(Self { session: spec.session, pty, directory })
+        Ok(Self { session: spec.session, pty, directory, ours })
     }
 
     /// A held terminal with this shell line, which outlives its daemon since something was noted.
@@ -109,8 +114,9 @@ impl Terminal {
         socket_of(self.directory(), self.session)
     }
 
-    /// Comes to the terminal as another daemon would.
+    /// Comes to the terminal as another daemon would that has taken the place of the one before.
     pub(crate) fn attach(&self) -> (HeldPty, Recovered) {
+        self.ours.store(false, Ordering::SeqCst);
         HeldPty::attach(&Holders::at(self.directory()), self.session).unwrap()
     }
 
@@ -126,6 +132,12 @@ impl Terminal {
     pub(crate) fn leave(&mut self) {
         self.pty = Either::Gone;
     }
+}
+
+/// Holders to which a daemon may come as long as they are its own.
+fn claimed(directory: &Path, ours: &Arc<AtomicBool>) -> Holders {
+    let ours = Arc::clone(ours);
+    Holders::claimed(directory, move || ours.load(Ordering::SeqCst))
 }
 
 impl Drop for Terminal {

@@ -15,7 +15,7 @@ use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::{Note, Pty, Stamp};
 
 use crate::holder::harness::{
-    Kind, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, until, wait_for,
+    Kind, PATIENCE, Terminal, checkpoint, exit_of, read_to_end, read_until, spec, until, wait_for,
 };
 
 #[tokio::test]
@@ -152,9 +152,34 @@ async fn a_superseded_daemon_that_ends_turns_away_nobody_who_comes() {
     until("the third is listened to", || {
         second
             .try_write(b"x", Stamp::default())
-            .is_err_and(|error| error.kind() == ErrorKind::BrokenPipe)
+            .is_err_and(|error| error.kind() == ErrorKind::TimedOut)
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_was_hung_up_on_and_has_its_place_comes_again() {
+    let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    let held = terminal.as_held();
+    let mut output = Vec::new();
+    read_until(held, &mut output, Some("ready\n")).await;
+    let offset = output.len() as u64;
+    let stranger = termgate::holder::socket::connect_to(&terminal.socket()).unwrap();
+    let attach: &[u8] = b"\x02\0\0\0tghd\x01\0";
+    termgate::holder::socket::send(std::os::fd::AsFd::as_fd(&stranger), attach, &[]).unwrap();
+    // The connection is lost, and nobody else has the place of this daemon.
+    tokio::select! {
+        () = held.fell_silent() => {}
+        read = held.read(offset, &mut output) => panic!("{read:?}"),
+    }
+    assert!(!held.is_superseded());
+    let refused = held.try_write(b"never", Stamp::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::TimedOut);
+    tokio::time::timeout(PATIENCE, held.returned()).await.expect("it comes back");
+    assert_eq!(held.try_write(b"again", Stamp::default()).unwrap(), 5);
+    let mut said = Vec::new();
+    read_until(held, &mut said, Some("again")).await;
+    assert!(!String::from_utf8_lossy(&said).contains("never"));
 }
 
 #[tokio::test]

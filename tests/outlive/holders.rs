@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
-use crate::outlive::client::{SAFETY, listed, start, within};
+use crate::outlive::client::{LOOK, SAFETY, listed, start, within};
 use crate::outlive::home::{Home, lives, number_in};
 use crate::outlive::storm::text_of;
 
@@ -240,24 +240,55 @@ async fn nothing_is_left_of_a_program_that_ignores_requests_and_left_the_session
 }
 
 #[tokio::test]
-async fn a_holder_whose_socket_was_removed_is_named_with_what_becomes_of_its_session() {
+async fn a_holder_whose_socket_was_removed_is_found_by_the_next_daemon_as_any_other() {
     let home = Home::new();
     let daemon = home.serve().await;
     let session = start(&mut home.client().await, "exec sleep 1000").await;
+    let socket = home.runtime(&format!("h/{}.sock", session.id));
+    fs::remove_file(&socket).unwrap();
+    daemon.kill().await;
+    within(SAFETY, "the holder to listen again", || socket.exists()).await;
+    let daemon = home.serve().await;
+    let there = listed(&mut home.client().await, &session.id).await;
+    assert_eq!((&there["state"], &there["pid"]), (&json!("running"), &json!(session.pid)));
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_holder_whose_directory_is_gone_ends_with_its_program() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let go = home.file("go");
+    let waits = format!("while [ ! -e {} ]; do sleep 0.02; done", go.display());
+    let session = start(&mut client, &waits).await;
     let holder = home.holder(&session.id);
-    fs::remove_file(home.runtime(&format!("h/{}.sock", session.id))).unwrap();
-    let told = async || {
-        let doctor = home.command(&["doctor", "--json"]).output().await.unwrap();
-        let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
-        let checks = doctor["data"]["checks"].as_array().unwrap();
-        checks.iter().find(|check| check["name"] == "holders").unwrap().clone()
-    };
-    let kept = told().await;
-    assert!(kept["found"].as_str().unwrap().contains(&format!("process {holder}")), "{kept}");
-    assert!(kept["advice"].as_str().unwrap().contains("before the daemon is restarted"), "{kept}");
+    daemon.kill().await;
+    fs::remove_dir_all(home.runtime("")).unwrap();
+    assert!(lives(holder) && lives(session.pid), "its program runs, and a daemon may come");
+    fs::write(&go, "").unwrap();
+    within(SAFETY, "the holder to end", || !lives(holder)).await;
+}
+
+#[tokio::test]
+async fn a_session_whose_directory_was_removed_is_found_again_once_a_daemon_makes_it_anew() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let session = start(&mut home.client().await, "exec sleep 1000").await;
+    fs::remove_dir_all(home.runtime("")).unwrap();
     daemon.kill().await;
     let daemon = home.serve().await;
-    let lost = told().await;
-    assert!(lost["advice"].as_str().unwrap().contains(&format!("kill -9 {holder}")), "{lost}");
+    let mut client = home.client().await;
+    let socket = home.runtime(&format!("h/{}.sock", session.id));
+    // Nobody else knows what it is called.
+    within(SAFETY, "the holder to listen again", || socket.exists()).await;
+    let asked = json!({"session": session.id, "exit": true, "timeout_ms": 1});
+    let found = async {
+        while client.call("wait_for", asked.clone()).await.unwrap().is_err() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    timeout(SAFETY, found).await.expect("it is found");
+    assert_eq!(listed(&mut client, &session.id).await["pid"], session.pid);
     daemon.kill().await;
 }

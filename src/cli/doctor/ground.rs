@@ -76,7 +76,10 @@ async fn ask(socket: PathBuf) -> Found {
             Ok(daemon) => daemon,
             Err(ConnectError::Absent | ConnectError::Refused) => return Found::Absent,
             Err(
-                error @ (ConnectError::Io(_) | ConnectError::HungUp | ConnectError::NoGreeting),
+                error @ (ConnectError::Io(_)
+                | ConnectError::Impostor(_)
+                | ConnectError::HungUp
+                | ConnectError::NoGreeting),
             ) => {
                 return Found::Broken(error.to_string());
             }

@@ -2,9 +2,8 @@
 //!
 //! It asks no holder anything, since whoever connects to one takes its session over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -13,8 +12,8 @@ use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
 use crate::config::paths::RuntimePaths;
 use crate::core::ids::SessionId;
-use crate::holder::WORD;
 use crate::session::pty::ProcessId;
+use crate::session::pty::held::living::living_holders;
 use crate::session::pty::processes::{is_stopped, told_of};
 
 const NAME: &str = "holders";
@@ -111,19 +110,18 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
     let mut checks = Vec::new();
     for Held { session, by, stopped, claimed, socket } in held {
         checks.extend(match by {
-            Some(pid) if !socket && runs && *claimed => Some(Check::warn(
-                NAME,
-                format!("the socket of process {pid}, which holds session {session}, was removed"),
-                "The daemon that runs has the session, and no other one will find it: finish what it \
-                 is for before the daemon is restarted or upgraded.",
-            )),
+            // It listens again when the daemon that has the session ends.
+            Some(_) if !socket && runs && *claimed => None,
             Some(pid) if !socket => Some(Check::warn(
                 NAME,
                 format!(
                     "process {pid} holds session {session}, and no daemon finds it, since its socket \
                      was removed"
                 ),
-                format!("Nothing leads back to it; to end its programs, run: kill -9 {pid}"),
+                format!(
+                    "It listens again within 30 s where its directory is there, and a daemon finds it \
+                     then; to end its programs, run: kill -9 {pid}"
+                ),
             )),
             Some(pid) if *stopped => Some(Check::warn(
                 NAME,
@@ -169,7 +167,7 @@ pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
     let entries = fs::read_dir(paths.holders()).into_iter().flatten().flatten();
     let found: BTreeSet<_> =
         entries.filter_map(|entry| session_of(entry.file_name().to_str()?)).collect();
-    let holders: BTreeMap<_, _> = holders_below(&paths.holders()).into_iter().collect();
+    let holders = living_holders(&paths.holders());
     let sessions: BTreeSet<_> = found.iter().chain(holders.keys()).copied().collect();
     let held = |session| {
         let by = holders.get(&session).copied();
@@ -178,20 +176,6 @@ pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
         Held { session, by, stopped, claimed, socket: found.contains(&session) }
     };
     sessions.into_iter().map(held).collect()
-}
-
-/// Who holds a terminal at a socket in this directory, by the command lines of all processes.
-fn holders_below(directory: &Path) -> Vec<(SessionId, ProcessId)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let holder = |entry: fs::DirEntry| {
-        let pid = ProcessId(entry.file_name().to_str()?.parse().ok()?);
-        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        let mut words = line.split('\0').skip(1);
-        let path = words.next().filter(|word| *word == WORD).and_then(|_| words.next())?;
-        let name = Path::new(path).strip_prefix(directory).ok()?;
-        Some((session_of(name.to_str()?)?, pid))
-    };
-    entries.filter_map(holder).collect()
 }
 
 fn session_of(file: &str) -> Option<SessionId> {
@@ -259,15 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_whose_socket_was_removed_is_told_with_what_becomes_of_its_session() {
+    fn a_holder_whose_socket_was_removed_is_told_unless_a_daemon_has_its_session() {
         let gone = |claimed| Held { socket: false, ..one(Some(7), false, claimed) };
-        let kept = &judge(&[gone(true)], YES)[0];
-        assert_eq!(kept.verdict, Verdict::Warn);
-        assert!(kept.found.contains("process 7") && kept.found.contains("removed"), "{kept:?}");
-        assert!(kept.advice.as_ref().unwrap().contains("upgraded"), "{kept:?}");
+        assert_eq!(judge(&[gone(true)], YES)[0].verdict, Verdict::Ok);
         for runs in [YES, Runs::No] {
             let lost = &judge(&[gone(false)], runs)[0];
-            assert!(lost.advice.as_ref().unwrap().contains("kill -9 7"), "{lost:?}");
+            assert_eq!(lost.verdict, Verdict::Warn);
+            let advice = lost.advice.as_ref().unwrap();
+            assert!(advice.contains("30 s") && advice.contains("kill -9 7"), "{lost:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::session::actor::Actor;
 use crate::session::actor::parting::killed;
-use crate::session::actor::silence::returned;
+use crate::session::actor::silence::silence_changes;
 use crate::session::alarm::Alarm;
 use crate::session::command::Command;
 use crate::session::people::PersonCommand;
@@ -66,8 +66,10 @@ impl<P: Pty> Actor<P> {
                 killed = killed(&mut self.killing), if self.killing.is_some() => {
                     self.on_killed(killed);
                 }
-                () = returned(&mut self.returning), if self.returning.is_some() => {
-                    self.on_returned();
+                back = silence_changes(&*self.pty, &mut self.returning), if self.minds_silence() => {
+                    if back {
+                        self.on_returned();
+                    }
                 }
                 () = alarm.ring() => {}
             }

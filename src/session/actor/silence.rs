@@ -14,6 +14,11 @@ use crate::session::pty::Pty;
 pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<P: Pty> Actor<P> {
+    /// Whether it matters if the terminal is silent.
+    pub(super) fn minds_silence(&self) -> bool {
+        self.returning.is_some() || self.exit.is_none()
+    }
+
     /// Begins to wait for a terminal that has fallen silent.
     pub(super) fn mind_silence(&mut self) {
         if self.returning.is_none() && self.exit.is_none() && self.pty.is_silent() {
@@ -42,9 +47,12 @@ impl<P: Pty> Actor<P> {
     }
 }
 
-pub(super) async fn returned(returning: &mut Option<Returning>) {
+/// Waits until a terminal falls silent, or until one that is silent answers again or is gone; says whether
+/// it was the latter.
+pub(super) async fn silence_changes(pty: &impl Pty, returning: &mut Option<Returning>) -> bool {
     match returning {
         Some(returning) => returning.as_mut().await,
-        None => std::future::pending().await,
+        None => pty.fell_silent().await,
     }
+    returning.is_some()
 }

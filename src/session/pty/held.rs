@@ -7,12 +7,13 @@
 pub mod contact;
 mod joining;
 mod link;
+pub mod living;
 pub mod options;
 pub mod recovered;
 mod silence;
 mod store;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -31,7 +32,6 @@ use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::holder::readiness::{self, READABLE};
 use crate::holder::ring::{Reader, Unread};
-use crate::holder::socket::connect_to;
 use crate::holder::wire::from_holder::Outcome;
 use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
@@ -96,10 +96,26 @@ impl HeldPty {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the end of a holder whose connection was closed; the connection of one that ends is
-    /// closed a moment before it has ended.
+    /// Waits for the end of a holder that was told to end.
     async fn holder_ends(&self) -> Result<(), Elapsed> {
         timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.map(drop)
+    }
+
+    fn holder_lives(&self) -> bool {
+        readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0)
+    }
+
+    /// Notes that a holder which has hung up listens to the daemon that has the place of this one.
+    fn mind_successor(&self, link: &Link) {
+        if link.presence() == Presence::Silent && self.is_superseded() {
+            link.lose(Presence::Gone);
+        }
+    }
+
+    /// Hears what the holder said last, once it has ended.
+    fn on_holder_ended(&self, link: &Link) {
+        link.hear_all();
+        link.lose(Presence::Gone);
     }
 
     fn foreground(&self) -> Option<ProcessId> {
@@ -126,6 +142,7 @@ impl Pty for HeldPty {
         let mut standing = link.standing();
         loop {
             // First what was said, then the ring: what ended writes no more.
+            self.mind_successor(&link);
             let known = *standing.borrow_and_update();
             match self.ring.copy(offset, READ_MAX, into) {
                 Ok(0) if known.exit.is_some() || known.presence == Presence::Gone => {
@@ -145,6 +162,10 @@ impl Pty for HeldPty {
                 // that it rang before looking again.
                 rang = self.bell.readable() => rang?.clear_ready(),
                 heard = link.hear(&mut standing) => heard?,
+                ended = self.holder_ended.readable() => {
+                    ended?.retain_ready();
+                    self.on_holder_ended(&link);
+                }
             }
         }
     }
@@ -188,7 +209,7 @@ impl Pty for HeldPty {
 
     fn entrust(&self, identity: &[u8]) {
         // Another daemon may have the session by now, and have renamed it.
-        if self.link().is_lost() {
+        if !self.holders.are_ours() {
             return;
         }
         if let Err(error) = self.remains.keep_identity(identity) {
@@ -208,7 +229,11 @@ impl Pty for HeldPty {
             write: stamp.write.map_or([0; 16], |write| write.0),
             bytes: &bytes[..bytes.len().min(INPUT_MAX)],
         };
-        match link.input(input)? {
+        let ended = |error| {
+            let told = link.standing().borrow().exit.is_some();
+            if told || self.is_superseded() { io::ErrorKind::BrokenPipe.into() } else { error }
+        };
+        match link.input(input).map_err(ended)? {
             Outcome::Bytes(count) => {
                 let full = count == 0 && !bytes.is_empty();
                 link.set_room(if full { Room::Full } else { Room::Free });
@@ -246,7 +271,7 @@ impl Pty for HeldPty {
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         // Another daemon may have the session by now.
-        if self.link().is_lost() {
+        if !self.holders.are_ours() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
@@ -276,23 +301,29 @@ impl Pty for HeldPty {
         let link = self.link();
         let mut standing = link.standing();
         loop {
+            self.mind_successor(&link);
             let known = *standing.borrow_and_update();
             match known.exit {
                 Some((exit, _)) => return exit,
                 None if known.presence == Presence::Gone => break,
                 None => {}
             }
-            if link.hear(&mut standing).await.is_err() {
-                break;
+            tokio::select! {
+                heard = link.hear(&mut standing) => if heard.is_err() { break },
+                ended = self.holder_ended.readable() => match ended {
+                    Ok(mut ended) => {
+                        ended.retain_ready();
+                        self.on_holder_ended(&link);
+                    }
+                    Err(_) => break,
+                },
             }
         }
-        // Whoever is told looks whether it was superseded, which a holder that has ended says it was not.
-        let _ = self.holder_ends().await;
         Exit::Lost
     }
 
     async fn kill(&self) -> Result<(), KillError> {
-        if self.link().is_lost() && self.holder_ends().await.is_err() {
+        if self.is_superseded() {
             return Err(KillError::NotOurs);
         }
         // One that was stopped must go on, to tell how the program ended.
@@ -311,9 +342,14 @@ impl Pty for HeldPty {
         self.is_left_alone()
     }
 
+    async fn fell_silent(&self) {
+        let mut standing = self.link().standing();
+        // The connection that tells lives at least as long as this does.
+        let _ = standing.wait_for(|known| known.presence == Presence::Silent).await;
+    }
+
     fn is_superseded(&self) -> bool {
-        let lives = readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0);
-        lives && self.link().is_lost()
+        self.holder_lives() && !self.holders.are_ours()
     }
 
     async fn returned(&self) {
@@ -323,29 +359,18 @@ impl Pty for HeldPty {
     async fn vanished(&self) {
         let ended = self.holder_ends().await;
         // Where another daemon has the session, its holder stays, as it must.
-        if ended.is_err() && !self.link().is_lost() {
+        if ended.is_err() && self.holders.are_ours() {
             let (session, holder) = (self.session, self.holder.pid);
             tracing::error!(%session, %holder, "its holder does not end, and is left behind");
         }
     }
 
     fn forget(&self) {
-        if self.is_silent() {
+        if self.is_superseded() {
+            return;
+        }
+        if self.link().say(&ToHolder::End, &[]).is_err() {
             self.end_silent_holder();
-        } else if self.link().say(&ToHolder::End, &[]).is_err() {
-            // A holder that lives listens to another daemon by now. Whoever connected with it to find that
-            // out would turn away the daemon that is just coming.
-            if self.is_superseded() {
-                return;
-            }
-            match connect_to(&self.socket).map_err(|error| error.kind()) {
-                Err(io::ErrorKind::ConnectionRefused) => {
-                    let _ = fs::remove_file(&self.socket);
-                }
-                // It ended by itself.
-                Err(io::ErrorKind::NotFound) => {}
-                Ok(_) | Err(_) => return,
-            }
         }
         self.remains.clear();
     }

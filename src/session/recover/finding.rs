@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -20,6 +21,7 @@ use crate::session::opening::Opening;
 use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
+use crate::session::pty::held::living::living_holders;
 use crate::session::pty::held::options::{Holders, socket_of};
 use crate::session::pty::held::recovered::Recovered;
 use crate::session::pty::remains::Remains;
@@ -67,11 +69,13 @@ fn room_for(sessions: usize) -> usize {
 impl Registry {
     /// The sessions whose holders another daemon has left, in no order; what lies there of other sessions
     /// is removed.
+    ///
+    /// A holder that lives counts also where its socket was removed or is another's.
     pub fn left_behind(&self) -> Vec<SessionId> {
         let Some(directory) = self.own_holders().map(|own| &own.directory) else {
             return Vec::new();
         };
-        match sort_out(directory) {
+        match sort_out(directory, living_holders(directory).into_keys().collect()) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
                 tracing::warn!(path = %directory.display(), %error, "no holders can be looked for");
@@ -121,7 +125,7 @@ impl Registry {
                 crowded.extend(others);
                 break;
             }
-            let mut finding = self.find_all(some);
+            let mut finding = self.find_all(some, &Arc::default());
             let mut recovering = JoinSet::new();
             // Whoever answers does not wait for those who do not, nor for those who have much to tell.
             loop {
@@ -153,12 +157,12 @@ impl Registry {
         Unanswered { silent, crowded }
     }
 
-    fn find_all(&self, sessions: &[SessionId]) -> JoinSet<Found> {
+    fn find_all(&self, sessions: &[SessionId], living: &Arc<Living>) -> JoinSet<Found> {
         let mut finding = JoinSet::new();
         for id in sessions {
-            let (registry, id) = (self.clone(), *id);
+            let (registry, id, living) = (self.clone(), *id, Arc::clone(living));
             finding.spawn(async move {
-                let found = spawn_blocking(move || registry.find(id)).await;
+                let found = spawn_blocking(move || registry.find(id, &living)).await;
                 found.unwrap_or(Found::Silent(id))
             });
         }
@@ -171,27 +175,23 @@ impl Registry {
     }
 
     /// Blocks for the time of an answer.
-    fn find(&self, id: SessionId) -> Found {
+    fn find(&self, id: SessionId, living: &Living) -> Found {
         let Some(holders) = self.own_holders() else { return Found::Nothing };
         match HeldPty::attach(holders, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
-            Err(AttachError::Gone { path, source }) if source.kind() == ErrorKind::NotFound => {
-                // It ended by itself.
-                Remains::beside(&path).clear();
-                Found::Nothing
-            }
-            Err(AttachError::Gone { path, source })
-                if source.kind() == ErrorKind::ConnectionRefused =>
-            {
-                tracing::warn!(session = %id, "its terminal is gone: the process that held it died");
-                self.remains(id, path)
+            Err(error) if error.is_of_place() => {
+                self.without_holder(id, &error, socket_of(&holders.directory, id), living)
             }
             Err(AttachError::Gone { source, .. } | AttachError::Memory { source, .. })
                 if is_want_of_descriptors(&source) =>
             {
                 Found::Crowded(id)
             }
-            Err(error @ (AttachError::Gone { .. } | AttachError::Silent { .. })) => {
+            Err(
+                error @ (AttachError::Gone { .. }
+                | AttachError::Impostor { .. }
+                | AttachError::Silent { .. }),
+            ) => {
                 if !self.is_silent(id) {
                     tracing::warn!(session = %id, %error, "its holder does not answer yet");
                 }
@@ -210,6 +210,35 @@ impl Registry {
                 tracing::error!(session = %id, %error, "it cannot be gone on with, and is left alone");
                 Found::Nothing
             }
+        }
+    }
+
+    /// A session whose holder was not found where it should listen.
+    ///
+    /// If it lives, what lies in its place is removed, so that it can listen there again.
+    fn without_holder(
+        &self,
+        id: SessionId,
+        error: &AttachError,
+        socket: PathBuf,
+        living: &Living,
+    ) -> Found {
+        let lies_there = socket.symlink_metadata().is_ok();
+        if living.has(id, socket.parent().unwrap_or(&socket)) {
+            if !self.is_silent(id) {
+                tracing::warn!(session = %id, %error, "its holder lives, and will listen there again");
+            }
+            if lies_there && self.own_holders().is_some() {
+                let _ = fs::remove_file(&socket).or_else(|_| fs::remove_dir(&socket));
+            }
+            Found::Silent(id)
+        } else if lies_there {
+            tracing::warn!(session = %id, %error, "its terminal is gone: the process that held it died");
+            self.remains(id, socket)
+        } else {
+            // It ended by itself.
+            Remains::beside(&socket).clear();
+            Found::Nothing
         }
     }
 
@@ -272,10 +301,22 @@ impl Registry {
     }
 }
 
-/// The sessions that have a socket in this directory. What lies there of a session without one is removed:
-/// its holder has ended by itself.
-fn sort_out(directory: &Path) -> io::Result<Vec<SessionId>> {
-    let (mut ids, mut others, mut unfinished) = (Vec::new(), BTreeSet::new(), Vec::new());
+/// The holders that lived when somebody first asked, which is after a holder was not found.
+#[derive(Debug, Default)]
+struct Living(OnceLock<BTreeSet<SessionId>>);
+
+impl Living {
+    fn has(&self, id: SessionId, directory: &Path) -> bool {
+        let look = || living_holders(directory).into_keys().collect();
+        self.0.get_or_init(look).contains(&id)
+    }
+}
+
+/// The sessions that have a socket in this directory, beside those whose holders live. What lies there of
+/// another is removed: its holder has ended by itself.
+fn sort_out(directory: &Path, mut ids: BTreeSet<SessionId>) -> io::Result<Vec<SessionId>> {
+    let living = ids.clone();
+    let (mut others, mut unfinished) = (BTreeSet::new(), Vec::new());
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
@@ -288,11 +329,11 @@ fn sort_out(directory: &Path) -> io::Result<Vec<SessionId>> {
     }
     // Their holders were to be started by the daemon before, and nobody was told of them: one that is
     // still about to listen finds that it cannot, and ends.
-    for id in unfinished {
+    for id in unfinished.into_iter().filter(|id| !living.contains(id)) {
         let _ = fs::remove_file(socket::unfinished(&socket_of(directory, id)));
     }
-    for id in others.into_iter().filter(|id| !ids.contains(id)) {
-        Remains::beside(&socket_of(directory, id)).clear();
+    for id in others.difference(&ids) {
+        Remains::beside(&socket_of(directory, *id)).clear();
     }
-    Ok(ids)
+    Ok(ids.into_iter().collect())
 }

@@ -10,7 +10,6 @@ use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
@@ -18,7 +17,7 @@ use crate::core::code::Code;
 use crate::core::token::Secret;
 use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::bridge::message::Message;
-use crate::transport::client::ConnectError;
+use crate::transport::client::{ConnectError, dial};
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::Share;
@@ -61,8 +60,7 @@ impl Upstream {
     ///
     /// Why there is no daemon to talk to, or that it does not take the token.
     pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
-        let (reader, writer) =
-            UnixStream::connect(path).await.map_err(ConnectError::from)?.into_split();
+        let (reader, writer) = dial(path).await?.into_split();
         let mut upstream = Self { lines: Lines::new(reader, &patient(ANSWER_MAX)), writer };
         let meeting = async {
             if let Some(secret) = secret {

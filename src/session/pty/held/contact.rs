@@ -3,7 +3,7 @@
 //! It blocks for milliseconds, as a fork does. What is learned is handed on; nothing is decided.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -15,13 +15,15 @@ use nix::errno::Errno;
 
 use crate::holder::program::Program;
 use crate::holder::readiness::{self, READABLE};
-use crate::holder::socket::{self, Descriptors};
+use crate::holder::socket::{self, Descriptors, Other};
 use crate::holder::wire::from_holder::{Attached, Failed, FromHolder, Stage};
 use crate::holder::wire::to_holder::{Start, ToHolder};
 use crate::holder::wire::{Frame, Malformed, VERSION};
 use crate::holder::{NAME, WORD, memory};
+use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::link::{PATIENCE, frame};
+use crate::session::pty::held::living;
 use crate::session::pty::held::recovered::Notes;
 use crate::session::pty::spawn::SpawnError;
 
@@ -34,6 +36,9 @@ pub enum AttachError {
     /// Nobody listens there: it ended, or was killed and left its socket.
     #[error("nobody holds a terminal at {}: {source}", path.display())]
     Gone { path: PathBuf, source: io::Error },
+    /// Another process listens there: the holder of this session does not.
+    #[error("process {pid} listens at {} and is not the holder of this session", path.display())]
+    Impostor { path: PathBuf, pid: i32 },
     /// It is there and says nothing.
     #[error("the holder at {} does not answer", path.display())]
     Silent { path: PathBuf },
@@ -41,6 +46,25 @@ pub enum AttachError {
     Malformed { path: PathBuf, source: Malformed },
     #[error("cannot look at what the holder at {} keeps: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
+}
+
+impl AttachError {
+    /// Whether the holder was not found in its place, which says nothing of whether it lives.
+    pub fn is_of_place(&self) -> bool {
+        match self {
+            Self::Gone { source, .. } => {
+                matches!(source.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+                    || is_of_other_kind(source)
+            }
+            Self::Impostor { .. } => true,
+            Self::Silent { .. } | Self::Malformed { .. } | Self::Memory { .. } => false,
+        }
+    }
+}
+
+/// Whether it is a socket of another kind that lies there, or a link that leads nowhere.
+fn is_of_other_kind(error: &io::Error) -> bool {
+    matches!(Errno::from_raw(error.raw_os_error().unwrap_or(0)), Errno::EPROTOTYPE | Errno::ELOOP)
 }
 
 /// A connection to a holder that has spoken.
@@ -155,6 +179,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let silent = || AttachError::Silent { path: path.to_owned() };
     let malformed = |source| AttachError::Malformed { path: path.to_owned(), source };
     let socket = socket::connect_to(path).map_err(gone)?;
+    let listener = listener_of(&socket, path)?;
     let mut room = frame();
     let length = ToHolder::Attach { version: VERSION }.encode(&mut room);
     let sent = socket::send(socket.as_fd(), &room[..length], &[]);
@@ -168,7 +193,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
         First::Nothing => return Err(silent()),
     };
     // Whoever said that it is another process would have that one signalled and ended in its place.
-    if socket::listening_process(socket.as_fd()).map_err(gone)? != attached.holder.pid {
+    if listener != attached.holder.pid {
         return Err(malformed(Malformed::Value));
     }
     let mut notes = Notes::default();
@@ -182,6 +207,25 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
         }
     }
     Ok(Contact { socket, told: Told { attached, descriptors, notes } })
+}
+
+/// The process that listens at `path`, to which this connection was made, if it is the holder that should.
+///
+/// This process itself is no impostor: it listens there only if it made that holder up.
+fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
+    let silent = || AttachError::Silent { path: path.to_owned() };
+    let listener = Other::of(socket.as_fd()).map_err(|_| silent())?;
+    let pid = listener.pid;
+    if pid == std::process::id().cast_signed() {
+        return Ok(pid);
+    }
+    match living::holds(ProcessId(pid), path) {
+        Some(true) if listener.lives() => Ok(pid),
+        Some(false) if listener.lives() => {
+            Err(AttachError::Impostor { path: path.to_owned(), pid })
+        }
+        Some(_) | None => Err(silent()),
+    }
 }
 
 /// The first thing that a holder says.

@@ -49,9 +49,10 @@ pub(super) struct Standing {
 pub(super) enum Presence {
     #[default]
     There,
-    /// It does not answer, and is not listened to any more at this connection.
+    /// It does not answer or has hung up, and is not listened to any more at this connection. That alone
+    /// says neither that it ended nor that another daemon has it.
     Silent,
-    /// It ended, or listens to another daemon.
+    /// It ended, or another daemon has it.
     Gone,
 }
 
@@ -110,12 +111,6 @@ impl Link {
         self.standing.subscribe()
     }
 
-    /// Whether the holder is gone or listens to another daemon, as of this moment.
-    pub(super) fn is_lost(&self) -> bool {
-        self.hear_all();
-        self.presence() == Presence::Gone
-    }
-
     /// Whether somebody was there when this was last found out.
     pub(super) fn presence(&self) -> Presence {
         self.standing.borrow().presence
@@ -124,7 +119,7 @@ impl Link {
     /// Says something that needs no answer.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is gone, `TimedOut` when it is silent.
+    /// `BrokenPipe` when the holder is gone, `TimedOut` when it is silent or has hung up.
     pub(super) fn say(
         &self,
         frame: &ToHolder<'_>,
@@ -137,8 +132,8 @@ impl Link {
     /// Hands over input and says what became of it.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is gone. `TimedOut` when it is silent: it takes none of this
-    /// input any more, unless it was about to when it fell silent.
+    /// `BrokenPipe` when the holder is gone. `TimedOut` when it is silent or has hung up: it takes none of
+    /// this input any more, unless it was about to then.
     pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
         let mut exchange = self.exchange();
         exchange.sequence = exchange.sequence.wrapping_add(1);
@@ -186,9 +181,12 @@ impl Link {
     }
 
     /// Hears all that had been said when this was called, and tells whether there is no more by now.
-    fn hear_all(&self) -> bool {
-        let mut exchange = self.exchange();
-        (0..HEARD_MAX).any(|_| match self.receive(&mut exchange) {
+    pub(super) fn hear_all(&self) -> bool {
+        self.hear_rest(&mut self.exchange())
+    }
+
+    fn hear_rest(&self, exchange: &mut Exchange) -> bool {
+        (0..HEARD_MAX).any(|_| match self.receive(exchange) {
             Heard::Taken(_) | Heard::News => false,
             Heard::Nothing | Heard::Lost => true,
         })
@@ -215,8 +213,13 @@ impl Link {
                 Ok(()) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => self.wait(WRITABLE, until)?,
-                // What it said before it went is still to be heard.
-                Err(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(Errno::EPIPE | Errno::ECONNRESET) => {
+                    // What it said before it went is still to be heard.
+                    self.hear_rest(exchange);
+                    self.lose(Presence::Silent);
+                    return Err(self.absence().into());
+                }
+                Err(errno) => return Err(errno.into()),
             }
         }
     }
@@ -234,7 +237,7 @@ impl Link {
             Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
             Ok(_) | Err(_) => {
-                self.lose(Presence::Gone);
+                self.lose(Presence::Silent);
                 return Heard::Lost;
             }
         };
@@ -249,7 +252,7 @@ impl Link {
                 None | Some(FromHolder::Attached(_) | FromHolder::Failed(_) | FromHolder::Note(_)),
             ) => {}
             Err(_) => {
-                self.lose(Presence::Gone);
+                self.lose(Presence::Silent);
                 return Heard::Lost;
             }
         }
@@ -276,13 +279,17 @@ impl Link {
         Ok(())
     }
 
-    /// Speaks no more at this connection.
+    /// Speaks no more at this connection. Who is gone does not come back.
     pub(super) fn lose(&self, presence: Presence) {
         // A holder that lives must not take this connection for a daemon any longer, nor input that
         // it has not begun with.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
         self.standing.send_if_modified(|standing| {
-            std::mem::replace(&mut standing.presence, presence) != presence
+            let changed = standing.presence != presence && standing.presence != Presence::Gone;
+            if changed {
+                standing.presence = presence;
+            }
+            changed
         });
     }
 

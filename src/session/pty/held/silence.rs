@@ -1,4 +1,4 @@
-//! A holder that lives and does not answer: it is asked again until it does, or has ended.
+//! A holder that lives and does not answer, or has hung up: it is asked again until it answers, or has ended.
 //!
 //! It knows nothing of what was to be said meanwhile. A holder may stand still for as long as somebody
 //! wants, with all that it holds, and is no reason to give a session up.
@@ -33,6 +33,11 @@ impl HeldPty {
     /// Asks a silent holder again, until it answers or has ended.
     pub(super) async fn ask_until_answered(&self) {
         while self.is_left_alone() {
+            // One that listens to another daemon would listen to this one again.
+            self.mind_successor(&self.link());
+            if !self.is_left_alone() {
+                return;
+            }
             let asking_again = async {
                 sleep(ASK_AGAIN).await;
                 let (holders, socket) = (self.holders.clone(), self.socket.clone());
@@ -40,14 +45,11 @@ impl HeldPty {
                 spawn_blocking(ask).await
             };
             tokio::select! {
-                _ = self.holder_ended.readable() => self.link().lose(Presence::Gone),
-                answered = asking_again => match answered {
-                    Ok(Some(Ok(contact))) => if let Err(error) = self.resume(contact) {
-                        tracing::warn!(session = %self.session, %error, "its holder is another one");
-                    },
-                    // It listens to another daemon, and would listen to this one again.
-                    Ok(None) => self.link().lose(Presence::Gone),
-                    Ok(Some(Err(_))) | Err(_) => {}
+                _ = self.holder_ended.readable() => self.on_holder_ended(&self.link()),
+                answered = asking_again => if let Ok(Some(Ok(contact))) = answered
+                    && let Err(error) = self.resume(contact)
+                {
+                    tracing::warn!(session = %self.session, %error, "its holder is another one");
                 }
             }
         }
@@ -76,7 +78,7 @@ impl HeldPty {
         process.ok_or(io::ErrorKind::NotFound)?.open()?.signal(signal.number())
     }
 
-    /// Ends a holder that cannot be told that its session is forgotten.
+    /// Ends a holder that cannot be told that its session is forgotten, if it has not ended.
     pub(super) fn end_silent_holder(&self) {
         // Nothing that it still holds is of use to anybody.
         if let Err(error) = self.signal_holder(Signal::Kill) {

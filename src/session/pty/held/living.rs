@@ -1,0 +1,135 @@
+//! The holders that live, as the kernel shows them: what lies at the place of a socket is no proof.
+//!
+//! It asks no holder anything, since whoever connects to one takes its session over. A program in a
+//! session can remove or rename any file of its user, and can call itself as a holder is called; it
+//! cannot leave its session.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::Uid;
+
+use crate::core::ids::SessionId;
+use crate::holder::family::{Member, listens_inside};
+use crate::holder::{NAME, WORD};
+use crate::session::pty::ProcessId;
+use crate::session::pty::processes::told_of;
+
+/// The processes that hold terminals at sockets in a directory, by their sessions; those too of which
+/// nobody can say whether they live in a session themselves.
+pub fn living_holders(directory: &Path) -> BTreeMap<SessionId, ProcessId> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(ProcessId));
+    let holder = |pid| match Claim::of(pid) {
+        Claim::Holds(socket) if is_in(&socket, directory) => Some((session_of(&socket)?, pid)),
+        Claim::Holds(_) | Claim::Nothing => None,
+    };
+    pids.filter_map(holder).collect()
+}
+
+/// Whether a process holds the terminal of the session with this socket; none when nobody can say.
+pub(super) fn holds(pid: ProcessId, socket: &Path) -> Option<bool> {
+    if !is_of_own_user(pid)? {
+        return Some(false);
+    }
+    let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
+        return Some(false);
+    };
+    match Claim::of(pid) {
+        Claim::Holds(at) if at.file_name() == Some(name) && is_in(&at, directory) => {
+            listens_inside(pid.0, own()).map(|inside| !inside)
+        }
+        Claim::Holds(_) | Claim::Nothing => Some(false),
+    }
+}
+
+/// What a process says of itself.
+enum Claim {
+    /// It holds a terminal and listens there.
+    Holds(PathBuf),
+    Nothing,
+}
+
+impl Claim {
+    /// Reads the words of a process that is called as holders are and lives outside; those of others are
+    /// none of ours, and could have us wait.
+    fn of(pid: ProcessId) -> Self {
+        let holds = Member::find(pid.0).is_some_and(|member| member.holds);
+        let is_ours = || is_of_own_user(pid) != Some(false);
+        if !holds || !is_ours() || listens_inside(pid.0, own()) == Some(true) {
+            return Self::Nothing;
+        }
+        told_of(pid, "cmdline").and_then(|line| socket_in(&line)).map_or(Self::Nothing, Self::Holds)
+    }
+}
+
+/// The socket in the words of a holder.
+fn socket_in(line: &str) -> Option<PathBuf> {
+    let mut words = line.split('\0');
+    let program = words.next()?.rsplit('/').next()?;
+    let is_holder = program == NAME && words.next()? == WORD;
+    is_holder.then(|| words.next()).flatten().map(PathBuf::from)
+}
+
+/// Whether a socket is in a directory, however each of them is called.
+fn is_in(socket: &Path, directory: &Path) -> bool {
+    let Some(parent) = socket.parent() else { return false };
+    let identity = |path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+    parent == directory || identity(parent).is_some_and(|it| Some(it) == identity(directory))
+}
+
+fn session_of(socket: &Path) -> Option<SessionId> {
+    socket.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()
+}
+
+fn own() -> i32 {
+    std::process::id().cast_signed()
+}
+
+/// Whether each of a process's users is ours; none when it is gone.
+fn is_of_own_user(pid: ProcessId) -> Option<bool> {
+    let status = told_of(pid, "status")?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let ours = Uid::effective().to_string();
+    Some(users.split_ascii_whitespace().all(|user| user == ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_holder_say_where_it_listens() {
+        let socket = |line| socket_in(line).map(|path| path.display().to_string());
+        assert_eq!(socket("termgate\0hold\0/r/h/x.sock\0").as_deref(), Some("/r/h/x.sock"));
+        assert_eq!(socket("/usr/bin/termgate\0hold\0y\0").as_deref(), Some("y"));
+        for line in ["termgate\0serve\0hold\0", "cat\0hold\0x\0", "termgate\0hold", ""] {
+            assert_eq!(socket(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_the_same_by_whatever_name() {
+        let ground = tempfile::tempdir().unwrap();
+        let (real, other) = (ground.path().join("real"), ground.path().join("other"));
+        let link = ground.path().join("link");
+        fs::create_dir(&real).unwrap();
+        fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let socket = real.join("0123456789ab.sock");
+        assert!(is_in(&socket, &real) && is_in(&socket, &link));
+        assert!(!is_in(&socket, &other) && !is_in(&socket, ground.path()));
+        fs::remove_dir(&real).unwrap();
+        assert!(is_in(&socket, &real), "also when it is gone");
+    }
+
+    #[test]
+    fn this_process_holds_nothing_and_is_of_its_own_user() {
+        let own = ProcessId(own());
+        assert_eq!(is_of_own_user(own), Some(true));
+        assert_eq!(holds(own, Path::new("/r/h/0123456789ab.sock")), Some(false));
+        assert_eq!(is_of_own_user(ProcessId(i32::MAX)), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether whoever listens at a socket can be a daemon of its user: no program that lives in a session.
+//!
+//! It reads nothing of what they say. A program in a session can rename a daemon's socket and listen in its
+//! place, and would be told all that is meant for the daemon.
+
+use std::os::fd::AsFd;
+
+use crate::holder::family::listens_inside;
+use crate::holder::socket::Other;
+use crate::transport::unix::limits::own_uid;
+
+/// Says why whoever listens is not spoken with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Impostor {
+    #[error("process {pid}, which listens there, belongs to user {uid}")]
+    User { pid: i32, uid: u32 },
+    #[error("process {pid}, which listens there, lives in a session")]
+    Inside { pid: i32 },
+    #[error("process {pid}, which listens there, cannot be looked at")]
+    Unknown { pid: i32 },
+    /// It has ended, whoever has its socket now.
+    #[error("the process that listened there has ended")]
+    Ended,
+}
+
+/// Checks who listens where this connection was made to.
+///
+/// Root may speak with everybody, and a service manager of the system may listen for everybody.
+///
+/// # Errors
+/// Why nothing should be said to it.
+pub fn check_listener(connection: &impl AsFd) -> Result<(), Impostor> {
+    let listener = Other::of(connection.as_fd()).map_err(|_| Impostor::Ended)?;
+    let (pid, uid) = (listener.pid, listener.uid);
+    let judged = if ![0, uid].contains(&own_uid()) && uid != 0 {
+        Err(Impostor::User { pid, uid })
+    } else {
+        match listens_inside(pid, std::process::id().cast_signed()) {
+            Some(false) => Ok(()),
+            Some(true) => Err(Impostor::Inside { pid }),
+            None => Err(Impostor::Unknown { pid }),
+        }
+    };
+    // What was read is the listener's only if the number was its own all the time.
+    if listener.lives() { judged } else { Err(Impostor::Ended) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::Path;
+
+    use super::*;
+    use crate::holder::mark;
+    use crate::transport::unix::alone;
+
+    /// Has another process listen at a path, in a session or not.
+    fn listening(test: &str, inside: bool, path: &Path) -> alone::Other {
+        if let Some(path) = alone::argument(test) {
+            if inside {
+                mark::set(7).unwrap();
+            }
+            let _listener = UnixListener::bind(path).unwrap();
+            alone::wait_to_be_killed();
+        }
+        let mut other = alone::start(test, path);
+        other.wait_until_ready();
+        other
+    }
+
+    #[test]
+    fn who_listens_outside_of_all_sessions_is_spoken_with_until_it_ends() {
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("test.sock");
+        let test = "transport::unix::impostor::tests::\
+                    who_listens_outside_of_all_sessions_is_spoken_with_until_it_ends";
+        let other = listening(test, false, &path);
+        let connection = UnixStream::connect(&path).unwrap();
+        assert_eq!(check_listener(&connection), Ok(()));
+        other.kill();
+        assert_eq!(check_listener(&connection), Err(Impostor::Ended));
+    }
+
+    #[test]
+    fn who_listens_inside_a_session_is_an_impostor() {
+        let ground = tempfile::tempdir().unwrap();
+        let path = ground.path().join("test.sock");
+        let test = "transport::unix::impostor::tests::who_listens_inside_a_session_is_an_impostor";
+        let other = listening(test, true, &path);
+        let connection = UnixStream::connect(&path).unwrap();
+        let pid = other.pid();
+        assert_eq!(check_listener(&connection), Err(Impostor::Inside { pid }));
+    }
+
+    #[test]
+    fn this_process_is_spoken_with() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        assert_eq!(check_listener(&ours), Ok(()));
+    }
+}
