@@ -2,13 +2,21 @@
 //!
 //! It decides only how much is logged and in which form; what is logged is each module's affair.
 
+mod throttle;
+
 use std::env;
-use std::io;
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::cli::failure::Failure;
+use crate::cli::logging::throttle::Throttle;
+use crate::cli::start::log::bounded::Bounded;
 
 /// The crate whose log would repeat what clients send, unless it is held back.
 const PROTOCOL_CRATE: &str = "rmcp";
@@ -20,22 +28,44 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins logging, for the life of the process.
+/// Begins logging, for the life of the process, into `file` if that is what standard error is.
 ///
 /// # Errors
 /// When RUST_LOG cannot be read.
-pub fn start_logging(format: LogFormat, verbosity: u8) -> Result<(), Failure> {
+pub fn start_logging(
+    format: LogFormat,
+    verbosity: u8,
+    file: Option<Bounded>,
+) -> Result<(), Failure> {
     let wanted = env::var("RUST_LOG").ok();
     let filter = EnvFilter::try_new(directives(wanted.as_deref(), verbosity))
         .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let writer = match file.map(Arc::new) {
+        Some(file) => BoxMakeWriter::new(move || InFile(Arc::clone(&file))),
+        None => BoxMakeWriter::new(io::stderr),
+    };
     // Told on standard error as well, a log that cannot be written would end whoever logs.
-    let log = log.log_internal_errors(false);
-    match format {
-        LogFormat::Text => log.with_ansi(false).init(),
-        LogFormat::Json => log.json().init(),
-    }
+    let log = tracing_subscriber::fmt::layer().with_writer(writer).log_internal_errors(false);
+    let log: Box<dyn Layer<_> + Send + Sync> = match format {
+        LogFormat::Text => log.with_ansi(false).boxed(),
+        LogFormat::Json => log.json().boxed(),
+    };
+    Registry::default().with(log).with(Throttle::default()).with(filter).init();
     Ok(())
+}
+
+/// Writes lines into a file that stays within its bound.
+#[derive(Debug)]
+struct InFile(Arc<Bounded>);
+
+impl Write for InFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What is logged: what RUST_LOG says, else by the number of `-v`; the protocol's crate only when

@@ -16,6 +16,7 @@ use crate::cli::duration::parse_duration;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::logging::{LogFormat, start_logging};
+use crate::cli::start::log::bounded::Bounded;
 use crate::cli::status::switches;
 use crate::config::Config;
 use crate::config::key::Value;
@@ -73,11 +74,13 @@ impl Serve {
     /// # Errors
     /// Why there is no daemon.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let mut log = None;
         if self.detached {
             // It fails where we have left already.
             let _ = nix::unistd::setsid();
+            log = Bounded::of_standard_error(&paths(context)?);
         }
-        start_logging(self.log_format, self.verbose)?;
+        start_logging(self.log_format, self.verbose, log)?;
         if self.stdio {
             self.serve_stdio().await?;
             return Ok(Exit::Done);

@@ -187,3 +187,26 @@ async fn programs_inside_a_session_keep_nobody_out() {
     home.run(&["stop"]).await;
     daemon.ends().await;
 }
+
+#[tokio::test]
+async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
+    /// Each asks again for a second.
+    const ATTEMPTS: usize = 2;
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (program, done) = (env!("CARGO_BIN_EXE_termgate"), home.file("done"));
+    let script = format!(
+        "for one in $(seq {ATTEMPTS}); do env -i {} {program} ls >/dev/null 2>&1; done; \
+         : > {}; exec sleep 1000",
+        home.clean_environment(),
+        done.display()
+    );
+    start(&mut client, &script).await;
+    within(SAFETY, "all attempts to be made", || done.exists()).await;
+    home.run(&["stop"]).await;
+    let (_, log) = daemon.ends().await;
+    let said = log.lines().filter(|line| line.contains("operators' door"));
+    let (about, said): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("left out"));
+    assert_eq!((said.len(), about.len()), (10, 1), "{log}");
+}

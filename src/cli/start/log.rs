@@ -1,7 +1,8 @@
 //! The log of a daemon that was started by a command: where it is, how large, what it said last.
 //!
-//! It must not know what is logged. The file is the user's alone and never more than one run above
-//! its bound: it is put aside when a daemon starts.
+//! It must not know what is logged. The file is the user's alone; the daemon keeps it within its bound.
+
+pub mod bounded;
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -13,10 +14,11 @@ use std::process::Stdio;
 use anyhow::Context as _;
 use nix::libc;
 
+use crate::cli::start::log::bounded::aside;
 use crate::config::paths::{RuntimePaths, state_directory};
 
-/// A log larger than this, in bytes, is put aside when a daemon starts.
-const KEPT_MAX: u64 = 1024 * 1024;
+/// A log that would be larger than this, in bytes, is put aside; one that was put aside is kept.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How much of its end is searched for the last words, in bytes.
 const TAIL: u64 = 4 * 1024;
 /// Longest last words that are told, in characters.
@@ -53,8 +55,8 @@ impl Log {
         let path = directory.join(NAME);
         let failed = || format!("cannot open {}", path.display());
         DirBuilder::new().recursive(true).mode(0o700).create(directory).with_context(failed)?;
-        if path.symlink_metadata().is_ok_and(|there| there.len() > KEPT_MAX) {
-            fs::rename(&path, path.with_extension("log.1")).with_context(failed)?;
+        if path.symlink_metadata().is_ok_and(|there| there.len() > BYTES_MAX) {
+            fs::rename(&path, aside(&path)).with_context(failed)?;
         }
         let (file, begin) = open(&path).with_context(failed)?;
         Ok(Self { file, path, begin })
@@ -115,13 +117,13 @@ mod tests {
     fn a_log_above_its_bound_is_put_aside_and_one_below_goes_on() {
         let home = tempfile::tempdir().unwrap();
         let (path, aside) = (home.path().join("daemon.log"), home.path().join("daemon.log.1"));
-        fs::write(&path, vec![b'x'; KEPT_MAX as usize]).unwrap();
+        fs::write(&path, vec![b'x'; BYTES_MAX as usize]).unwrap();
         Log::in_directory(home.path()).unwrap();
         assert!(!aside.exists());
-        fs::write(&path, vec![b'x'; KEPT_MAX as usize + 1]).unwrap();
+        fs::write(&path, vec![b'x'; BYTES_MAX as usize + 1]).unwrap();
         Log::in_directory(home.path()).unwrap();
         assert_eq!(path.metadata().unwrap().len(), 0);
-        assert_eq!(aside.metadata().unwrap().len(), KEPT_MAX + 1);
+        assert_eq!(aside.metadata().unwrap().len(), BYTES_MAX + 1);
     }
 
     #[test]

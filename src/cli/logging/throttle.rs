@@ -1,0 +1,261 @@
+//! How often the log says the same: what a client or a program causes does not make it grow at their will.
+//!
+//! It knows lines by where they are written in the code and by the session or party they speak of, which
+//! nobody can vary at will. What nobody but an operator causes is far below the bounds.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// How long is counted together.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Lines of one kind that speak of the same, and of one kind in all, in that time.
+const SAME_MAX: u32 = 10;
+const KIND_MAX: u32 = 200;
+/// What is told apart at a time.
+const KEYS_MAX: usize = 1_024;
+/// The fields that say what a line speaks of.
+const SOURCES: [&str; 3] = ["session", "party", "key"];
+/// Longest text kept of a line, in bytes.
+const TEXT_MAX: usize = 120;
+
+/// What the lines about lines come from; they are never left out.
+const OWN: &str = module_path!();
+
+/// Leaves out of the log what was said often enough, and says so.
+#[derive(Debug, Default)]
+pub(super) struct Throttle(Mutex<Counts>);
+
+impl<S: Subscriber> Layer<S> for Throttle {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        // Who asks for more than this wants all of it.
+        if *metadata.level() > Level::INFO || metadata.target() == OWN {
+            return true;
+        }
+        let mut said = Said::default();
+        event.record(&mut said);
+        let verdict = {
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.take(Instant::now(), metadata.callsite(), said)
+        };
+        for Left { count, text, source } in verdict.told {
+            tracing::warn!(source, "{count} more like this were left out: {text}");
+        }
+        if let Some(text) = verdict.begins {
+            tracing::warn!("more like this is left out for a minute: {text}");
+        }
+        verdict.logged
+    }
+}
+
+/// What becomes of a line.
+#[derive(Debug, Default)]
+struct Verdict {
+    logged: bool,
+    /// The text of the line, when it is the first that is left out.
+    begins: Option<String>,
+    /// What was left out until a minute ago and was not told yet.
+    told: Vec<Left>,
+}
+
+/// Lines that were left out.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    count: u32,
+    text: String,
+    source: String,
+}
+
+/// Where a line is written, and what it speaks of; nothing, for all of its kind together.
+type Key = (Identifier, Option<String>);
+
+#[derive(Debug, Default)]
+struct Counts(HashMap<Key, Count>);
+
+#[derive(Debug)]
+struct Count {
+    since: Instant,
+    logged: u32,
+    left_out: u32,
+    text: String,
+}
+
+impl Counts {
+    /// Counts a line and says what becomes of it.
+    fn take(&mut self, now: Instant, kind: Identifier, said: Said) -> Verdict {
+        let told = self.take_ended(now);
+        let Said { text, source } = said;
+        // Where too much is told apart, all of a kind is taken together.
+        let apart = Some(source.unwrap_or_default()).filter(|_| self.0.len() < KEYS_MAX);
+        let begun = |text: String| Count { since: now, logged: 0, left_out: 0, text };
+        let of_kind = self.0.entry((kind.clone(), None)).or_insert_with(|| begun(text.clone()));
+        let kind_has_room = of_kind.logged < KIND_MAX;
+        of_kind.logged += u32::from(kind_has_room);
+        let most = if apart.is_some() { SAME_MAX } else { KIND_MAX };
+        let same = self.0.entry((kind, apart)).or_insert_with(|| begun(text));
+        if kind_has_room && same.logged < most {
+            same.logged += 1;
+            return Verdict { logged: true, begins: None, told };
+        }
+        same.left_out += 1;
+        let begins = (same.left_out == 1).then(|| same.text.clone());
+        Verdict { logged: false, begins, told }
+    }
+
+    /// Forgets what was counted long enough; gives back what was left out of it.
+    fn take_ended(&mut self, now: Instant) -> Vec<Left> {
+        let ended = self.0.extract_if(|_, count| now.duration_since(count.since) >= WINDOW);
+        let left = ended.filter(|(_, count)| count.left_out > 0);
+        let told = |((_, source), count): (Key, Count)| Left {
+            count: count.left_out,
+            text: count.text,
+            source: source.unwrap_or_default(),
+        };
+        left.map(told).collect()
+    }
+}
+
+/// What a line says, as far as it is looked at.
+#[derive(Debug, Default)]
+struct Said {
+    text: String,
+    source: Option<String>,
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let mut short = Short::default();
+        if field.name() == "message" {
+            // It ends where there is no more room.
+            let _ = write!(short, "{value:?}");
+            self.text = short.0;
+        } else if SOURCES.contains(&field.name()) {
+            let _ = write!(short, "{value:?}");
+            self.source = Some(short.0);
+        }
+    }
+}
+
+/// A text that takes no more than [`TEXT_MAX`] bytes.
+#[derive(Debug, Default)]
+struct Short(String);
+
+impl Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = TEXT_MAX - self.0.len();
+        let fits = more.floor_char_boundary(room.min(more.len()));
+        self.0.push_str(&more[..fits]);
+        if fits < more.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// What is logged meanwhile, line by line.
+    fn logged(say: impl FnOnce()) -> Vec<String> {
+        let written = Written::default();
+        let writer = written.clone();
+        let log = tracing_subscriber::fmt::layer().with_ansi(false).without_time();
+        let log = log.with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry().with(Throttle::default()).with(log);
+        tracing::subscriber::with_default(subscriber, say);
+        let bytes = written.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn speak(session: u32, pid: u32) {
+        tracing::warn!(session, pid, "it came again");
+    }
+
+    #[test]
+    fn what_is_said_too_often_is_left_out() {
+        let lines = logged(|| (0..1_000).for_each(|pid| speak(1, pid)));
+        let said = lines.iter().filter(|line| line.contains("pid=")).count();
+        assert_eq!(said, SAME_MAX as usize, "{lines:?}");
+    }
+
+    #[test]
+    fn one_session_takes_no_lines_from_another_and_all_together_are_bounded() {
+        let lines = logged(|| {
+            (0..100).for_each(|pid| speak(1, pid));
+            (0..5).for_each(|pid| speak(2, pid));
+        });
+        assert_eq!(lines.iter().filter(|line| line.contains("session=2")).count(), 5);
+        let lines = logged(|| (0..5_000).for_each(|session| speak(session, 0)));
+        assert!(lines.len() < 2 * KEYS_MAX, "{}", lines.len());
+        let said = lines.iter().filter(|line| line.contains("pid=")).count();
+        assert_eq!(said, KIND_MAX as usize);
+    }
+
+    #[test]
+    fn what_only_an_operator_who_asks_for_it_sees_is_never_left_out() {
+        let lines = logged(|| (0..1_000).for_each(|number| tracing::debug!(number, "a step")));
+        assert_eq!(lines.len(), 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_much_was_left_out_is_said_when_the_minute_is_over() {
+        let mut counts = Counts::default();
+        let kind = || {
+            static CALLSITE: tracing::callsite::DefaultCallsite =
+                tracing::callsite::DefaultCallsite::new(&META);
+            static META: tracing::Metadata<'static> = tracing::metadata! {
+                name: "x",
+                target: "x",
+                level: Level::INFO,
+                fields: &[],
+                callsite: &CALLSITE,
+                kind: tracing::metadata::Kind::EVENT
+            };
+            META.callsite()
+        };
+        let said = || Said { text: "it came".to_owned(), source: Some("1".to_owned()) };
+        let begin = Instant::now();
+        let verdicts: Vec<Verdict> = (0..25).map(|_| counts.take(begin, kind(), said())).collect();
+        let logged = verdicts.iter().filter(|verdict| verdict.logged).count();
+        assert_eq!(logged, SAME_MAX as usize);
+        let begins: Vec<&str> = verdicts.iter().filter_map(|it| it.begins.as_deref()).collect();
+        assert_eq!(begins, ["it came"], "said once, with the first that is left out");
+        let just_before = begin + WINDOW - Duration::from_millis(1);
+        assert!(!counts.take(just_before, kind(), said()).logged);
+        let after = counts.take(begin + WINDOW, kind(), said());
+        let left = Left { count: 16, text: "it came".to_owned(), source: "1".to_owned() };
+        assert_eq!((after.logged, after.told), (true, vec![left]));
+    }
+
+    #[test]
+    fn a_long_line_is_kept_in_part() {
+        let mut short = Short::default();
+        assert!(write!(short, "{}", "é".repeat(1_000)).is_err());
+        assert_eq!(short.0, "é".repeat(TEXT_MAX / 2));
+    }
+}
