@@ -73,6 +73,13 @@ impl WriteWindow {
     }
 }
 
+/// How long a write keeps its lease alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holding {
+    UntilAnswered,
+    UntilLetGo,
+}
+
 /// Everything that stands between callers and the terminal of one session.
 ///
 /// `write`, `authorize`, `answer` and the verbs of the lease are what callers want; `on_*` is what
@@ -148,10 +155,37 @@ impl Input {
         caller: &Caller,
         request: WriteRequest,
     ) -> Result<Accepted, WriteError> {
+        self.queue_write(now, caller, request, Holding::UntilAnswered).map(|(made, _)| made)
+    }
+
+    /// The same for a call that goes on after its write: it keeps the lease alive until it lets go of what
+    /// it is given here, save where the same call was made before.
+    ///
+    /// The lease still ends when others wait and it has lasted as long as it may. One that is taken
+    /// for this call is given back when it lets go.
+    ///
+    /// # Errors
+    /// As [`Input::write`].
+    pub fn write_and_hold(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: WriteRequest,
+    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
+        self.queue_write(now, caller, request, Holding::UntilLetGo)
+    }
+
+    fn queue_write(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: WriteRequest,
+        holding: Holding,
+    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
         self.judge(now);
         let call = KeyedCall { presented: request.presented, key: request.key.as_ref() };
         if let Some(made) = self.made_before(now, caller, call)? {
-            return Ok(made);
+            return Ok((made, None));
         }
         let right = self.right(now, caller, request.presented, request.take)?;
         self.check_seen(&right, request.expected)?;
@@ -165,6 +199,7 @@ impl Input {
             return Err(error);
         }
         let grant = self.lease.exercise(now, caller, right);
+        let token = (holding == Holding::UntilLetGo).then(|| self.lease.hold());
         self.lease.on_seen();
         self.cut_ended_epochs(now);
         let WriteRequest { unit, write, key, .. } = request;
@@ -175,7 +210,7 @@ impl Input {
         let epoch = grant.epoch;
         self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp });
         self.follow(now);
-        Ok(Accepted::Queued { write, grant })
+        Ok((Accepted::Queued { write, grant }, token))
     }
 
     /// Allows an act that sends no bytes but changes the terminal as a write does, and renews.
@@ -202,28 +237,6 @@ impl Input {
         Ok(())
     }
 
-    /// Allows a call of several steps, and keeps its lease alive until it lets go.
-    ///
-    /// The lease still ends when others wait and it has lasted as long as it may. One that is taken
-    /// for this call is given back when it lets go.
-    ///
-    /// # Errors
-    /// Why the caller may not; no lease and no deadline has changed then.
-    pub fn hold_alive(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        presented: Option<LeaseId>,
-        take: TakeRule,
-    ) -> Result<(Grant, HoldToken), WriteError> {
-        self.judge(now);
-        let right = self.right(now, caller, presented, take)?;
-        let grant = self.lease.exercise(now, caller, right);
-        let token = self.lease.hold();
-        self.follow(now);
-        Ok((grant, token))
-    }
-
     /// Ends a call that kept its lease alive.
     pub fn let_go(&mut self, now: Moment, token: HoldToken) {
         self.judge(now);
@@ -245,6 +258,28 @@ impl Input {
     ) -> Result<(), WriteError> {
         self.judge(now);
         self.right(now, caller, presented, take).map(|_| ())
+    }
+
+    /// Finds out whether a command that was sent under this epoch may still be interrupted for its caller:
+    /// while the same holding is in force or nobody has one, else where the caller has one now and may
+    /// write blindly. Without an epoch the caller sent it, if at all, in a holding that is over.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn may_interrupt(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        sent_in: Option<Epoch>,
+    ) -> Result<(), WriteError> {
+        self.judge(now);
+        self.check_open(now)?;
+        let in_force = self.lease.epoch().filter(|_| !self.lease.is_reclaimable());
+        if in_force.is_none() || in_force == sent_in {
+            return Ok(());
+        }
+        let right = self.right(now, caller, None, TakeRule::HeldOnly)?;
+        self.check_seen(&right, None)
     }
 
     /// Tells what the lease would say to a write of somebody who has seen the screen at `expected`,

@@ -7,6 +7,12 @@ use crate::holder::wire::RESULTS_MAX;
 use crate::holder::wire::from_holder::Written;
 use crate::holder::wire::to_holder::Input;
 
+/// How many writes of agents are remembered, and how many of people, so that neither push the others out.
+const SHARE_MAX: usize = RESULTS_MAX / 2;
+
+/// The bit of the first byte of a name that says that a person typed it.
+const PERSONS: u8 = 0x80;
+
 /// A write that has no name.
 const NAMELESS: [u8; 16] = [0; 16];
 
@@ -15,7 +21,8 @@ const NAMELESS: [u8; 16] = [0; 16];
 pub struct Ledger {
     epoch: u64,
     answered: u64,
-    results: Bounded<Written, RESULTS_MAX>,
+    agents: Bounded<Written, SHARE_MAX>,
+    people: Bounded<Written, SHARE_MAX>,
 }
 
 impl Ledger {
@@ -36,10 +43,12 @@ impl Ledger {
         if count == 0 || input.write == NAMELESS {
             return;
         }
-        let known = self.results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
+        let of_person = input.write[0] & PERSONS != 0;
+        let results = if of_person { &mut self.people } else { &mut self.agents };
+        let known = results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
         match known {
             Some(known) => known.bytes += count as u64,
-            None => self.results.push(Written { write: input.write, bytes: count as u64 }),
+            None => results.push(Written { write: input.write, bytes: count as u64 }),
         }
     }
 
@@ -53,9 +62,9 @@ impl Ledger {
         self.answered
     }
 
-    /// Of the last writes that have a name, oldest first.
-    pub fn results(&self) -> &Bounded<Written, RESULTS_MAX> {
-        &self.results
+    /// Of the last writes that have a name: those of agents, and then those of people, oldest first.
+    pub fn results(&self) -> Bounded<Written, RESULTS_MAX> {
+        self.agents.as_slice().iter().chain(self.people.as_slice()).copied().collect()
     }
 }
 
@@ -97,14 +106,22 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_result_goes_first() {
+    fn the_oldest_result_of_the_same_kind_goes_first() {
         let mut ledger = Ledger::default();
-        for write in 1..=RESULTS_MAX as u8 + 1 {
+        ledger.on_taken(&input(1, 1), 1);
+        for write in PERSONS..=PERSONS + SHARE_MAX as u8 {
             ledger.on_taken(&input(1, write), 1);
         }
-        let results = ledger.results().as_slice();
-        assert_eq!(results.len(), RESULTS_MAX);
-        assert_eq!(results[0].write, [2; 16]);
+        let results = ledger.results();
+        let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
+        assert_eq!(names.len(), 1 + SHARE_MAX);
+        assert_eq!((names[0], names[1]), (1, PERSONS + 1));
+        for write in 2..=SHARE_MAX as u8 + 1 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results();
+        assert_eq!(results.as_slice().len(), RESULTS_MAX);
+        assert_eq!(results.as_slice()[0].write[0], 2);
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Holder {
             answered: self.ledger.answered(),
             epoch: self.ledger.epoch(),
             ended: self.children.leader_ended().filter(|_| self.output.is_over()),
-            results: self.ledger.results().clone(),
+            results: self.ledger.results(),
             segments: self.kept.segment_bytes().collect(),
             snapshots: self.kept.snapshot_offsets().collect(),
         };

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::caller::Caller;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
@@ -27,7 +26,7 @@ use crate::session::command::{
     Written,
 };
 use crate::session::error::SessionError;
-use crate::session::interrupt::Interrupt;
+use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::session::live::{Attending, Live, Place};
 use crate::session::people::PersonCommand;
 use crate::session::urgent::{Parting, Urgent};
@@ -284,9 +283,10 @@ impl Session {
         self.0.urgent.post(|entries| entries.reclaim = true);
     }
 
-    /// Interrupts a command when what this gives is dropped, and it still runs.
-    pub fn interrupt(&self, command: CommandId) -> Interrupt {
-        Interrupt::new(Arc::clone(&self.0.urgent), command)
+    /// Interrupts a command when what this gives is dropped, if it still runs and its caller may still
+    /// write then.
+    pub fn interrupt(&self, _permit: &Permit, given_up: GivenUp) -> Interrupt {
+        Interrupt::new(Arc::clone(&self.0.urgent), given_up)
     }
 
     /// Waits behind those who came before to send a command here, and have not sent it. Who comes

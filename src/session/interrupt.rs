@@ -7,43 +7,43 @@ use std::sync::Arc;
 
 use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
-use crate::core::policy::Permit;
+use crate::core::ids::Epoch;
 use crate::session::urgent::Urgent;
+
+/// A command that its caller gave up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    pub command: CommandId,
+    /// Who has to be allowed to write whenever the interrupt strikes.
+    pub by: Caller,
+    /// The holding under which the caller sent it, where that one did.
+    pub sent_in: Option<Epoch>,
+}
 
 /// Interrupts a command when it is dropped, unless it was disarmed.
 #[derive(Debug)]
 #[must_use = "the command is interrupted when this is dropped"]
 pub struct Interrupt {
     urgent: Arc<Urgent>,
-    command: Option<CommandId>,
-    /// Who has to be allowed to write when it strikes; none where the end of the lease disarms it.
-    by: Option<Caller>,
+    armed: Option<GivenUp>,
 }
 
 impl Interrupt {
     /// Armed until it is told otherwise.
-    pub(in crate::session) fn new(urgent: Arc<Urgent>, command: CommandId) -> Self {
-        Self { urgent, command: Some(command), by: None }
-    }
-
-    /// The same for a caller who has no lease: it strikes where that one may still write then, and
-    /// nobody else who is there has the lease.
-    pub fn by(mut self, _permit: &Permit, caller: Caller) -> Self {
-        self.by = Some(caller);
-        self
+    pub(in crate::session) fn new(urgent: Arc<Urgent>, given_up: GivenUp) -> Self {
+        Self { urgent, armed: Some(given_up) }
     }
 
     /// Nobody gave the command up.
     pub fn disarm(mut self) {
-        self.command = None;
+        self.armed = None;
     }
 }
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        if let Some(command) = self.command {
-            let by = self.by.take();
-            self.urgent.post(|entries| entries.interrupts.push_back((command, by)));
+        if let Some(given_up) = self.armed.take() {
+            self.urgent.post(|entries| entries.interrupts.push_back(given_up));
         }
     }
 }

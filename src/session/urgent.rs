@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::core::caller::{Caller, PrincipalName};
-use crate::core::commands::record::CommandId;
+use crate::core::caller::PrincipalName;
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
+use crate::session::interrupt::GivenUp;
 
 /// How a daemon that ends parts from a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub struct Entries {
     pub let_go: BTreeSet<WriteId>,
     /// Commands that their callers gave up and want interrupted, with who has to be allowed to write;
     /// bounded by the calls that their connections may have in flight.
-    pub interrupts: VecDeque<(CommandId, Option<Caller>)>,
+    pub interrupts: VecDeque<GivenUp>,
     /// Whoever goes from now on was sent away and gives no command up.
     pub spare_commands: bool,
     /// The daemon ends.

@@ -16,7 +16,7 @@ use crate::core::moment::Moment;
 /// Names a write with an idempotency key beyond the daemon that makes it.
 ///
 /// It stands for the tenant, the lease that the write was made under and the key; its last four
-/// bytes stand for what was to be written. The holder's number is no part of it, since the next
+/// bytes stand for what was to be written, and its first bit says whether a person typed it. The holder's number is no part of it, since the next
 /// daemon gives that number to somebody else, and the lease can be taken back. What a person types is
 /// made under no lease that lasts, so its key alone tells it apart. Nobody gains by a collision: the
 /// lease is known to those alone who may write with it, and a person's keys spoil its own typing.
@@ -26,15 +26,27 @@ pub struct WriteStamp(pub [u8; 16]);
 impl WriteStamp {
     /// How many bytes stand for the call, without what was to be written.
     const CALL_BYTES: usize = 12;
+    /// The bit of the first byte that tells what people type from what agents write.
+    const PERSONS: u8 = 0x80;
 
     /// The stamp of a write under this lease.
     pub fn new(tenant: &TenantId, lease: LeaseId, key: &IdempotencyKey) -> Self {
-        Self::of(&[tenant.as_str().as_bytes(), &[0], lease.0.as_bytes()], key)
+        let mut stamp = Self::of(&[tenant.as_str().as_bytes(), &[0], lease.0.as_bytes()], key);
+        stamp.0[0] &= !Self::PERSONS;
+        stamp
     }
 
     /// The stamp of what a person types.
     pub fn of_person(tenant: &TenantId, key: &IdempotencyKey) -> Self {
-        Self::of(&[tenant.as_str().as_bytes(), &[1]], key)
+        let mut stamp = Self::of(&[tenant.as_str().as_bytes(), &[1]], key);
+        stamp.0[0] |= Self::PERSONS;
+        stamp
+    }
+
+    /// Whether a person typed it. What people type and what agents write are remembered apart, so that
+    /// neither makes the other forgotten.
+    pub fn is_persons(&self) -> bool {
+        self.0[0] & Self::PERSONS != 0
     }
 
     fn of(parts: &[&[u8]], key: &IdempotencyKey) -> Self {
@@ -144,6 +156,7 @@ mod tests {
         let of_person =
             WriteStamp::of_person(&TenantId::of_uid(1), &IdempotencyKey::new("a", 7).unwrap());
         assert!(!of_person.is_of_call_of(&known));
+        assert!(of_person.is_persons() && !known.is_persons());
     }
 
     #[test]

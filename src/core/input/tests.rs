@@ -267,8 +267,9 @@ fn a_rehearsal_answers_like_a_write_and_changes_nothing() {
 fn a_call_of_several_steps_keeps_its_lease_and_gives_it_back_at_the_end() {
     let mut input = open();
     let take_rule = TakeRule::ForThisCall(id(5));
-    let (_, token) = input.hold_alive(at(0), &caller(1), None, take_rule).unwrap();
-    write(&mut input, at(0), 1, text("make\r"));
+    let request = WriteRequest { take: take_rule, ..request(1, text("make\r")) };
+    let (_, token) = input.write_and_hold(at(0), &caller(1), request).unwrap();
+    let token = token.expect("it is no replay");
     take_all(&mut input, at(0));
     input.on_time(at(300_000));
     assert_eq!(input.lease().holder(), Some(&caller(1)));
@@ -286,6 +287,34 @@ fn a_write_beyond_what_may_wait_is_refused_and_renews_nothing() {
     assert_eq!(refused, Err(WriteError::TooMuchQueued { queued: bytes_max, bytes_max }));
     preempt(&mut input, at(500));
     assert_eq!(input.take_completions(), completed(1, outcome(0, bytes_max, 0)));
+}
+
+#[test]
+fn a_write_that_is_to_be_waited_for_renews_nothing_when_it_is_refused() {
+    let full = "x".repeat(Input::QUEUE_BYTES_MAX + 1);
+    let mut input = held();
+    assert!(input.write_and_hold(at(10_000), &caller(1), request(1, text(&full))).is_err());
+    assert_eq!(input.lease().expires_at(at(10_000)), Some(at(30_000)));
+    let mut input = open();
+    let take = TakeRule::ForThisCall(id(5));
+    let once = WriteRequest { take, ..request(1, text(&full)) };
+    assert!(input.write_and_hold(at(0), &caller(1), once).is_err());
+    assert_eq!((input.lease().epoch(), input.take_events()), (None, Vec::new()));
+}
+
+#[test]
+fn a_command_is_interrupted_for_its_caller_until_another_holding_begins() {
+    let mut input = held();
+    let epoch = input.lease().epoch();
+    let may = |input: &mut Input, now| input.may_interrupt(now, &caller(1), epoch).is_ok();
+    assert!(may(&mut input, at(0)));
+    input.on_time(at(31_000));
+    assert!(may(&mut input, at(31_000)), "nobody has the lease");
+    input.acquire(at(32_000), &caller(2), asking(2), None).unwrap();
+    assert!(!may(&mut input, at(32_000)));
+    preempt(&mut input, at(33_000));
+    input.set_window(at(33_000), WriteWindow::Closed);
+    assert!(!may(&mut input, at(33_000)), "writing is switched off");
 }
 
 #[test]

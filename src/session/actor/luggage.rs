@@ -7,14 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::activity::{Foreground, ShellPhase};
-use crate::core::caller::Caller;
 use crate::core::commands::Way;
 use crate::core::commands::record::CommandId;
-use crate::core::input::error::WriteError;
-use crate::core::lease::error::LeaseError;
-use crate::core::lease::request::TakeRule;
 use crate::session::actor::Actor;
 use crate::session::command::Provision;
+use crate::session::interrupt::GivenUp;
 use crate::session::live::Attending;
 use crate::session::pty::Pty;
 use crate::session::pty::signal::Signal;
@@ -39,8 +36,9 @@ const INTERRUPTS_MAX: u8 = 4;
 const ONLY_TYPED_MAX: Duration = Duration::from_secs(2);
 
 /// How far the interrupt of a command is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Interrupted {
+    by: GivenUp,
     times: u8,
     /// Who was in front the last time.
     front: Option<Foreground>,
@@ -58,25 +56,23 @@ impl Luggage {
     }
 
     /// Notes that a command was given up, unless that was no act of its caller.
-    pub(super) fn on_given_up(&mut self, id: CommandId) {
+    pub(super) fn on_given_up(&mut self, by: GivenUp) {
         if !self.sparing {
-            self.given_up.insert(id, Interrupted::default());
+            self.given_up.insert(by.command, Interrupted { by, times: 0, front: None });
         }
     }
 }
 
 impl<P: Pty> Actor<P> {
-    /// Whether a command may be interrupted that was given up by this caller, or under its lease where
-    /// none is named. A lease of a daemon before is nobody's who is there.
-    pub(super) fn may_interrupt(&mut self, id: CommandId, by: Option<&Caller>) -> bool {
-        let Some(by) = by else { return true };
-        match self.input.would_authorize(self.clock.now(), by, None, TakeRule::HeldOnly) {
-            Ok(())
-            | Err(WriteError::Lease(
-                LeaseError::Required | LeaseError::Held { reclaimable: true, .. },
-            )) => true,
+    /// Whether a command may still be interrupted that was given up. It is asked before each strike,
+    /// since others may have the terminal by then.
+    fn may_interrupt(&mut self, given_up: &GivenUp) -> bool {
+        let GivenUp { command, by, sent_in } = given_up;
+        match self.input.may_interrupt(self.clock.now(), by, *sent_in) {
+            Ok(()) => true,
             Err(error) => {
-                tracing::info!(session = %self.identity.id, command = id.0, %error, "not interrupted");
+                let session = self.identity.id;
+                tracing::info!(%session, command = command.0, %error, "not interrupted");
                 false
             }
         }
@@ -86,6 +82,7 @@ impl<P: Pty> Actor<P> {
     pub(super) fn mind_luggage(&mut self) {
         for (id, so_far) in std::mem::take(&mut self.luggage.given_up) {
             if self.screen.commands().is_open(id)
+                && self.may_interrupt(&so_far.by)
                 && let Some(so_far) = self.interrupt(id, so_far)
             {
                 self.luggage.given_up.insert(id, so_far);
@@ -115,7 +112,7 @@ impl<P: Pty> Actor<P> {
         // One that has just ended may not have been heard of: its shell needs what it does next.
         let again = || program && so_far.front != front && !self.output_is_on_its_way();
         if so_far.times == 0 || again() {
-            so_far = Interrupted { times: so_far.times + 1, front };
+            so_far = Interrupted { times: so_far.times + 1, front, ..so_far };
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
                 tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");
             }

@@ -44,11 +44,8 @@ impl<P: Pty> Actor<P> {
         if std::mem::take(&mut self.reserve.inbox.spare_commands) {
             self.luggage.spare();
         }
-        while let Some((id, by)) = self.reserve.inbox.interrupts.front().cloned() {
-            if self.may_interrupt(id, by.as_ref()) {
-                self.luggage.on_given_up(id);
-            }
-            self.reserve.inbox.interrupts.pop_front();
+        while let Some(given_up) = self.reserve.inbox.interrupts.pop_front() {
+            self.luggage.on_given_up(given_up);
         }
         while let Some(connection) = self.reserve.inbox.closed.pop_first() {
             self.on_connection_closed(connection);

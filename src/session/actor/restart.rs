@@ -36,8 +36,9 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// How long is waited before each restart after those.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many writes with a key are remembered; as many as the next daemon would know.
-const SENT_MAX: usize = 64;
+/// How many writes with a key are remembered of agents, and how many of people; as many as the next
+/// daemon would know.
+pub(super) const SENT_MAX: usize = 32;
 
 /// What the task goes on with when its parts have failed.
 #[derive(Debug)]
@@ -91,6 +92,11 @@ impl Reserve {
         self.failures.push_back(now);
     }
 
+    /// What is known of the last writes with a key, oldest first.
+    pub(super) fn sent(&self) -> impl Iterator<Item = &FormerWrite> {
+        self.sent.iter()
+    }
+
     /// Notes how many bytes of a write the terminal took.
     pub(super) fn on_taken(&mut self, stamp: Stamp, taken: usize) {
         let Some(stamp) = stamp.write.filter(|_| taken > 0) else { return };
@@ -98,8 +104,11 @@ impl Reserve {
             known.taken += taken;
             return;
         }
-        if self.sent.len() == SENT_MAX {
-            self.sent.pop_front();
+        let alike = |known: &FormerWrite| known.stamp.is_persons() == stamp.is_persons();
+        if self.sent.iter().filter(|known| alike(known)).count() >= SENT_MAX
+            && let Some(oldest) = self.sent.iter().position(alike)
+        {
+            self.sent.remove(oldest);
         }
         self.sent.push_back(FormerWrite { stamp, taken, length: None, command: None });
     }
@@ -203,7 +212,7 @@ impl<P: Pty> Actor<P> {
             waiter: reserve.waiter,
             limits: reserve.limits.clone(),
         };
-        let mut writes: Vec<_> = reserve.sent.iter().copied().collect();
+        let mut writes: Vec<_> = reserve.sent().copied().collect();
         self.records.commands().tell_of(&mut writes);
         let lease = LeaseManager::after_failure(failed);
         self.input = Input::new(lease, reserve.window).with_former(now, writes).into();

@@ -16,14 +16,14 @@ use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
-use crate::core::lease::request::{Grant, TakeRule};
+use crate::core::lease::request::Grant;
 use crate::session::actor::Actor;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Recall, Repeated, Reply, WriteOrder, Written,
 };
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
-use crate::session::interrupt::Interrupt;
+use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::session::pty::Pty;
 
 /// A write whose caller waits for its completion.
@@ -120,7 +120,9 @@ impl<P: Pty> Actor<P> {
         let id = self.begin_command(command, &order.caller, stamp);
         let command = CommandSent { id, before };
         self.input.note_command(write, command);
-        let interrupt = || Interrupt::new(Arc::clone(&self.urgent), id);
+        let given_up =
+            GivenUp { command: id, by: order.caller.clone(), sent_in: Some(with.grant.epoch) };
+        let interrupt = || Interrupt::new(Arc::clone(&self.urgent), given_up);
         (with.command, with.interrupt) = (Some(command), interrupts.then(interrupt));
     }
 
@@ -206,20 +208,12 @@ impl<P: Pty> Actor<P> {
         if !order.keep_alive {
             return Ok(Step::of(self.input.write(now, caller, request)?, None, length));
         }
-        let (grant, token) = self.input.hold_alive(now, caller, order.presented, take)?;
-        let request =
-            WriteRequest { presented: Some(grant.lease), take: TakeRule::HeldOnly, ..request };
-        match self.input.write(now, caller, request) {
-            Ok(queued) => {
-                self.holds.insert(write, token);
-                let kept = KeepAlive::new(Arc::clone(&self.urgent), write);
-                Ok(Step::of(queued, Some(kept), length))
-            }
-            Err(error) => {
-                self.input.let_go(now, token);
-                Err(error.into())
-            }
-        }
+        let (queued, token) = self.input.write_and_hold(now, caller, request)?;
+        let kept = token.map(|token| {
+            self.holds.insert(write, token);
+            KeepAlive::new(Arc::clone(&self.urgent), write)
+        });
+        Ok(Step::of(queued, kept, length))
     }
 
     fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {

@@ -11,7 +11,7 @@ use crate::core::ids::Watermark;
 use crate::core::policy::Denial;
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
-use crate::session::interrupt::Interrupt;
+use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -91,7 +91,8 @@ impl Tool for FollowCommand {
 fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Interrupt, Denial> {
     let now = call.daemon.now();
     let permit = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now)?;
-    Ok(session.interrupt(command).by(&permit, call.standing.caller.clone()))
+    let by = call.standing.caller.clone();
+    Ok(session.interrupt(&permit, GivenUp { command, by, sent_in: None }))
 }
 
 /// What would have kept the interrupt from the command at last.

@@ -7,6 +7,7 @@ use std::future::ready;
 use std::pin::pin;
 
 use crate::core::commands::Way;
+use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::input::request::{CommandSent, IdempotencyKey};
 use crate::core::keys::paste::PasteRule;
@@ -18,7 +19,7 @@ use crate::session::command::{
 use crate::session::departure::Waiting;
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
-use crate::session::interrupt::Interrupt;
+use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::readiness::{Readiness, Ready};
@@ -123,7 +124,7 @@ impl Sending<'_> {
         let made = session.recall(permit, caller, presented, key.clone()).await?;
         let Some(Repeated { command, epoch }) = made else { return Ok(None) };
         let command = command.ok_or_else(forgotten)?;
-        let interrupt = self.interrupts().then(|| session.interrupt(command.id));
+        let interrupt = self.interrupt_of(command.id, epoch);
         Ok(Some(Sent { command, epoch, interrupt, warning: None, kept: None }))
     }
 
@@ -134,9 +135,7 @@ impl Sending<'_> {
         }
         let command = written.command.ok_or_else(forgotten)?;
         let Written { epoch, warning, kept, .. } = written;
-        let interrupt = written.interrupt;
-        let interrupt =
-            interrupt.or_else(|| self.interrupts().then(|| session.interrupt(command.id)));
+        let interrupt = written.interrupt.or_else(|| self.interrupt_of(command.id, epoch));
         Ok(Sent { command, epoch, interrupt, warning, kept })
     }
 
@@ -151,6 +150,13 @@ impl Sending<'_> {
         let problem = "has several lines, and what is in front takes no paste: send one command at a \
                        time, or all of them with send_text";
         Err(SurfaceError::argument("command", problem))
+    }
+
+    /// The interrupt of a command that the same call sent before, where one was asked for.
+    fn interrupt_of(&self, command: CommandId, sent_in: Option<Epoch>) -> Option<Interrupt> {
+        let Target { session, permit } = self.target;
+        let by = self.call.standing.caller.clone();
+        self.interrupts().then(|| session.interrupt(permit, GivenUp { command, by, sent_in }))
     }
 
     fn interrupts(&self) -> bool {

@@ -444,7 +444,8 @@ fn the_longest_a_lease_may_be_held_stands_still_while_it_is_suspended() {
 #[test]
 fn a_call_in_flight_neither_ends_nor_revives_a_suspended_lease() {
     let mut input = held();
-    let (_, token) = input.hold_alive(at(0), &caller(1), None, TakeRule::HeldOnly).unwrap();
+    let (_, token) = input.write_and_hold(at(0), &caller(1), request(9, Unit::default())).unwrap();
+    let token = token.expect("it is no replay");
     type_in(&mut input, at(10_000), 5, 1, "x");
     take_all(&mut input, at(10_000));
     input.let_go(at(15_000), token);

@@ -6,6 +6,7 @@ use super::*;
 use crate::core::commands::Way;
 use crate::session::command::{CommandOrder, Provision, Written};
 use crate::session::pty::signal::Signal;
+use crate::session::pty::{Evidence, ProcessId};
 
 impl Desk {
     /// Sends a command whose caller gives it up before the terminal has taken it.
@@ -97,4 +98,51 @@ async fn a_command_goes_on_when_its_caller_is_sent_away() {
     drop(written);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(desk.terminal.signals(), []);
+}
+
+/// How long the kernel is asked for whom there is to be interrupted next, at the least.
+const STRIKES_WITHIN: Duration = Duration::from_secs(10);
+
+impl Desk {
+    fn bring_to_front(&self, group: i32) {
+        let evidence = self.terminal.evidence();
+        let foreground = Some(ProcessId(group));
+        self.terminal.set_evidence(Evidence { foreground, echo: false, ..evidence });
+    }
+}
+
+/// A program whose caller gave it up, and which was interrupted once.
+async fn given_up() -> Desk {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.bring_to_front(2_000);
+    desk.give_up(CommandOrder { interrupts: true, ..command() }).await;
+    desk.wait_until(|terminal| terminal.signals().len() == 1).await;
+    desk
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_to_the_front_next_is_interrupted_while_the_holder_is_the_same() {
+    let desk = given_up().await;
+    desk.bring_to_front(3_000);
+    desk.wait_until(|terminal| terminal.signals().len() == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_holders_program_is_not_interrupted() {
+    let desk = given_up().await;
+    desk.session.preempt(&permit(), agent(9).name()).await.expect("there");
+    desk.acquire(&agent(2)).await.expect("free");
+    desk.bring_to_front(3_000);
+    tokio::time::sleep(STRIKES_WITHIN).await;
+    assert_eq!(desk.terminal.signals().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_interrupted_any_more_once_writing_is_switched_off() {
+    let desk = given_up().await;
+    desk.session.set_window(WriteWindow::Closed);
+    desk.bring_to_front(3_000);
+    tokio::time::sleep(STRIKES_WITHIN).await;
+    assert_eq!(desk.terminal.signals().len(), 1);
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::core::ids::RowNumber;
+use crate::core::ids::{Epoch, RowNumber, TenantId};
+use crate::core::input::former::WriteStamp;
 use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::session::actor::restart::{Reserve, SENT_MAX};
 use crate::session::command::Provision;
 use crate::session::faults;
 use crate::session::people::Typed;
@@ -428,4 +430,28 @@ async fn what_a_command_needs_is_kept_over_a_failure_until_it_has_ended() {
     frames.wait_for(ended).await.expect("the session lives");
     tokio::time::sleep(A_WHILE).await;
     assert!(dropped.load(Ordering::Relaxed));
+}
+
+#[test]
+fn what_people_type_makes_no_write_of_an_agent_forgotten() {
+    let agents = Stamp { write: Some(WriteStamp([1; 16])), ..Stamp::default() };
+    let persons = |number: u8| {
+        let key = IdempotencyKey::new(&number.to_string(), 1).expect("short");
+        let write = WriteStamp::of_person(&TenantId::of_uid(1), &key);
+        Stamp { write: Some(write), ..Stamp::default() }
+    };
+    let lease = LeaseManager::new(Epoch(0), LeaseLimits::default());
+    let mut reserve = Reserve::begin(&Input::new(lease, WriteWindow::Open), 0);
+    reserve.on_taken(agents, 3);
+    for number in 0..=100 {
+        reserve.on_taken(persons(number), 1);
+    }
+    let sent: Vec<_> = reserve.sent().map(|write| write.stamp).collect();
+    assert_eq!(sent.len(), 1 + SENT_MAX);
+    assert_eq!(Some(sent[0]), agents.write);
+    assert_eq!(sent.last().copied(), persons(100).write);
+    for number in 2..=200 {
+        reserve.on_taken(Stamp { write: Some(WriteStamp([number % 128; 16])), ..agents }, 1);
+    }
+    assert_eq!(reserve.sent().filter(|write| !write.stamp.is_persons()).count(), SENT_MAX);
 }
