@@ -7,12 +7,12 @@ pub mod argument;
 pub mod call;
 pub mod control;
 pub mod error;
-pub mod patterns;
 pub mod schema;
 pub mod shape;
 pub mod switchboard;
 pub mod terminal;
 pub mod tool;
+pub mod turns;
 
 use crate::surface::tool::Entry;
 

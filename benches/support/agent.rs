@@ -58,6 +58,15 @@ impl Agent {
         self.request("tools/call", params)
     }
 
+    /// Asks nothing but for an answer.
+    ///
+    /// # Errors
+    /// When the daemon has gone.
+    pub(crate) fn ping(&mut self) -> anyhow::Result<()> {
+        self.request("ping", format_args!("{{}}"))?;
+        Ok(())
+    }
+
     /// How many bytes the list of tools is.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const SAID: &str = concat!(
     "\n",
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     "\n",
-    r#"{"jsonrpc":"2.0","id":2,"method":"termgate/observe","params":{"session":"SESSION"}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"termgate/observe","params":{"session":"SESSION","lane":"LANE"}}"#,
     "\n",
 );
 /// How long the first delta may take.
@@ -31,8 +31,16 @@ impl Watcher {
     /// # Errors
     /// When none comes.
     pub(crate) fn start(socket: &Path, session: &str) -> anyhow::Result<Self> {
+        Self::of_lane(socket, session, "foreground")
+    }
+
+    /// Begins with so much of what scrolled off.
+    ///
+    /// # Errors
+    /// When no delta comes.
+    pub(crate) fn of_lane(socket: &Path, session: &str, lane: &str) -> anyhow::Result<Self> {
         let mut stream = UnixStream::connect(socket)?;
-        stream.write_all(SAID.replace("SESSION", session).as_bytes())?;
+        stream.write_all(SAID.replace("SESSION", session).replace("LANE", lane).as_bytes())?;
         stream.set_read_timeout(Some(FIRST_MAX))?;
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
+use tokio::sync::OnceCell;
 
 use crate::core::frame::Frame;
-use crate::core::frame::delta::View;
+use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::{RowNumber, SessionId, Watermark};
 use crate::surface::shape::delta::DeltaWire;
+use crate::surface::turns::Share;
 
 /// How many different starting points of one frame are kept.
 const STARTS_MAX: usize = 16;
@@ -35,7 +37,7 @@ pub struct Encoded {
 #[derive(Debug, Default)]
 struct Slot {
     watermark: Watermark,
-    encoded: Vec<(Start, Encoded)>,
+    encoded: Vec<(Start, Arc<OnceCell<Encoded>>)>,
 }
 
 /// The deltas of one session, shared by those who observe it.
@@ -67,26 +69,54 @@ impl DeltaCache {
 }
 
 impl SessionDeltas {
-    /// The delta from `start` to `frame`, encoded now if nobody asked before.
-    pub fn encode(&self, frame: &Frame, start: &Start) -> Encoded {
-        // Held while encoding, so that observers who wake together encode once.
+    /// The delta from `start` to `frame`, encoded now if nobody asked before, and by one of those who ask
+    /// at the same time; a large one in a turn of this share.
+    pub async fn encode(&self, frame: &Arc<Frame>, start: &Start, share: &Share) -> Encoded {
+        let (session, cells) = (self.session, cells(frame, start));
+        let encoding = async {
+            let (frame, start) = (Arc::clone(frame), start.clone());
+            share.off_worker(cells, move || encode(session, &frame, &start)).await
+        };
+        match self.place(frame.watermark, start) {
+            Some(place) => place.get_or_init(|| encoding).await.clone(),
+            None => encoding.await,
+        }
+    }
+
+    /// Where the delta is, or is going to be, if it is kept.
+    fn place(&self, watermark: Watermark, start: &Start) -> Option<Arc<OnceCell<Encoded>>> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.watermark != frame.watermark {
+        if slot.watermark != watermark {
             // An observer that still holds an older frame must not push the newer ones out.
-            if slot.watermark > frame.watermark {
-                return encode(self.session, frame, start);
+            if slot.watermark > watermark {
+                return None;
             }
-            *slot = Slot { watermark: frame.watermark, encoded: Vec::new() };
+            *slot = Slot { watermark, encoded: Vec::new() };
         }
         if let Some((_, known)) = slot.encoded.iter().find(|(known, _)| known == start) {
-            return known.clone();
+            return Some(Arc::clone(known));
         }
-        let encoded = encode(self.session, frame, start);
-        if slot.encoded.len() < STARTS_MAX {
-            slot.encoded.push((start.clone(), encoded.clone()));
+        if slot.encoded.len() == STARTS_MAX {
+            return None;
         }
-        encoded
+        let place = Arc::default();
+        slot.encoded.push((start.clone(), Arc::clone(&place)));
+        Some(place)
     }
+}
+
+/// About how many cells a delta tells, without a look at more than the screen.
+fn cells(frame: &Frame, start: &Start) -> usize {
+    let floor = start.since.filter(|since| frame.reset <= *since).unwrap_or_default();
+    let shown = frame.lines.iter().filter(|line| line.changed > floor).count();
+    let lane = match start.view.lane {
+        Lane::Foreground => 0,
+        Lane::Recent => Lane::RECENT_SCREENS * frame.lines.len(),
+        Lane::History => frame.history.len(),
+    };
+    let untold = start.told.map_or(u64::MAX, |told| frame.base_row.0.saturating_sub(told.0));
+    let rows = shown + lane.min(usize::try_from(untold).unwrap_or(usize::MAX));
+    rows * usize::from(frame.size.value.cols)
 }
 
 fn encode(session: SessionId, frame: &Frame, start: &Start) -> Encoded {
@@ -98,4 +128,59 @@ fn encode(session: SessionId, frame: &Frame, start: &Start) -> Encoded {
     tail.extend_from_slice(&body[1..]);
     tail.extend_from_slice(b"}\n");
     Encoded { tail: Bytes::from(tail), empty }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::core::frame::Size;
+    use crate::core::ids::TenantId;
+    use crate::core::moment::Moment;
+    use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+    use crate::surface::turns::Turns;
+
+    /// A frame full of text.
+    fn full(rows: u16, cols: u16) -> Arc<Frame> {
+        let size = Size { rows, cols };
+        let mut screen = Screen::new(size, ScreenLimits::default(), Origin::default());
+        screen
+            .feed(Moment::default(), "x".repeat(usize::from(rows) * usize::from(cols)).as_bytes());
+        screen.first_frame(Moment::default(), &Facts::default())
+    }
+
+    fn deltas() -> SessionDeltas {
+        DeltaCache::default().of(SessionId::from_random(uuid::Uuid::nil()))
+    }
+
+    fn whole() -> Start {
+        Start { since: None, view: View::default(), told: None }
+    }
+
+    fn is_there(encoding: &mut (impl Future<Output = Encoded> + Unpin)) -> bool {
+        pin!(encoding).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[tokio::test]
+    async fn a_large_delta_waits_for_a_turn_and_a_small_one_does_not() {
+        let turns = Turns::default();
+        let share = turns.share_of(&TenantId::of_uid(1));
+        let mut others = Vec::new();
+        while others.len() < turns.at_once() {
+            others.push(share.turn().await);
+        }
+        let (start, small, large) = (whole(), full(24, 80), full(100, 400));
+        let deltas_of_small = deltas();
+        assert!(is_there(&mut Box::pin(deltas_of_small.encode(&small, &start, &share))));
+        let deltas = deltas();
+        let mut encoding = Box::pin(deltas.encode(&large, &start, &share));
+        assert!(!is_there(&mut encoding));
+        let mut another = Box::pin(deltas.encode(&large, &start, &share));
+        assert!(!is_there(&mut another));
+        drop(others);
+        let (one, other) = (encoding.await, another.await);
+        assert_eq!(one.tail.as_ptr(), other.tail.as_ptr(), "it was encoded twice");
+    }
 }

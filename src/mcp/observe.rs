@@ -21,6 +21,7 @@ use crate::session::clock::Clock;
 use crate::session::counters::Counter;
 use crate::session::handle::Session;
 use crate::session::live::Observing;
+use crate::surface::turns::Share;
 
 /// The name of the extension under which it is declared.
 pub const EXTENSION: &str = "dev.termgate/observe";
@@ -97,6 +98,8 @@ pub struct Tally {
 pub struct Observation {
     pub session: Session,
     pub connection: Arc<Connection>,
+    /// Turns for deltas that are large.
+    pub share: Share,
     pub request: RequestId,
     /// Closed by the transport as soon as the client's cancel is read.
     pub lane: PushLane,
@@ -132,17 +135,17 @@ impl Observation {
         let mut first = true;
         let mut seen: Option<Watermark> = None;
         loop {
-            let newest = |frames: &mut watch::Receiver<Arc<Frame>>, start: &Start| {
+            let newest = async |frames: &mut watch::Receiver<Arc<Frame>>, start: &Start| {
                 let frame = Arc::clone(&frames.borrow_and_update());
-                let delta = deltas.encode(&frame, start);
+                let delta = deltas.encode(&frame, start, &self.share).await;
                 (frame, delta)
             };
             let start = Start { since, view: self.view, told };
-            let (looked_at, delta) = newest(&mut frames, &start);
+            let (looked_at, delta) = newest(&mut frames, &start).await;
             if first || !delta.empty {
                 // A slow client makes this wait, so what is sent is made anew from the newest frame.
                 let room = self.connection.outbox.push_room(delta.tail.len()).await;
-                let (frame, delta) = newest(&mut frames, &start);
+                let (frame, delta) = newest(&mut frames, &start).await;
                 let segments = [head.clone(), delta.tail, Bytes::new()];
                 let receipt = self.connection.outbox.push(&self.lane, Some(room), segments);
                 if receipt.await == Delivery::Dropped {

@@ -199,6 +199,7 @@ impl Resource {
     ) -> Result<Content, SurfaceError> {
         let daemon = &**shared.gateway.daemon();
         let now = daemon.now();
+        let share = daemon.turns.share_of(&standing.caller.tenant);
         let find = |session: &str| find_session(&daemon.sessions, standing, Some(session));
         let whole = standing.door == Door::Operator;
         let list = |name, after| List { name, after: Option::as_deref(after), whole };
@@ -207,7 +208,7 @@ impl Resource {
             Self::Work { session, work } => {
                 // The command line shows people all that a command printed.
                 let room = if whole { LARGE_BYTES_MAX } else { room_left(&"", "") };
-                return work.read(&find(session)?, daemon.sessions.clock(), room).await;
+                return work.read(&find(session)?, daemon.sessions.clock(), room, &share).await;
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
@@ -226,7 +227,12 @@ impl Resource {
                 Session::name,
                 |it| json!({"session": it.id().to_string(), "lease": lease_of(daemon, it)}),
             ),
-            Self::Grid { session, query } => grid(&find(session)?, query),
+            Self::Grid { session, query } => {
+                let (session, query) = (find(session)?, query.clone());
+                let size = session.frame().size.value;
+                let cells = usize::from(size.rows) * usize::from(size.cols);
+                share.off_worker(cells, move || grid(&session, &query)).await
+            }
             Self::Cursor { session } => {
                 let frame = find(session)?.frame();
                 json!({"cursor": cursor(&frame), "watermark": frame.watermark.0})
@@ -239,7 +245,8 @@ impl Resource {
                     format: query.mode,
                     ..read_history::Parameters::default()
                 };
-                let rows = rows_of(&session, &parameters, Place::Resource, standing.door)?;
+                let door = standing.door;
+                let rows = rows_of(&session, parameters, Place::Resource, door, &share).await?;
                 serde_json::to_value(rows.result)
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }

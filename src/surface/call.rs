@@ -21,8 +21,8 @@ use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
 use crate::surface::error::SurfaceError;
-use crate::surface::patterns::{Patterns, Share};
 use crate::surface::switchboard::Switchboard;
+use crate::surface::turns::{Share, Turns};
 
 /// What the daemon's tools work with.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub struct Daemon {
     pub principals: Principals,
     /// Whether it leaves its sessions to the next one.
     pub departure: Departure,
-    /// The turns and the memory for what callers look for.
-    pub patterns: Patterns,
+    /// Turns for work whose size callers choose.
+    pub turns: Turns,
     /// When the daemon started.
     pub started: Moment,
 }
@@ -198,9 +198,9 @@ impl Call {
         }
     }
 
-    /// What the caller's tenant has for patterns.
-    pub fn patterns(&self) -> Share {
-        self.daemon.patterns.share_of(&self.standing.caller.tenant)
+    /// What the caller's tenant has for work of whatever size.
+    pub fn share(&self) -> Share {
+        self.daemon.turns.share_of(&self.standing.caller.tenant)
     }
 
     /// How many cells a terminal may have.

@@ -49,8 +49,8 @@ use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
 use crate::surface::control::set_write::SwitchWire;
-use crate::surface::patterns::Patterns;
 use crate::surface::switchboard::Switchboard;
+use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
 use crate::transport::daemon::ending::{Ended, Ending, Found};
 use crate::transport::daemon::kept_switches::{KeptSwitches, Origin};
@@ -309,7 +309,7 @@ impl Assembly {
             lease_auto: AtomicBool::new(config.lease.auto),
             principals: Principals::default(),
             departure: Departure::default(),
-            patterns: Patterns::default(),
+            turns: Turns::default(),
             started,
         });
         let (ask_upgrade, upgrades) = mpsc::channel(1);

@@ -20,6 +20,15 @@ pub struct Output {
 }
 
 impl Output {
+    /// About how many cells are gone through to read it.
+    pub fn cells(record: &CommandRecord, frame: &Frame) -> usize {
+        let rows = record.spans.iter().map(|span| {
+            let end = span.to.map_or(frame.cursor.value.row, |to| to.row);
+            end.0.saturating_sub(span.from.row.max(frame.history.first()).0) + 1
+        });
+        rows.sum::<u64>() as usize * usize::from(frame.size.value.cols)
+    }
+
     /// Reads it from the newest frame.
     pub fn of(record: &CommandRecord, frame: &Frame) -> Self {
         let mut reader =

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::core::commands::output::Output;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::ids::{RowNumber, Watermark};
@@ -21,6 +22,7 @@ use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::room::escaped_bytes;
 use crate::surface::shape::session::cwd_of;
 use crate::surface::terminal::read_commands::find;
+use crate::surface::turns::Share;
 
 /// A resource about what is done in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,8 @@ impl Work {
         Ok(Some(work))
     }
 
-    /// The resource's content; an output or a log in so many bytes of JSON.
+    /// The resource's content; an output or a log in so many bytes of JSON, a large one read in a turn of
+    /// this share.
     ///
     /// # Errors
     /// [`SurfaceError::Argument`] when no command of this number is known.
@@ -66,18 +69,29 @@ impl Work {
         session: &Session,
         clock: &Clock,
         room: usize,
+        share: &Share,
     ) -> Result<Content, SurfaceError> {
         let frame = session.frame();
+        let (session, clock) = (session.clone(), clock.clone());
         Ok(match self {
-            Self::Commands => Content::Facts(commands(session, &frame, clock)),
-            Self::Output { id, query } => output(session, &frame, (id, query), room)?,
-            Self::Directory => Content::Facts(json!({"cwd": cwd_of(session)})),
+            Self::Commands => Content::Facts(commands(&session, &frame, &clock)),
+            Self::Output { id, query } => {
+                let cells = Output::cells(find(&frame, id)?, &frame);
+                let read = move || output(&session, &frame, (id, query), room);
+                share.off_worker(cells, read).await?
+            }
+            Self::Directory => Content::Facts(json!({"cwd": cwd_of(&session)})),
             Self::Git => {
-                let cwd = cwd_of(session);
+                let cwd = cwd_of(&session);
                 let state = git::state_of(&cwd).await;
                 Content::Facts(json!({"cwd": cwd, "git": state}))
             }
-            Self::Log(query) => Content::Markdown(log::of(session, &frame, clock, (query, room))),
+            Self::Log(query) => {
+                let rows = frame.history.len() + frame.lines.len();
+                let cells = rows * usize::from(frame.size.value.cols);
+                let read = move || log::of(&session, &frame, &clock, (query, room));
+                Content::Markdown(share.off_worker(cells, read).await)
+            }
         })
     }
 

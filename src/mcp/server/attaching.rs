@@ -93,6 +93,7 @@ impl Server {
         let observation = Observation {
             session: session.clone(),
             connection: Arc::clone(&self.connection),
+            share: daemon.turns.share_of(&standing.caller.tenant),
             request: context.id.clone(),
             lane: self.lane(&context.extensions),
             tagged: Self::is_modern(&context),

@@ -45,6 +45,7 @@ impl Server {
         let observation = Observation {
             session,
             connection: Arc::clone(&self.connection),
+            share: daemon.turns.share_of(&standing.caller.tenant),
             request: context.id.clone(),
             lane: self.lane(&context.extensions),
             tagged: Self::is_modern(&context),

@@ -72,8 +72,8 @@ impl Tool for FollowCommand {
         };
         // What the same client sends next is not to wait for the end.
         drop(std::mem::replace(&mut call.accepted, Accepted::nothing()));
-        let waiting = call.daemon.departure.waiting();
-        let mut followed = following.end(&clock, &waiting, max_lines).await;
+        let (waiting, share) = (call.daemon.departure.waiting(), call.share());
+        let mut followed = following.end(&clock, &waiting, max_lines, &share).await;
         followed.warning = match armed {
             Ok(None) => None,
             Ok(Some(armed)) => {

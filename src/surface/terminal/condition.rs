@@ -9,7 +9,7 @@ use crate::core::wait::Conditions;
 use crate::core::wait::pattern::Pattern;
 use crate::surface::argument::millis;
 use crate::surface::error::SurfaceError;
-use crate::surface::patterns::Share;
+use crate::surface::turns::Share;
 
 /// What to wait for; the first that comes true ends the wait.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

@@ -26,6 +26,7 @@ use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::is_zero;
 use crate::surface::shape::room::{cut, room_left};
 use crate::surface::terminal::waited::{DAEMON_LEFT, LeaseEnd, lease_end};
+use crate::surface::turns::Share;
 
 /// What became of a command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -101,8 +102,14 @@ enum End {
 }
 
 impl Following {
-    /// Follows it to its end.
-    pub async fn end(self, clock: &Clock, waiting: &Waiting, max_lines: usize) -> Followed {
+    /// Follows it to its end; much output is read in a turn of this share.
+    pub async fn end(
+        self,
+        clock: &Clock,
+        waiting: &Waiting,
+        max_lines: usize,
+        share: &Share,
+    ) -> Followed {
         let mut frames = self.session.frames();
         let _attending = self.session.attend();
         // What the terminal is doing can be known before what was written comes.
@@ -132,7 +139,9 @@ impl Following {
             }
         };
         let elapsed = clock.now().since(self.started);
-        self.followed(&frame, end, max_lines, elapsed)
+        let record = frame.commands.value.get(self.command);
+        let cells = record.map_or(0, |record| Output::cells(record, &frame));
+        share.off_worker(cells, move || self.followed(&frame, end, max_lines, elapsed)).await
     }
 
     fn judge(&self, frame: &Frame, quiet: Duration) -> Option<End> {

@@ -92,7 +92,13 @@ impl Tool for ReadCommands {
         let session = call.session(parameters.session.as_deref())?;
         let clock = call.daemon.sessions.clock();
         let list = match parameters.id {
-            Some(id) => one(&session, CommandId(id), &parameters, clock)?,
+            Some(id) => {
+                let frame = session.frame();
+                let cells = Output::cells(find(&frame, CommandId(id))?, &frame);
+                let clock = clock.clone();
+                let read = move || one(&session, CommandId(id), &parameters, &clock);
+                call.share().off_worker(cells, read).await?
+            }
             None => newest(&session, &parameters, clock)?,
         };
         Ok(Answer { text: list.summary(), result: list })

@@ -19,9 +19,12 @@ use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
 use crate::surface::shape::room::room_left;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::surface::turns::Share;
 
 /// How many rows one call answers at most.
 pub const COUNT_MAX: u64 = 500;
+/// And when nobody says.
+const COUNT_DEFAULT: u64 = 100;
 
 /// The tool.
 #[derive(Debug)]
@@ -97,7 +100,7 @@ impl Tool for ReadHistory {
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Rows>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
-        rows_of(&session, &parameters, Place::Result, call.standing.door)
+        rows_of(&session, parameters, Place::Result, call.standing.door, &call.share()).await
     }
 }
 
@@ -110,18 +113,32 @@ pub enum Place {
     Result,
 }
 
-/// The rows that the parameters ask for, as many as there is room for, told at this door.
+/// The rows that the parameters ask for, as many as there is room for, told at this door; many of them
+/// are read in a turn of this share.
 ///
 /// # Errors
 /// [`SurfaceError::Argument`] when a parameter is out of bounds.
-pub fn rows_of(
+pub async fn rows_of(
+    session: &Session,
+    parameters: Parameters,
+    place: Place,
+    door: Door,
+    share: &Share,
+) -> Result<Answer<Rows>, SurfaceError> {
+    let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT).min(COUNT_MAX);
+    let cells = asked as usize * usize::from(session.frame().size.value.cols);
+    let session = session.clone();
+    share.off_worker(cells, move || read(&session, &parameters, place, door)).await
+}
+
+fn read(
     session: &Session,
     parameters: &Parameters,
     place: Place,
     door: Door,
 ) -> Result<Answer<Rows>, SurfaceError> {
     let (frame, gaps) = (&*session.frame(), session.live().gaps());
-    let asked = parameters.count.or(parameters.tail).unwrap_or(100);
+    let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT);
     let name = if parameters.count.is_some() { "count" } else { "tail" };
     let count = within(name, asked, 1..=COUNT_MAX)?;
     let first = frame.history.first();

@@ -7,6 +7,7 @@ use crate::core::frame::Frame;
 use crate::core::frame::delta::{Delta, View};
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
+use crate::session::handle::Session;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -84,23 +85,11 @@ impl Tool for ReadScreen {
 
     async fn call(call: Call, parameters: Parameters) -> Result<Answer<Screen>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
-        let frame = session.frame();
         let view = parameters.view()?;
-        let mut screen = Screen::empty(session.id().to_string(), &frame);
-        let gaps = session.live().gaps();
-        screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
-        let delta =
-            parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), &view, None));
-        screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
-        let rows = delta.as_ref().map_or_else(|| whole(&frame, &view), changed);
-        let lines = screen.fit(&rows, &parameters);
-        let rest = screen.rest(&lines, delta.is_some());
-        let text = match delta {
-            Some(_) => screen.fill_changes(lines),
-            None => screen.fill_whole(lines, parameters.format),
-        };
-        let text = format!("{}\n{text}{rest}", screen.header());
-        Ok(Answer { result: screen, text })
+        let size = session.frame().size.value;
+        let cells =
+            usize::from(view.rows.unwrap_or(size.rows).min(size.rows)) * usize::from(size.cols);
+        call.share().off_worker(cells, move || Ok(Screen::of(&session, &parameters, &view))).await
     }
 }
 
@@ -117,6 +106,26 @@ impl Parameters {
 }
 
 impl Screen {
+    /// What is asked for of the screen.
+    fn of(session: &Session, parameters: &Parameters, view: &View) -> Answer<Self> {
+        let frame = session.frame();
+        let mut screen = Screen::empty(session.id().to_string(), &frame);
+        let gaps = session.live().gaps();
+        screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
+        let delta =
+            parameters.since.map(|since| frame.delta_since(Some(Watermark(since)), view, None));
+        screen.reset = delta.as_ref().is_some_and(|delta| delta.reset);
+        let rows = delta.as_ref().map_or_else(|| whole(&frame, view), changed);
+        let lines = screen.fit(&rows, parameters);
+        let rest = screen.rest(&lines, delta.is_some());
+        let text = match delta {
+            Some(_) => screen.fill_changes(lines),
+            None => screen.fill_whole(lines, parameters.format),
+        };
+        let text = format!("{}\n{text}{rest}", screen.header());
+        Answer { result: screen, text }
+    }
+
     fn empty(session: String, frame: &Frame) -> Self {
         Self {
             session,

@@ -83,7 +83,7 @@ impl Tool for Run {
         let clock = call.daemon.sessions.clock().clone();
         let until = started + timeout;
         let accepted = std::mem::replace(&mut call.accepted, Accepted::nothing());
-        let waiting = call.daemon.departure.waiting();
+        let (waiting, share) = (call.daemon.departure.waiting(), call.share());
         let sending = Sending {
             call: &call,
             parameters: &parameters,
@@ -102,7 +102,7 @@ impl Tool for Run {
             until,
             started,
         };
-        let mut followed = following.end(&clock, &waiting, max_lines).await;
+        let mut followed = following.end(&clock, &waiting, max_lines, &share).await;
         if let Some(interrupt) = interrupt {
             interrupt.disarm();
         }

@@ -51,7 +51,7 @@ impl Tool for WaitFor {
         let started = call.daemon.now();
         let timeout = parameters.timeout_ms.unwrap_or(30_000);
         let timeout = millis("timeout_ms", timeout, 0..=600_000)?;
-        let share = call.patterns();
+        let share = call.share();
         let conditions = parameters.wanted.conditions(&share).await?;
         let since = parameters.since.map(Watermark);
         let bounds = Bounds { since, started, timeout, epoch: None };

@@ -18,8 +18,8 @@ use crate::session::departure::Waiting;
 use crate::session::handle::Session;
 use crate::session::live::Attending;
 use crate::surface::error::SurfaceError;
-use crate::surface::patterns::Share;
 use crate::surface::terminal::waited::{End, Waited, lease_end};
+use crate::surface::turns::Share;
 
 /// How many steps of a look are taken at once where others wait behind it, and then each time it has a
 /// turn on a thread of its own. A step takes some nanoseconds.

@@ -14,7 +14,6 @@ use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
-use crate::surface::patterns::{Reserved, Share};
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::page::Form;
 use crate::surface::shape::room::room_left;
@@ -22,6 +21,7 @@ use crate::surface::terminal::condition::Wanted;
 use crate::surface::terminal::waited::Waited;
 use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::Answer;
+use crate::surface::turns::{Reserved, Share};
 
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
@@ -118,7 +118,7 @@ pub async fn write(
     content: Content,
     options: WriteOptions,
 ) -> Result<Answer<WriteResult>, SurfaceError> {
-    let share = call.patterns();
+    let share = call.share();
     let waiting = Waiting::of(&options, &share).await?;
     let target = call.take_target()?;
     call.touched(&target.session);

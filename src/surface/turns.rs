@@ -1,7 +1,8 @@
-//! Patterns of callers: compiled and compared where they delay nobody.
+//! Turns for work whose size callers choose, so that it delays nobody.
 //!
-//! How long that takes is up to whoever chose the pattern and wrote the text. So it is done in slices, on
-//! threads of their own, in turn, and in a memory that is counted. It does not know what is waited for.
+//! A pattern takes as long as its author wants, a large screen or history as long as it is large. That is
+//! worked on by threads of its own, one slice after the other, in turn; it is not known here what the
+//! work is. Turns also have a memory that is counted.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -14,17 +15,20 @@ use tokio::task::spawn_blocking;
 use crate::core::ids::TenantId;
 use crate::surface::error::SurfaceError;
 
+/// How many cells of screens or history a call goes through where others wait behind it: some tenths of a
+/// millisecond, whatever is made of them.
+const CELLS_HERE: usize = 1 << 13;
 /// The memory that the patterns of one tenant may take.
 const TENANT_BYTES_MAX: usize = 16 << 20;
 /// It is counted in pieces of so many bytes.
 const PIECE_BYTES: usize = 1 << 10;
 
-/// The turns and the memory for patterns.
+/// The turns of all, and the memory for patterns.
 ///
 /// Whoever waits for a turn stands in the line of its tenant, and the first ones of each tenant stand in
 /// the line of all: so tenants take turns, and the waits of each tenant among themselves.
 #[derive(Debug)]
-pub struct Patterns {
+pub struct Turns {
     turns: Arc<Semaphore>,
     at_once: usize,
     tenants: Mutex<HashMap<TenantId, Weak<Tenant>>>,
@@ -36,7 +40,7 @@ struct Tenant {
     memory: Arc<Semaphore>,
 }
 
-impl Default for Patterns {
+impl Default for Turns {
     /// Half of the machine's cores at once, so that the others are there for everybody else.
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
@@ -44,10 +48,15 @@ impl Default for Patterns {
     }
 }
 
-impl Patterns {
+impl Turns {
     fn new(at_once: usize) -> Self {
         let turns = Arc::new(Semaphore::new(at_once));
         Self { turns, at_once, tenants: Mutex::default() }
+    }
+
+    /// How many turns there are at once.
+    pub fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// What somebody of this tenant may use.
@@ -88,6 +97,15 @@ impl Share {
         let Ok(pieces) = u32::try_from(bytes.div_ceil(PIECE_BYTES)) else { return Err(over) };
         let reserved = Arc::clone(&self.tenant.memory).try_acquire_many_owned(pieces);
         reserved.map(Reserved).map_err(|_| over)
+    }
+
+    /// Does what goes through about so many cells: here and now, or in a turn where that takes long.
+    pub async fn off_worker<T: Send + 'static>(
+        &self,
+        cells: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if cells <= CELLS_HERE { work() } else { self.turn().await.work(work).await }
     }
 
     /// Waits for a turn.
@@ -144,13 +162,13 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_tenant_is_bounded_and_free_again_when_a_wait_ends() {
-        let patterns = Patterns::new(1);
-        let share = patterns.share_of(&tenant(1));
+        let turns = Turns::new(1);
+        let share = turns.share_of(&tenant(1));
         let most = share.reserve(TENANT_BYTES_MAX - PIECE_BYTES).unwrap();
-        let last = patterns.share_of(&tenant(1)).reserve(1).unwrap();
+        let last = turns.share_of(&tenant(1)).reserve(1).unwrap();
         let refused = share.reserve(1).unwrap_err();
         assert!(matches!(refused, SurfaceError::Quota(_)), "{refused}");
-        assert!(patterns.share_of(&tenant(2)).reserve(TENANT_BYTES_MAX).is_ok());
+        assert!(turns.share_of(&tenant(2)).reserve(TENANT_BYTES_MAX).is_ok());
         drop(last);
         assert!(share.reserve(1).is_ok());
         drop(most);
@@ -160,8 +178,8 @@ mod tests {
 
     #[test]
     fn tenants_take_turns_however_many_wait_of_one() {
-        let patterns = Patterns::new(1);
-        let (many, one) = (patterns.share_of(&tenant(1)), patterns.share_of(&tenant(2)));
+        let turns = Turns::new(1);
+        let (many, one) = (turns.share_of(&tenant(1)), turns.share_of(&tenant(2)));
         let first = now(Box::pin(many.turn())).unwrap();
         let mut others: Vec<_> = (0..10).map(|_| Box::pin(many.turn())).collect();
         assert!(others.iter_mut().all(|other| now(other).is_none()));
@@ -176,12 +194,26 @@ mod tests {
         assert_eq!(turns.len(), 1);
     }
 
+    #[tokio::test]
+    async fn only_large_work_waits_for_a_turn_and_is_done_elsewhere() {
+        let turns = Turns::new(1);
+        let share = turns.share_of(&tenant(1));
+        let here = std::thread::current().id();
+        let others = share.turn().await;
+        let small = now(Box::pin(share.off_worker(CELLS_HERE, || std::thread::current().id())));
+        assert_eq!(small, Some(here));
+        let mut large = Box::pin(share.off_worker(CELLS_HERE + 1, || std::thread::current().id()));
+        assert_eq!(now(&mut large), None);
+        drop(others);
+        assert_ne!(large.await, here);
+    }
+
     #[test]
     fn what_is_not_used_any_more_is_forgotten() {
-        let patterns = Patterns::new(1);
+        let turns = Turns::new(1);
         for uid in 0..100 {
-            patterns.share_of(&tenant(uid));
+            turns.share_of(&tenant(uid));
         }
-        assert_eq!(patterns.tenants.lock().unwrap().len(), 1);
+        assert_eq!(turns.tenants.lock().unwrap().len(), 1);
     }
 }

@@ -1,0 +1,142 @@
+//! How long a ping waits while others have the daemon do what is large: costly patterns, large deltas and
+//! answers, a storm of connections.
+//!
+//! One connection pings a thousand times a second, first while nothing else happens, then during each kind
+//! of work. The yardstick is the same ping in the same run without that work.
+
+#![allow(clippy::print_stdout, reason = "a bench prints its results")]
+
+#[allow(dead_code, reason = "each bench uses a part of what they share")]
+mod support {
+    pub(crate) mod agent;
+    pub(crate) mod child;
+    pub(crate) mod daemon;
+    pub(crate) mod holders;
+    pub(crate) mod home;
+    pub(crate) mod machine;
+    pub(crate) mod placement;
+    pub(crate) mod samples;
+    pub(crate) mod watcher;
+}
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::agent::Agent;
+use crate::support::daemon::Daemon;
+use crate::support::machine::{load, machine};
+use crate::support::placement::Placement;
+use crate::support::samples::{Samples, now};
+use crate::support::watcher::Watcher;
+
+/// How long each kind of work goes on.
+const LASTS: Duration = Duration::from_secs(8);
+/// The time between two pings.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How many do the same work at once.
+const WORKERS: usize = 4;
+/// The sessions: one as wide as they may be, full of digits, and one with all the history it may have.
+const WIDE: &str = "yes 1 | head -n 90000 | tr -d '\\\\n'; exec cat";
+const LONG: &str = "yes 0123456789012345678901234567890123456789 | head -n 20000; exec cat";
+
+fn main() -> anyhow::Result<()> {
+    let placement = Placement::TwoCores;
+    placement.enter()?;
+    println!("{}", machine());
+    let daemon = Daemon::start(placement, "")?;
+    let gateway = daemon.gateway();
+    let mut agent = Agent::connect(&gateway)?;
+    for (name, line, rows, cols) in [("wide", WIDE, 100, 1_000), ("long", LONG, 24, 80)] {
+        let session = format_args!(
+            r#"{{"name":"{name}","command":"sh","args":["-c","{line}"],"rows":{rows},"cols":{cols}}}"#
+        );
+        agent.call("create_session", session)?;
+        let quiet = format_args!(r#"{{"session":"{name}","idle_ms":500}}"#);
+        agent.call("wait_for", quiet)?;
+    }
+    println!(
+        "\n| while | pings | p50 | p99 | p99 to that of the idle daemon |\n|---|---|---|---|---|"
+    );
+    let idle = pings(&gateway)?;
+    row("nothing else happens", &idle, &idle);
+    let works: [(&str, fn(&Path) -> anyhow::Result<()>); 4] = [
+        ("four wait for a hostile pattern", hostile_pattern),
+        ("four observe all of a long history", long_history),
+        ("four read a wide screen in cells", wide_screen),
+        ("four connect, greet and hang up", storm),
+    ];
+    for (name, work) in works {
+        let stop = Arc::new(AtomicBool::new(false));
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let (stop, gateway) = (Arc::clone(&stop), gateway.clone());
+                thread::spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        work(&gateway)?;
+                    }
+                    anyhow::Ok(())
+                })
+            })
+            .collect();
+        let measured = pings(&gateway)?;
+        stop.store(true, Ordering::Relaxed);
+        for worker in workers {
+            worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+        }
+        row(name, &measured, &idle);
+    }
+    println!("\n{}", load());
+    Ok(())
+}
+
+/// Pings for as long as a kind of work lasts.
+fn pings(gateway: &Path) -> anyhow::Result<Samples> {
+    let mut agent = Agent::connect(gateway)?;
+    let mut samples = Samples::default();
+    let end = now() + LASTS;
+    while now() < end {
+        let asked = now();
+        agent.ping()?;
+        samples.push(now() - asked);
+        thread::sleep(PAUSE);
+    }
+    Ok(samples)
+}
+
+fn row(name: &str, measured: &Samples, idle: &Samples) {
+    let micros = |time: Duration| time.as_micros();
+    let ratio = measured.p99().as_secs_f64() / idle.p99().as_secs_f64();
+    println!(
+        "| {name} | {} | {} µs | {} µs | {ratio:.1} |",
+        measured.len(),
+        micros(measured.median()),
+        micros(measured.p99())
+    );
+}
+
+fn hostile_pattern(gateway: &Path) -> anyhow::Result<()> {
+    let wait = format_args!(
+        r#"{{"session":"wide","pattern":"1[01]{{12000}}[^01]","regex":true,"since":0,"timeout_ms":2000}}"#
+    );
+    Agent::connect(gateway)?.call("wait_for", wait)?;
+    Ok(())
+}
+
+fn long_history(gateway: &Path) -> anyhow::Result<()> {
+    Watcher::of_lane(gateway, "long", "history")?;
+    Ok(())
+}
+
+fn wide_screen(gateway: &Path) -> anyhow::Result<()> {
+    let read = format_args!(r#"{{"session":"wide","format":"cells","count":1000}}"#);
+    Agent::connect(gateway)?.call("read_screen", read)?;
+    Ok(())
+}
+
+fn storm(gateway: &Path) -> anyhow::Result<()> {
+    Agent::connect(gateway)?;
+    Ok(())
+}
