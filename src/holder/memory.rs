@@ -48,6 +48,15 @@ pub fn seal(file: impl AsFd) -> io::Result<()> {
     )
 }
 
+/// Keeps other processes of the user from looking at the memory and the descriptors of this one, as by
+/// `/proc/PID/fd`, and from tracing it. A program that this one starts is not concerned.
+///
+/// # Errors
+/// What the kernel said.
+pub fn hide() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_dumpable(false)?)
+}
+
 fn add_seals(file: impl AsFd, seals: SealFlag) -> io::Result<()> {
     fcntl(file, FcntlArg::F_ADD_SEALS(seals))?;
     Ok(())

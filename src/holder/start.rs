@@ -20,6 +20,7 @@ use crate::holder::COMM;
 use crate::holder::children::{Children, Ends};
 use crate::holder::kept::Kept;
 use crate::holder::ledger::Ledger;
+use crate::holder::memory;
 use crate::holder::output::Output;
 use crate::holder::place::Place;
 use crate::holder::program::Program;
@@ -148,6 +149,7 @@ fn settle() -> io::Result<OwnedFd> {
     }
     nix::sys::prctl::set_child_subreaper(true)?;
     nix::sys::prctl::set_name(COMM)?;
+    memory::hide()?;
     Ok(daemon)
 }
 

@@ -201,3 +201,51 @@ async fn a_second_holder_of_one_session_is_refused_and_the_first_goes_on() {
     wait_for(&first, "ready").await;
     assert!(first.socket().exists());
 }
+
+#[tokio::test]
+async fn a_holder_hides_its_memory_and_its_descriptors_from_programs_of_its_user() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use termgate::session::pty::command::Launch;
+
+    use crate::holder::harness::{Kind, spec};
+
+    /// Nobody's number, as root may look at everybody.
+    const NOBODY: u32 = 65_534;
+    let ground = tempfile::tempdir().unwrap();
+    let own = std::fs::metadata(ground.path()).unwrap().uid();
+    let line = spec(Launch::Line("echo ready; exec sleep 1000".to_owned()));
+    let terminal = Terminal::open_with(Kind::Held, &line, |options| {
+        if own != 0 {
+            return;
+        }
+        let open = |path: &std::path::Path| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+        };
+        let (copy, wrapper) = (ground.path().join("termgate"), ground.path().join("wrapper"));
+        std::fs::copy(&options.program, &copy).unwrap();
+        let user = format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups");
+        let script =
+            format!("#!/bin/sh\nPATH=/usr/bin:/bin exec {user} {} \"$@\"\n", copy.display());
+        std::fs::write(&wrapper, script).unwrap();
+        [&options.holders.directory, ground.path(), &wrapper].into_iter().for_each(open);
+        options.program = wrapper;
+    })
+    .unwrap();
+    terminal.remember(Note::Identity, b"somebody");
+    wait_for(&terminal, "ready").await;
+    let holder = terminal.as_held().holder();
+    let status = std::fs::read_to_string(format!("/proc/{holder}/status")).unwrap();
+    let user = if own == 0 { NOBODY } else { own };
+    assert!(status.contains(&format!("Uid:\t{user}\t")), "{status}");
+    // What is hidden belongs to root, and is for its owner only.
+    for hidden in ["fd", "mem", "maps"] {
+        let path = format!("/proc/{holder}/{hidden}");
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0, "{path}");
+    }
+    // Its program hides nothing.
+    let leader = format!("/proc/{}/fd", terminal.as_held().leader());
+    assert_eq!(std::fs::metadata(leader).unwrap().uid(), user);
+    terminal.forget();
+    end(&find(holder)).await;
+}

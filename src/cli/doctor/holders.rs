@@ -87,7 +87,9 @@ impl Shortage {
         let limits = told_of(pid, "limits")?;
         let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
         let limit = limit.split_whitespace().next()?.parse().ok()?;
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+        // How many there are is told of a process that hides which they are.
+        let open = fs::metadata(format!("/proc/{pid}/fd")).ok()?.len();
+        let open = usize::try_from(open).ok().filter(|open| *open > 0)?;
         (open + Self::SPARE_MAX >= limit).then_some(Self { pid, open, limit })
     }
 
