@@ -31,7 +31,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tgc").tempdir_in("/tmp").unwrap();
+        let directory = tempfile::Builder::new().prefix("tgc").tempdir().unwrap();
         let home = Self { directory };
         for part in ["home", "run"] {
             fs::create_dir(home.path(part)).unwrap();

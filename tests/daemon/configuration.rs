@@ -18,7 +18,7 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
         for name in ["run", "home/project", "config/termgate"] {
             fs::create_dir_all(directory.path().join(name)).unwrap();
         }

@@ -378,7 +378,7 @@ async fn every_socket_vanishes_when_the_daemon_stops() {
 
 #[tokio::test]
 async fn a_stale_socket_is_replaced() {
-    let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+    let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
     let root = directory.path().join("run");
     std::fs::create_dir(&root).unwrap();
     std::fs::set_permissions(&root, PermissionsExt::from_mode(0o700)).unwrap();

@@ -77,7 +77,7 @@ impl TestDaemon {
         // A test that fails leaves nothing behind.
         config.holding.orphan_ttl = ORPHAN_TTL;
         change(&mut config);
-        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
         let private = PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(directory.path(), private).unwrap();
         let paths = RuntimePaths::at(directory.path().join("run")).unwrap();

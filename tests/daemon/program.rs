@@ -31,7 +31,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
         fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let run = directory.path().join("run");
         fs::create_dir(&run).unwrap();

@@ -37,7 +37,7 @@ struct Manager {
 
 impl Manager {
     fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("tg").tempdir_in("/tmp").unwrap();
+        let directory = tempfile::Builder::new().prefix("tg").tempdir().unwrap();
         fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let paths = RuntimePaths::at(directory.path().join("termgate")).unwrap();
         fs::DirBuilder::new().mode(0o700).create(paths.root()).unwrap();

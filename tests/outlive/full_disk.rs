@@ -73,7 +73,7 @@ fn fill_up(path: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_holds_with_a_full_disk() {
-    let ground = tempfile::Builder::new().prefix("tgd").tempdir_in("/tmp").unwrap();
+    let ground = tempfile::Builder::new().prefix("tgd").tempdir().unwrap();
     let Some(disk) = Disk::mount(ground.path()).await else {
         // `tests/run` names this among what is not there.
         eprintln!("not tested: nobody may mount anything here");

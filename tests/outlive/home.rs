@@ -38,7 +38,7 @@ impl Home {
 
     /// A home whose user's directories are where `place` says.
     pub(crate) fn with_root(place: impl FnOnce(&Path) -> PathBuf) -> Self {
-        let ground = tempfile::Builder::new().prefix("tgo").tempdir_in("/tmp").unwrap();
+        let ground = tempfile::Builder::new().prefix("tgo").tempdir().unwrap();
         fs::set_permissions(ground.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let root = place(ground.path());
         for part in ["", "home", "run", "state", "config"] {
