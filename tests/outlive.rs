@@ -30,6 +30,7 @@ mod outlive {
     mod shortage;
     mod silent;
     mod standstill;
+    mod stopped;
     mod storm;
     mod turns;
     mod writer;

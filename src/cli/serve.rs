@@ -90,6 +90,7 @@ impl Serve {
         let ended = serve(settings, |banner| context.output.note(&banner_text(banner))).await?;
         match ended {
             Ended::Stopped | Ended::Left => Ok(Exit::Done),
+            Ended::Unfinished => Ok(Exit::Failed),
             Ended::Replaced => Err(replace_by(&program)),
         }
     }

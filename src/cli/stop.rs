@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::cli::context::Context;
@@ -33,31 +33,61 @@ impl Stop {
     /// [`Failure::Unreachable`] when there is none, [`Failure::StillRunning`] when it does not end.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.running_daemon().await?;
-        match daemon.client().request(STOP_METHOD, json!({})).await {
+        let socket = daemon.path().to_owned();
+        let late = |_| Failure::StillRunning(STOP_MAX);
+        let asked = daemon.client().request(STOP_METHOD, json!({}));
+        let unended = match timeout(STOP_MAX, asked).await.map_err(late)? {
+            Ok(mut answer) => answer["unended"].take(),
             // It may be gone before its answer is.
-            Ok(_) | Err(ClientError::Closed) => {}
+            Err(ClientError::Closed) => Value::Null,
             Err(error) => return Err(error.into()),
-        }
-        let socket = daemon.path();
-        timeout(STOP_MAX, gone(socket)).await.map_err(|_| Failure::StillRunning(STOP_MAX))?;
-        let left = left_behind(socket);
-        let mut notes = vec!["the daemon has ended".to_owned()];
-        if !left.is_empty() {
-            let (count, ids) = (left.len(), left.join(", "));
-            notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
-        }
-        Ok(Report {
-            data: json!({"stopped": true, "left": left}),
-            text: String::new(),
-            notes,
-            exit: Exit::Done,
-            mcp_version: None,
-        })
+        };
+        drop(daemon);
+        timeout(STOP_MAX, gone(&socket)).await.map_err(late)?;
+        Ok(report(unended.as_array().map_or(&[], Vec::as_slice), &left_behind(&socket).await))
     }
 }
 
-/// The sessions whose holders did not end with the daemon.
-fn left_behind(socket: &Path) -> Vec<String> {
+/// What is said of a daemon that has ended: what of its sessions did not, and which sessions wait for another.
+fn report(unended: &[Value], left: &[String]) -> Report {
+    let mut notes = vec!["the daemon has ended".to_owned()];
+    notes.extend(unended.iter().map(|one| {
+        let said = |member: &str| one[member].as_str().unwrap_or("?");
+        format!("session {} ({}) did not end: {}", said("name"), said("session"), said("what"))
+    }));
+    if !left.is_empty() {
+        let (count, ids) = (left.len(), left.join(", "));
+        notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
+    }
+    let all = unended.is_empty() && left.is_empty();
+    Report {
+        data: json!({"stopped": true, "left": left, "unended": unended}),
+        text: String::new(),
+        notes,
+        exit: if all { Exit::Done } else { Exit::Failed },
+        mcp_version: None,
+    }
+}
+
+/// The sessions whose holders have not ended a moment after the daemon.
+async fn left_behind(socket: &Path) -> Vec<String> {
+    /// Longer than a holder takes to end that was told to.
+    const LEFT_FOR: Duration = Duration::from_secs(2);
+    let looking = async |left: &mut Vec<String>| {
+        while !left.is_empty() {
+            sleep(LOOK_INTERVAL).await;
+            // Others may be a daemon's that was started meanwhile.
+            let there = held(socket);
+            left.retain(|one| there.contains(one));
+        }
+    };
+    let mut left = held(socket);
+    let _ = timeout(LEFT_FOR, looking(&mut left)).await;
+    left
+}
+
+/// The sessions at whose places something lies.
+fn held(socket: &Path) -> Vec<String> {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let Some(Ok(held)) = paths.map(|paths| fs::read_dir(paths.holders())) else {
         return Vec::new();
@@ -87,6 +117,20 @@ fn is_locked(lock: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_did_not_end_is_named_and_is_a_failure() {
+        let done = report(&[], &[]);
+        assert_eq!((done.exit, done.notes.len()), (Exit::Done, 1));
+        let what = "processes that do not end: 7 (sudo, of user 0)";
+        let one = json!({"session": "0123456789ab", "name": "build", "what": what});
+        let told = report(&[one], &[]);
+        assert_eq!(told.exit, Exit::Failed);
+        assert_eq!(told.notes[1], format!("session build (0123456789ab) did not end: {what}"));
+        assert_eq!(told.data["unended"][0]["what"], what);
+        let left = report(&[], &["0123456789ab".to_owned()]);
+        assert_eq!((left.exit, &left.data["left"][0]), (Exit::Failed, &json!("0123456789ab")));
+    }
 
     #[test]
     fn a_lock_counts_as_held_only_while_somebody_has_it() {

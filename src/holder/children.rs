@@ -117,12 +117,20 @@ impl Children {
 }
 
 /// The children of this process, the ended ones too.
-fn children() -> impl Iterator<Item = Pid> {
+fn children() -> Vec<Pid> {
     let own = std::process::id().cast_signed();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_ours = move |pid: &i32| Member::find(*pid).is_some_and(|found| found.parent == own);
-    numbers.filter(is_ours).map(Pid::from_raw)
+    let number = |name: &str| name.parse::<i32>().ok();
+    // There is one thread. A kernel without this list has all processes looked at.
+    let pids: Vec<i32> = match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
+        Ok(list) => list.split_ascii_whitespace().filter_map(number).collect(),
+        Err(_) => {
+            let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let pids = processes.filter_map(|entry| number(entry.file_name().to_str()?));
+            let is_ours = |pid: &i32| Member::find(*pid).is_some_and(|found| found.parent == own);
+            pids.filter(is_ours).collect()
+        }
+    };
+    pids.into_iter().map(Pid::from_raw).collect()
 }
 
 /// Asks any child that has ended how it did, without waiting; none while all run.

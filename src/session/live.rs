@@ -40,6 +40,8 @@ pub struct Live {
     caught_up: watch::Sender<bool>,
     /// Counts how often everybody was detached.
     detaches: watch::Sender<u64>,
+    /// What of it did not end with the daemon.
+    unended: OnceLock<String>,
 }
 
 impl Live {
@@ -59,7 +61,18 @@ impl Live {
             unread_until: AtomicU64::new(0),
             caught_up: watch::Sender::new(true),
             detaches: watch::Sender::new(0),
+            unended: OnceLock::new(),
         }
+    }
+
+    /// What of it did not end with the daemon; none if all did.
+    pub fn unended(&self) -> Option<&str> {
+        self.unended.get().map(String::as_str)
+    }
+
+    /// Notes what of it does not end with the daemon.
+    pub fn set_unended(&self, what: String) {
+        let _ = self.unended.set(what);
     }
 
     /// Its name, unique among the sessions of its tenant.

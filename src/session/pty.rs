@@ -4,6 +4,7 @@
 //! a trait so that a process that outlives the daemon, a terminal of the daemon's own and a fake in
 //! memory can stand behind one session task.
 
+pub mod census;
 pub mod command;
 pub mod environment;
 pub mod fake;

@@ -3,7 +3,7 @@
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
 mod names;
-mod parting;
+pub mod parting;
 pub mod silent;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +35,7 @@ use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
 use crate::session::records::identity::SessionRecord;
+use crate::session::registry::parting::Unended;
 use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
@@ -125,6 +126,8 @@ struct Shared {
     counters: Arc<Counters>,
     tasks: TaskTracker,
     ending: AtomicBool,
+    /// What did not end, once all sessions were told to.
+    unended: watch::Sender<Option<Arc<[Unended]>>>,
 }
 
 /// What a registry tells the floors above.
@@ -159,6 +162,7 @@ impl Registry {
             counters: Arc::default(),
             tasks: TaskTracker::new(),
             ending: AtomicBool::new(false),
+            unended: watch::Sender::new(None),
         };
         let listening = Listening { facts: facts_receiver, announcements: announced };
         (Self(Arc::new(shared)), listening)

@@ -218,8 +218,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
         () = program.replaceable(upgrades) => Ended::Replaced,
     };
-    Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await;
-    Ok(ended)
+    Ok(Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
 }
 
 /// The holders that this daemon may come to: those of its place, until its lock counts no more.

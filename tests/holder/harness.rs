@@ -353,11 +353,15 @@ pub(crate) async fn exit_of(pty: &impl Pty) -> Exit {
     tokio::time::timeout(PATIENCE, pty.exited()).await.expect("the program ends")
 }
 
-/// The processes that carry the mark of a session.
+/// The processes whose environment names a session.
 pub(crate) fn marked(session: SessionId) -> Vec<Process> {
     let entry = format!("TERMGATE_SESSION={session}");
+    let says = |one: &Process| {
+        let said = std::fs::read(format!("/proc/{}/environ", one.pid)).unwrap_or_default();
+        said.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+    };
     let table = processes::table().unwrap();
-    table.iter().filter(|one| !one.ended && one.has_variable(&entry)).copied().collect()
+    table.iter().filter(|one| !one.ended && says(one)).copied().collect()
 }
 
 /// Waits for the end of a process.

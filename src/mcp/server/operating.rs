@@ -29,12 +29,19 @@ impl Server {
         if decide_operate(&self.standing(&context.meta)).is_err() {
             return Err(unknown_method(method));
         }
+        // The next requests need not wait until the sessions have ended or the program was tried.
+        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         if method == STOP_METHOD {
             self.shared.stop.cancel();
-            return Ok(CustomResult::new(json!({"stopping": true})));
+            let unended = self.shared.gateway.daemon().sessions.ended().await;
+            let told = unended.iter().map(|one| {
+                json!({"session": one.session.to_string(), "name": *one.name, "what": one.what})
+            });
+            return Ok(CustomResult::new(json!({
+                "stopping": true,
+                "unended": told.collect::<Vec<_>>(),
+            })));
         }
-        // The next requests need not wait until the program was tried.
-        drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         let upgrade = ask(&self.shared.upgrades).await.map_err(|error| refused(&error))?;
         let pid = std::process::id();
         Ok(CustomResult::new(json!({"from": upgrade.from, "to": upgrade.to, "pid": pid})))

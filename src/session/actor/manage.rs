@@ -13,7 +13,7 @@ use crate::session::pty::Pty;
 use crate::session::pty::kill::KillError;
 
 /// How long the end of a program is waited for once all its processes are gone.
-const END_TOLD_MAX: Duration = Duration::from_secs(2);
+pub(super) const END_TOLD_MAX: Duration = Duration::from_secs(2);
 
 impl<P: Pty> Actor<P> {
     pub(super) fn on_acquire(&mut self, ask: Acquire) {

@@ -2,9 +2,12 @@
 
 use std::io::ErrorKind;
 
+use tokio::time::timeout;
+
 use crate::core::frame::Exit;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
+use crate::session::actor::manage::END_TOLD_MAX;
 use crate::session::facts::{Fact, What};
 use crate::session::opening::CANCEL;
 use crate::session::pty::{Output, Pty};
@@ -41,8 +44,8 @@ impl<P: Pty> Actor<P> {
             Err(error) => {
                 tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
                 let _ = self.pty.kill().await;
-                let exit = self.pty.exited().await;
-                self.on_exit(exit);
+                let exit = timeout(END_TOLD_MAX, self.pty.exited()).await;
+                self.on_exit(exit.unwrap_or(Exit::Unknown));
             }
         }
     }

@@ -25,7 +25,13 @@ impl<P: Pty> Actor<P> {
         }
         if self.parting.is_some() || self.exit.is_none() {
             // Nobody is left to read what these programs would still write.
-            let _ = contained(self.pty.kill()).await;
+            match contained(self.pty.kill()).await {
+                Ok(Ok(()) | Err(KillError::NotOurs)) => {}
+                Ok(Err(error @ (KillError::Survivors { .. } | KillError::Table(_)))) => {
+                    self.outlets.live.set_unended(error.to_string());
+                }
+                Err(_) => self.outlets.live.set_unended("ending it failed".to_owned()),
+            }
         }
         self.pty.forget();
         // A daemon that starts at once must not find what is about to end.

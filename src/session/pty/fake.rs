@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::core::activity::{Foreground, KernelView};
 use crate::core::frame::{Exit, Size};
 pub use crate::session::pty::fake::program::FakeTerminal;
-use crate::session::pty::kill::KillError;
+use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{
     Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Rest, Stamp,
@@ -54,6 +54,8 @@ struct State {
     sizes: Vec<Size>,
     signals: Vec<Signal>,
     killed: bool,
+    /// Who does not end when all is killed.
+    survivor: Option<Survivor>,
     /// What is killed ends, and nobody says so.
     ends_untold: bool,
     silent: bool,
@@ -91,6 +93,7 @@ impl State {
             sizes: Vec::new(),
             signals: Vec::new(),
             killed: false,
+            survivor: None,
             ends_untold: false,
             silent: false,
             outlives_daemon: true,
@@ -263,12 +266,14 @@ impl Pty for FakePty {
     async fn kill(&self) -> Result<(), KillError> {
         self.state.send_modify(|state| {
             state.killed = true;
-            if state.ends_untold {
-                return;
+            if !state.ends_untold && state.survivor.is_none() {
+                state.exit(Exit::Signal(Signal::Kill.number()));
             }
-            state.exit(Exit::Signal(Signal::Kill.number()));
         });
-        Ok(())
+        match self.state.borrow().survivor.clone() {
+            Some(survivor) => Err(KillError::Survivors { left: vec![survivor] }),
+            None => Ok(()),
+        }
     }
 
     fn is_silent(&self) -> bool {

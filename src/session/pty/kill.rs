@@ -4,24 +4,28 @@
 //! session, forked twice or closed everything. It waits for processes, never for the end of output,
 //! which whoever is left behind could hold back for ever.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use nix::unistd::Uid;
 use tokio::io::Interest;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
-use crate::session::pty::environment::SESSION_MARK;
-use crate::session::pty::processes::{self, Process, ProcessHandle, Table};
-use crate::session::pty::reaper;
+use crate::session::pty::census::{self, Census};
+use crate::session::pty::processes::{Process, ProcessHandle, told_of};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::watch::watch;
 
 /// How long the whole ladder takes at most.
 pub const LADDER_MAX: Duration = Duration::from_secs(3);
+
+/// How long the look may take that tells who is left after it.
+const LAST_LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// The shortest time between two looks for processes that were forked meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -103,19 +107,61 @@ impl Tree {
 #[derive(Debug, thiserror::Error)]
 pub enum KillError {
     #[error("processes that do not end: {}", list(left))]
-    Survivors { left: Vec<ProcessId> },
-    #[error("another daemon has the session, or its holder does not answer")]
+    Survivors { left: Vec<Survivor> },
+    #[error("another daemon has the session")]
     NotOurs,
     #[error("cannot look for the processes of the session: {0}")]
     Table(#[from] io::Error),
 }
 
-fn list(processes: &[ProcessId]) -> impl fmt::Display {
-    let names: Vec<String> = processes.iter().map(ProcessId::to_string).collect();
+fn list(processes: &[Survivor]) -> impl fmt::Display {
+    let names: Vec<String> = processes.iter().map(Survivor::to_string).collect();
     names.join(", ")
 }
 
-/// Ends every process of the tree and returns when none is left, or after [`LADDER_MAX`].
+/// A process that did not end when it was told to, and what is known of why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    pub pid: ProcessId,
+    /// What it calls itself.
+    pub name: String,
+    /// The user it belongs to, if that is another one, whom we may not end.
+    pub user: Option<u32>,
+    /// Whether it waits for something in the kernel and hears no signal meanwhile.
+    pub stuck: bool,
+}
+
+impl Survivor {
+    fn of(process: &Process) -> Option<Self> {
+        Self::parse(process.pid, &told_of(process.pid, "status")?, Uid::effective().as_raw())
+    }
+
+    /// Reads the `status` of a process that has not ended.
+    fn parse(pid: ProcessId, status: &str, own: u32) -> Option<Self> {
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let name = line("Name:\t")?.chars().filter(|sign| !sign.is_control()).collect();
+        let user = line("Uid:\t")?.split_ascii_whitespace().next()?.parse().ok()?;
+        let state = line("State:\t")?;
+        let runs = !state.starts_with(['Z', 'X']);
+        let user = Some(user).filter(|user| *user != own);
+        runs.then(|| Self { pid, name, user, stuck: state.starts_with('D') })
+    }
+}
+
+impl fmt::Display for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.pid, self.name)?;
+        if let Some(user) = self.user {
+            write!(f, ", of user {user}")?;
+        }
+        if self.stuck {
+            f.write_str(", waiting in the kernel")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Ends every process of the tree and returns when none is left, or after [`LADDER_MAX`] and a last look.
 ///
 /// May be called again, also after it was dropped half-way.
 ///
@@ -129,20 +175,24 @@ pub async fn end_tree(tree: Tree) -> Result<(), KillError> {
             return ended;
         }
     }
-    let left = in_background(move || survivors(&tree)).await?;
-    let left: Vec<ProcessId> = left.iter().map(|process| process.pid).collect();
+    let last = timeout(LAST_LOOK_MAX, census::take()).await;
+    let census = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let left: Vec<_> = members(&census, &tree).iter().filter_map(Survivor::of).collect();
     if left.is_empty() { Ok(()) } else { Err(KillError::Survivors { left }) }
 }
 
 /// Does what the stage asks for until nobody is left.
 async fn climb(stage: Stage, tree: Tree) -> Result<(), KillError> {
     loop {
-        let left = in_background(move || {
-            let left = survivors(&tree)?;
-            Ok(strike(stage, &tree, &left).then_some(left))
+        let left = members(&*census::take().await?, &tree);
+        if left.is_empty() {
+            return Ok(());
+        }
+        let striking = spawn_blocking(move || {
+            strike(stage, &tree, &left);
+            left
         });
-        let Some(struck) = left.await? else { return Ok(()) };
-        for process in struck {
+        for process in striking.await.map_err(io::Error::other)? {
             // Who cannot be opened is gone, or is seen again at the next look.
             if let Ok(handle) = process.open() {
                 ended(handle).await?;
@@ -152,8 +202,8 @@ async fn climb(stage: Stage, tree: Tree) -> Result<(), KillError> {
     }
 }
 
-/// Sends the stage's signals; says whether there was anybody left.
-fn strike(stage: Stage, tree: &Tree, left: &[Process]) -> bool {
+/// Sends the stage's signals.
+fn strike(stage: Stage, tree: &Tree, left: &[Process]) {
     for process in left.iter().filter(|process| stage.concerns(process, tree)) {
         let Ok(handle) = process.open() else { continue };
         for signal in stage.signals() {
@@ -161,64 +211,35 @@ fn strike(stage: Stage, tree: &Tree, left: &[Process]) -> bool {
             let _ = handle.signal(signal.number());
         }
     }
-    !left.is_empty()
 }
 
 async fn ended(handle: ProcessHandle) -> io::Result<()> {
     watch(handle, Interest::READABLE)?.readable().await.map(drop)
 }
 
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
-/// The processes of the tree that still run; the zombies among our orphans are reaped.
-fn survivors(tree: &Tree) -> io::Result<Vec<Process>> {
-    let table = processes::table()?;
-    reaper::sweep(&table);
-    let entry = format!("{SESSION_MARK}={}", tree.session);
-    let marked = |process: &Process| {
-        // Another terminal's processes are its own affair and need not be read.
-        !reaper::is_child(process.session) && process.has_variable(&entry)
-    };
-    Ok(members(&table, tree, marked))
-}
-
-/// Finds who belongs to a tree: the leader's session, whoever is `marked` or a child of the holder,
-/// and all their descendants.
-fn members(table: &Table, tree: &Tree, marked: impl Fn(&Process) -> bool) -> Vec<Process> {
+/// Finds who belongs to a tree and still runs: the leader's session, whoever carries the mark or is a child
+/// of the holder, and all their descendants.
+fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
-    let young: Vec<&Process> = table
-        .iter()
-        .filter(|process| process.started >= tree.started && process.pid != own)
-        .collect();
+    let is_young = |process: &&Process| process.started >= tree.started && process.pid != own;
     // With the leader gone its number may lead somebody else's session by now.
-    let usurped =
-        young.iter().any(|process| process.pid == tree.leader && process.started != tree.started);
-    let in_session = |process: &Process| process.session == tree.leader && !usurped;
-    let is_holder = |process: &&Process| {
-        tree.holder == Some(Holder { pid: process.pid, started: process.started })
+    let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
+    let in_session = census.in_session(tree.leader).filter(|_| !usurped);
+    let is_same = |holder: &Holder| {
+        census.find(holder.pid).is_some_and(|found| found.started == holder.started)
     };
-    let holder = table.iter().find(is_holder).map(|holder| holder.pid);
-    let left_to_holder = |process: &Process| Some(process.parent) == holder;
-    let mut found: HashSet<ProcessId> = young
-        .iter()
-        .filter(|process| in_session(process) || left_to_holder(process) || marked(process))
-        .map(|process| process.pid)
-        .collect();
-    loop {
-        let children = young.iter().filter(|process| found.contains(&process.parent));
-        let more: Vec<ProcessId> =
-            children.map(|process| process.pid).filter(|pid| !found.contains(pid)).collect();
-        if more.is_empty() {
-            break;
+    let holder = tree.holder.filter(is_same);
+    let left_to_holder = holder.into_iter().flat_map(|holder| census.children(holder.pid));
+    let marked = census.marked(tree.session.number());
+    let mut next: Vec<&Process> =
+        in_session.chain(left_to_holder).chain(marked).filter(is_young).collect();
+    let mut found = BTreeMap::new();
+    while let Some(process) = next.pop() {
+        if found.insert(process.pid, process).is_none() {
+            next.extend(census.children(process.pid).filter(is_young));
         }
-        found.extend(more);
     }
-    let running = |process: &&&Process| found.contains(&process.pid) && !process.ended;
-    young.iter().filter(running).map(|process| **process).collect()
+    found.into_values().filter(|process| !process.ended).copied().collect()
 }
 
 #[cfg(test)]

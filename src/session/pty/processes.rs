@@ -53,12 +53,6 @@ impl Process {
         })
     }
 
-    /// Whether the environment it was started with holds this entry, such as `NAME=value`.
-    pub fn has_variable(&self, entry: &str) -> bool {
-        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
-    }
-
     /// Opens a handle that stays with this very process.
     ///
     /// # Errors
@@ -189,7 +183,11 @@ pub fn table() -> io::Result<Arc<Table>> {
     Ok(table)
 }
 
-fn read_table() -> io::Result<Table> {
+/// Reads the table now.
+///
+/// # Errors
+/// What the kernel said about `/proc`.
+pub fn read_table() -> io::Result<Table> {
     let mut table = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());

@@ -2,15 +2,54 @@
 //!
 //! It must not know why the daemon ends. How long that may take is for whoever asks.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use tokio::time::timeout;
+
+use crate::core::ids::SessionId;
+use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::urgent::Parting;
 
+/// A session of which something did not end with the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unended {
+    pub session: SessionId,
+    pub name: Arc<str>,
+    /// What did not, and why.
+    pub what: String,
+}
+
 impl Registry {
-    /// Ends every session and waits until all their processes are gone.
-    pub async fn shut_down(&self) {
-        self.part(Parting::End).await;
+    /// Ends every session and waits until all their processes are gone, for so long at most; says what is
+    /// left.
+    pub async fn shut_down(&self, most: Duration) -> Arc<[Unended]> {
+        let sessions = self.all();
+        let late = timeout(most, self.part(Parting::End)).await.is_err();
+        let left = |session: &Session| {
+            let told = session.live().unended().map(str::to_owned);
+            let is_late = late && self.get(session.id()).is_some();
+            let what = told.or_else(|| is_late.then(|| "it takes longer to end".to_owned()))?;
+            Some(Unended { session: session.id(), name: session.name(), what })
+        };
+        let silent = self.silent().into_iter().map(|record| Unended {
+            session: record.id,
+            name: Arc::clone(&record.name),
+            what: "the process that holds its terminal does not answer".to_owned(),
+        });
+        let left: Arc<[Unended]> = sessions.iter().filter_map(left).chain(silent).collect();
+        self.0.unended.send_replace(Some(Arc::clone(&left)));
+        left
+    }
+
+    /// Waits until all sessions were told to end, and says what was left then.
+    pub async fn ended(&self) -> Arc<[Unended]> {
+        let mut unended = self.0.unended.subscribe();
+        // The sender lives as long as this registry.
+        let told = unended.wait_for(Option::is_some).await;
+        told.ok().and_then(|told| told.clone()).unwrap_or_default()
     }
 
     /// Leaves every session to the next daemon, and waits until each has handed over what that one

@@ -109,7 +109,7 @@ impl Registry {
         self.0.changes.send_modify(|count| *count += 1);
     }
 
-    fn silent(&self) -> Vec<Arc<SessionRecord>> {
+    pub(super) fn silent(&self) -> Vec<Arc<SessionRecord>> {
         self.0.silent.iter().filter_map(|entry| entry.value().clone()).collect()
     }
 

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::session::registry::Registry;
+use crate::session::registry::parting::Unended;
 use crate::surface::call::Daemon;
 use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;
@@ -21,8 +22,11 @@ use crate::transport::unix::handed::onward::ignore_hangup;
 use crate::transport::unix::limits::DescriptorLimit;
 use crate::transport::unix::lock::DaemonLock;
 
-/// How long all sessions together may take to end; the ladder of each takes three seconds at most.
-const SHUT_DOWN: Duration = Duration::from_secs(8);
+/// How long all sessions together may take to end. The ladder of each takes three seconds at most, a last
+/// look at what is left half a second, and the end of its holder another half.
+const SHUT_DOWN: Duration = Duration::from_millis(4_500);
+/// How long all sessions together may take to hand over what the next daemon needs.
+const LEAVE_MAX: Duration = Duration::from_secs(8);
 /// How long clients may take to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long whoever waits may take to be answered that their session has ended or the daemon leaves.
@@ -35,6 +39,8 @@ const LAST_ANSWERS: Duration = Duration::from_millis(200);
 pub enum Ended {
     /// With all its sessions.
     Stopped,
+    /// The same, but something of its sessions did not end.
+    Unfinished,
     /// Its sessions go on, and the next daemon finds them.
     Left,
     /// Its sessions go on, and another program is to take its place in this process.
@@ -79,28 +85,34 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    pub(super) async fn end(self, ended: Ended) {
-        match ended {
-            Ended::Stopped => self.stop().await,
+    /// Ends the daemon as it was told to, and says how it did.
+    pub(super) async fn end(self, told: Ended) -> Ended {
+        match told {
+            Ended::Stopped | Ended::Unfinished => return self.stop().await,
             Ended::Left => {
                 self.notifier.tell(News::Stopping).await;
                 self.leave().await;
             }
             Ended::Replaced => self.give_way().await,
         }
+        told
     }
 
-    async fn stop(mut self) {
+    async fn stop(mut self) -> Ended {
         tracing::info!("stopping");
         self.notifier.tell(News::Stopping).await;
         self.doors.closing.cancel();
-        end_sessions(&self.registry).await;
+        let unended = end_sessions(&self.registry).await;
         // Whoever waited for one of them is answered how it ended.
         let _ = timeout(LAST_WAITS, self.daemon.departure.nobody_waits()).await;
+        // And whoever stopped the daemon, what did not.
+        self.doors.tasks.close();
+        let _ = timeout(LAST_ANSWERS, self.doors.tasks.wait()).await;
         hang_up(&self.doors).await;
         // Dropping the listeners removes their sockets.
         self.tasks.shutdown().await;
         self.kept.discard();
+        if unended.is_empty() { Ended::Stopped } else { Ended::Unfinished }
     }
 
     /// Lets go of everything but the lock, which comes back.
@@ -116,7 +128,7 @@ impl Ending {
         hang_up(&self.doors).await;
         // Before the sessions go, after which nobody here is to clear up.
         self.tasks.shutdown().await;
-        if timeout(SHUT_DOWN, self.registry.leave()).await.is_err() {
+        if timeout(LEAVE_MAX, self.registry.leave()).await.is_err() {
             tracing::error!("some sessions did not hand over in time");
         }
         (self.lock, self.found)
@@ -134,11 +146,13 @@ impl Ending {
     }
 }
 
-/// Ends every session with all its processes, in bounded time.
-pub(in crate::transport) async fn end_sessions(registry: &Registry) {
-    if timeout(SHUT_DOWN, registry.shut_down()).await.is_err() {
-        tracing::error!("some sessions did not end in time");
+/// Ends every session with all its processes, in bounded time, and says what did not end.
+pub(in crate::transport) async fn end_sessions(registry: &Registry) -> Arc<[Unended]> {
+    let unended = registry.shut_down(SHUT_DOWN).await;
+    for Unended { session, name, what } in unended.iter() {
+        tracing::error!(%session, %name, what, "a session did not end");
     }
+    unended
 }
 
 async fn hang_up(doors: &Doors) {

@@ -1,7 +1,8 @@
 //! What becomes of a session when its daemon ends.
 
 use super::*;
-use crate::session::pty::Note;
+use crate::session::pty::kill::Survivor;
+use crate::session::pty::{Note, ProcessId};
 
 /// A session with a program that said something and is still there.
 async fn running() -> Desk {
@@ -59,4 +60,18 @@ async fn a_session_that_is_both_left_and_ended_ends() {
     desk.session.part(Parting::Leave);
     desk.task.await.unwrap();
     assert!(desk.terminal.killed() && desk.terminal.forgotten());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_with_the_daemon_is_told() {
+    let desk = running().await;
+    let survivor =
+        Survivor { pid: ProcessId(7), name: "sudo".to_owned(), user: Some(0), stuck: false };
+    desk.terminal.survive(survivor);
+    assert_eq!(desk.session.live().unended(), None);
+    desk.session.part(Parting::End);
+    desk.task.await.unwrap();
+    let told = desk.session.live().unended();
+    assert_eq!(told, Some("processes that do not end: 7 (sudo, of user 0)"));
+    assert!(desk.terminal.forgotten());
 }

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::core::frame::{Exit, Size};
 use crate::session::pty::fake::{State, Witness};
+use crate::session::pty::kill::Survivor;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Checkpoint, Evidence, Note, Stamp};
 
@@ -169,6 +170,11 @@ impl FakeTerminal {
     /// then.
     pub fn on_note(&self, witness: impl Fn(Note, &[u8]) + Send + Sync + 'static) {
         self.state.send_modify(|state| state.witness = Some(Witness(Arc::new(witness))));
+    }
+
+    /// Has a process of the terminal go on whatever it is told.
+    pub fn survive(&self, survivor: Survivor) {
+        self.state.send_modify(|state| state.survivor = Some(survivor));
     }
 
     /// Whether the session asked for the end of everything in the terminal.

@@ -31,8 +31,9 @@ fn found(table: &[Process], marked: &[i32]) -> Vec<i32> {
 }
 
 fn found_of(tree: &Tree, table: &[Process], marked: &[i32]) -> Vec<i32> {
-    let marked = |process: &Process| marked.contains(&process.pid.0);
-    let members = members(&table.to_vec(), tree, marked);
+    let session = tree.session.number();
+    let marked = |process: &Process| marked.contains(&process.pid.0).then_some(session);
+    let members = members(&Census::of(table.to_vec(), marked), tree);
     members.iter().map(|process| process.pid.0).collect()
 }
 
@@ -45,7 +46,7 @@ fn the_session_of_the_leader_belongs_to_the_tree() {
 
 #[test]
 fn descendants_belong_to_the_tree_though_they_left_the_session() {
-    assert_eq!(found(&[process(102, 101), process(101, 100), leader()], &[]), [102, 101, 100]);
+    assert_eq!(found(&[process(102, 101), process(101, 100), leader()], &[]), [100, 101, 102]);
 }
 
 #[test]
@@ -135,7 +136,29 @@ fn the_stages_take_no_longer_than_the_ladder_may() {
 }
 
 #[test]
-fn survivors_are_named() {
-    let error = KillError::Survivors { left: vec![ProcessId(5), ProcessId(7)] };
-    assert_eq!(error.to_string(), "processes that do not end: 5, 7");
+fn a_process_of_another_session_of_ours_does_not_belong_to_the_tree() {
+    let marked = |process: &Process| (process.pid.0 == 201).then_some(tree().session.number() + 1);
+    let table = vec![leader(), process(201, 1)];
+    let members = members(&Census::of(table, marked), &tree());
+    assert_eq!(members, [leader()]);
+}
+
+#[test]
+fn survivors_are_named_with_what_keeps_them() {
+    let survivor = |pid, status: &str| Survivor::parse(ProcessId(pid), status, 1000);
+    let status = |name: &str, state: &str, user: u32| {
+        format!("Name:\t{name}\nUmask:\t0022\nState:\t{state}\nUid:\t{user}\t{user}\t0\t0\n")
+    };
+    let left = [
+        survivor(5, &status("sleep", "S (sleeping)", 1000)),
+        survivor(7, &status("su\x1bdo", "S (sleeping)", 0)),
+        survivor(9, &status("dd", "D (disk sleep)", 1000)),
+        survivor(11, &status("sh", "Z (zombie)", 1000)),
+        survivor(13, ""),
+    ];
+    let error = KillError::Survivors { left: left.into_iter().flatten().collect() };
+    assert_eq!(
+        error.to_string(),
+        "processes that do not end: 5 (sleep), 7 (sudo, of user 0), 9 (dd, waiting in the kernel)"
+    );
 }

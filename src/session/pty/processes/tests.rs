@@ -65,14 +65,6 @@ fn a_process_with_the_number_of_another_is_not_opened() {
 }
 
 #[test]
-fn an_entry_of_the_environment_is_matched_whole() {
-    let this = this_process();
-    let path = format!("PATH={}", std::env::var("PATH").unwrap());
-    assert!(this.has_variable(&path));
-    assert!(!this.has_variable("PATH="));
-}
-
-#[test]
 fn the_memory_of_a_process_is_read_from_its_own_line() {
     assert_eq!(resident("VmHWM:\t  20 kB\nVmRSS:\t  12 kB\nThreads:\t1\n"), Some(12 * 1024));
     assert_eq!(resident("VmRSS:\t  12 MB\n"), None);

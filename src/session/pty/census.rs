@@ -1,0 +1,166 @@
+//! All processes at one moment, found by whom they came of: one look for everybody who ends a session.
+//!
+//! It reads only what the kernel knows by itself. What a process keeps in its own memory, as its environment,
+//! can make a reader wait for as long as that process likes. Who asks while a look is taken shares the next
+//! one, so that ending hundreds of sessions does not look hundreds of times; it is taken in a thread of its own.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use crate::holder::mark;
+use crate::session::pty::ProcessId;
+use crate::session::pty::processes::{self, Process};
+use crate::session::pty::reaper;
+
+/// The processes of the machine, as they were.
+#[derive(Debug, Default)]
+pub struct Census {
+    table: Vec<Process>,
+    numbers: HashMap<ProcessId, usize>,
+    children: HashMap<ProcessId, Vec<usize>>,
+    sessions: HashMap<ProcessId, Vec<usize>>,
+    marks: HashMap<u64, Vec<usize>>,
+}
+
+impl Census {
+    /// Sorts a table, with the number of the session whose mark each process carries.
+    pub fn of(table: Vec<Process>, marked: impl Fn(&Process) -> Option<u64>) -> Self {
+        let mut census = Self::default();
+        for (index, process) in table.iter().enumerate() {
+            census.numbers.insert(process.pid, index);
+            census.children.entry(process.parent).or_default().push(index);
+            census.sessions.entry(process.session).or_default().push(index);
+            if let Some(mark) = marked(process) {
+                census.marks.entry(mark).or_default().push(index);
+            }
+        }
+        census.table = table;
+        census
+    }
+
+    fn look() -> io::Result<Self> {
+        let table = processes::read_table()?;
+        // What we adopted and has ended is nobody else's to ask.
+        reaper::sweep(&table);
+        Ok(Self::of(table, |process| mark::session_of(process.pid.0)))
+    }
+
+    /// The process that had this number.
+    pub fn find(&self, pid: ProcessId) -> Option<&Process> {
+        self.numbers.get(&pid).map(|index| &self.table[*index])
+    }
+
+    /// Those whose parent it was.
+    pub fn children(&self, parent: ProcessId) -> impl Iterator<Item = &Process> {
+        self.all(self.children.get(&parent))
+    }
+
+    /// Those in the session that it led, whether or not it was still there.
+    pub fn in_session(&self, leader: ProcessId) -> impl Iterator<Item = &Process> {
+        self.all(self.sessions.get(&leader))
+    }
+
+    /// Those that carried the mark of the session of ours with this number.
+    pub fn marked(&self, session: u64) -> impl Iterator<Item = &Process> {
+        self.all(self.marks.get(&session))
+    }
+
+    fn all(&self, indices: Option<&Vec<usize>>) -> impl Iterator<Item = &Process> {
+        indices.into_iter().flatten().map(|index| &self.table[*index])
+    }
+}
+
+type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;
+
+/// Who waits for a look that has not begun.
+#[derive(Debug, Default)]
+struct Waiting {
+    asked: Vec<Asked>,
+    /// Whether a thread will see to them.
+    served: bool,
+}
+
+static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+
+fn waiting() -> MutexGuard<'static, Option<Waiting>> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at all processes; what is found is at least as new as the call.
+///
+/// # Errors
+/// What the kernel said about `/proc`, or that there is no thread to look.
+pub async fn take() -> io::Result<Arc<Census>> {
+    let (asked, answer) = oneshot::channel();
+    let served = {
+        let mut waiting = waiting();
+        let waiting = waiting.get_or_insert_default();
+        waiting.asked.push(asked);
+        std::mem::replace(&mut waiting.served, true)
+    };
+    if !served && let Err(error) = thread::Builder::new().name("census".to_owned()).spawn(serve) {
+        // Whoever asked meanwhile is told by its sender's end.
+        *waiting() = None;
+        return Err(error);
+    }
+    match answer.await {
+        Ok(census) => census.map_err(io::Error::from),
+        Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+/// Looks for all who wait, until nobody does.
+fn serve() {
+    loop {
+        let asked = {
+            let mut waiting = waiting();
+            let asked =
+                waiting.as_mut().map(|it| std::mem::take(&mut it.asked)).unwrap_or_default();
+            if asked.is_empty() {
+                *waiting = None;
+                return;
+            }
+            asked
+        };
+        let census = Census::look().map(Arc::new).map_err(|error| error.kind());
+        for one in asked {
+            // Who does not wait any more needs no answer.
+            let _ = one.send(census.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn this_process_is_found_by_its_number_its_parent_and_its_session() {
+        let own = ProcessId(std::process::id().cast_signed());
+        let census = take().await.unwrap();
+        let found = *census.find(own).unwrap();
+        assert_eq!(Process::find(own).map(|process| process.started), Some(found.started));
+        assert!(census.children(found.parent).any(|process| process.pid == own));
+        assert!(census.in_session(found.session).any(|process| process.pid == own));
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_finds_what_was_started_before_and_all_are_answered() {
+        let mut asking = tokio::task::JoinSet::new();
+        for _ in 0..64 {
+            asking.spawn(async {
+                let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+                let pid = ProcessId(child.id().cast_signed());
+                let found = take().await.unwrap().find(pid).is_some();
+                child.kill().unwrap();
+                child.wait().unwrap();
+                found
+            });
+        }
+        assert_eq!(asking.join_all().await, [true; 64]);
+    }
+}
