@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::outlive::client::{Client, LOOK, SAFETY, Started, listed, soon, start, within};
-use crate::outlive::home::{Daemon, Home};
+use crate::outlive::home::{Daemon, Home, lives, number_in};
 use crate::outlive::programs::recorder;
 
 /// A program that tries to be an operator in every way, once it is told to.
@@ -209,4 +209,54 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     let said = log.lines().filter(|line| line.contains("operators' door"));
     let (about, said): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("left out"));
     assert_eq!((said.len(), about.len()), (10, 1), "{log}");
+}
+
+/// A program that leaves its session, waits for a file `go`, kills the process that held it and then asks to be
+/// an operator. With `lowers` it does what it can about the mark that it carries.
+async fn leaver(home: &Home, client: &mut Client, name: &str, lowers: bool) -> (Started, u64) {
+    let (program, clean) = (env!("CARGO_BIN_EXE_termgate"), home.clean_environment());
+    let told = home.file(name);
+    let told = told.display();
+    let lower = if lowers { "ulimit -x 5" } else { ":" };
+    let script = home.file(&format!("{name}.sh"));
+    let text = format!(
+        "echo $$ > {told}.pid; {lower}\n\
+         while [ ! -e {told}.go ]; do sleep 0.02; done\n\
+         kill -9 $(cat {told}.go)\n\
+         while [ ! -e {told}.come ]; do sleep 0.02; done\n\
+         {program} allow-write off > {told}.told 2>&1; echo $? > {told}.code\n"
+    );
+    fs::write(&script, text).unwrap();
+    let line = format!("(env -i {clean} setsid bash {} &); exec sleep 1000", script.display());
+    let session = start(client, &line).await;
+    let pid = number_in(&home.file(&format!("{name}.pid"))).await;
+    (session, pid)
+}
+
+#[tokio::test]
+async fn a_program_that_killed_its_holder_ends_with_its_session_or_still_lives_inside_one() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (stays, stays_pid) = leaver(&home, &mut client, "stays", false).await;
+    let (lowers, lowers_pid) = leaver(&home, &mut client, "lowers", true).await;
+    daemon.kill().await;
+    for (name, session) in [("stays", &stays), ("lowers", &lowers)] {
+        let holder = home.holder(&session.id);
+        let go = home.file(&format!("{name}.go"));
+        fs::write(go.with_extension("part"), format!("{holder}\n")).unwrap();
+        fs::rename(go.with_extension("part"), go).unwrap();
+        within(SAFETY, "its holder to be gone", || !lives(holder)).await;
+    }
+    let daemon = home.serve().await;
+    let ended = || !lives(i32::try_from(stays_pid).unwrap());
+    within(SAFETY, "what carries the mark to end", ended).await;
+    assert!(lives(i32::try_from(lowers_pid).unwrap()), "it tells of no session any more");
+    fs::write(home.file("lowers.come"), "").unwrap();
+    let code = number_in(&home.file("lowers.code")).await;
+    let told = fs::read_to_string(home.file("lowers.told")).unwrap();
+    assert_ne!(code, 0, "it is an operator: {told}");
+    // The same words from outside are obeyed.
+    home.run(&["allow-write", "off"]).await;
+    daemon.kill().await;
 }

@@ -191,7 +191,9 @@ async fn a_holder_that_is_killed_while_it_is_silent_is_told_as_any_that_died() {
     let home = Home::new();
     let (silent, daemon, mut client) = Silent::found(&home).await;
     kill(silent.holder, Signal::SIGKILL).unwrap();
-    let ended = silent.once_back(&mut client).await;
+    silent.once_back(&mut client).await;
+    client.must("wait_for", json!({"session": silent.id, "exit": true})).await;
+    let ended = listed(&mut client, &silent.id).await;
     assert_eq!(
         (&ended["name"], &ended["state"], &ended["exit"]),
         (&json!("build"), &json!("exited"), &json!({"cause": "holder_lost"}))
