@@ -154,9 +154,9 @@ impl Ring {
 /// Says why output cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// It was overwritten.
-    #[error("the output is not there any more")]
-    Gone,
+    /// It was overwritten, or is not written yet.
+    #[error("the output is not there, or not any more")]
+    NotThere,
     /// Somebody else than the writer wrote the marks. They are never trusted.
     #[error("the marks of the ring are damaged")]
     Damaged,
@@ -193,10 +193,10 @@ impl Reader {
     }
 
     /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet. `offset` is one that was once below or at the head.
+    /// is no more yet.
     ///
     /// # Errors
-    /// When some of it was overwritten, or the marks are none that a writer makes; nothing is appended
+    /// When some of it was overwritten, `offset` is beyond all output, or the marks are none that a writer makes; nothing is appended
     /// then.
     pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         self.end.copy(offset, most, into)

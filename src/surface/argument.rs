@@ -51,8 +51,10 @@ fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), SurfaceE
         return check_value(meant, value, path);
     }
     if let (Some(of_items), Value::Array(items)) = (schema.get("items"), value) {
-        for (at, item) in items.iter().enumerate() {
-            check_value(of_items, item, &format!("{path}[{at}]"))?;
+        // What else an item may have is up to its reader: clients add members of their own.
+        let misfits = items.iter().map(|item| misfit(of_items, item)).enumerate();
+        if let Some((at, problem)) = misfits.filter_map(|(at, it)| Some((at, it?))).next() {
+            return Err(SurfaceError::argument(format!("{path}[{at}]"), problem));
         }
     }
     if let (Value::Object(schema), Value::Object(inner)) = (schema, value) {

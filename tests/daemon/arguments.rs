@@ -81,9 +81,7 @@ async fn bad_arguments_of_reading_tools() {
 
 #[tokio::test]
 async fn what_is_wrong_within_an_argument_is_named_by_its_path() {
-    let hyper = json!({"keys": [{"char": "a", "modifiers": ["hyper"]}]});
     all_refused(&[
-        ("send_keys", hyper, "keys[0].modifiers[0]"),
         ("send_keys", json!({"keys": [{"name": "Up"}, [null, "x"]]}), "keys[1]"),
         ("send_text", json!({"text": "x", "until": ["x"]}), "until"),
     ])
@@ -123,6 +121,7 @@ async fn bad_arguments_of_tools_that_write() {
         ("send_keys", json!({"keys": "a NoSuchKey b"}), "keys"),
         ("send_keys", json!({"keys": [{"name": "NoSuchKey"}]}), "keys"),
         ("send_keys", json!({"keys": [{"char": "ab"}]}), "keys"),
+        ("send_keys", json!({"keys": [{"char": "a", "modifiers": ["hyper"]}]}), "keys"),
         ("send_keys", json!({"keys": [{}]}), "keys"),
         ("send_mouse", json!({"row": 0, "col": 0}), "action"),
         ("send_mouse", json!({"action": "click", "col": 0}), "row"),

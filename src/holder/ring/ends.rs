@@ -120,15 +120,18 @@ impl<M: Memory> ReadingEnd<M> {
     }
 
     /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet. `offset` is one that was once below or at the head.
+    /// is no more yet.
     ///
     /// # Errors
-    /// When some of it was overwritten, or the marks are none that a writer makes; nothing is appended
+    /// When some of it was overwritten, `offset` is beyond all output, or the marks are none that a writer makes; nothing is appended
     /// then.
     pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         let marks = self.memory.marks();
-        let head = Some(marks.head()).filter(|head| *head <= HEAD_MAX);
-        let there = head.and_then(|head| head.checked_sub(offset)).ok_or(Unread::Damaged)?;
+        let head = marks.head();
+        if head > HEAD_MAX {
+            return Err(Unread::Damaged);
+        }
+        let there = head.checked_sub(offset).ok_or(Unread::NotThere)?;
         if there > self.memory.bytes() as u64 {
             return Err(self.gone(offset));
         }
@@ -152,7 +155,7 @@ impl<M: Memory> ReadingEnd<M> {
     fn gone(&self, offset: u64) -> Unread {
         let marks = self.memory.marks();
         let tail = marks.tail();
-        if tail > offset && tail <= marks.head() { Unread::Gone } else { Unread::Damaged }
+        if tail > offset && tail <= marks.head() { Unread::NotThere } else { Unread::Damaged }
     }
 }
 

@@ -37,7 +37,7 @@ fn what_is_written_is_read_from_any_offset() {
     assert_eq!(read(&reader, 0), Ok(b"hello".to_vec()));
     assert_eq!(read(&reader, 3), Ok(b"lo".to_vec()));
     assert_eq!(read(&reader, 5), Ok(Vec::new()));
-    assert_eq!(read(&reader, 6), Err(Unread::Damaged));
+    assert_eq!(read(&reader, 6), Err(Unread::NotThere));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_full_ring_takes_nothing_until_something_is_released() {
     assert_eq!(ring.room(), 0);
     ring.release(1_000);
     assert_eq!(write(&mut ring, &[b'b'; 1_000]), 1_000);
-    assert_eq!(read(&reader, 999), Err(Unread::Gone));
+    assert_eq!(read(&reader, 999), Err(Unread::NotThere));
     let all = read(&reader, 1_000).unwrap();
     assert_eq!(all, [[b'a'; 3_096].as_slice(), [b'b'; 1_000].as_slice()].concat());
 }
@@ -70,7 +70,7 @@ fn the_oldest_output_makes_room_for_the_newest() {
     ring.make_room(10);
     assert_eq!(ring.tail(), 10);
     assert_eq!(write(&mut ring, &[b'b'; 10]), 10);
-    assert_eq!(read(&reader, 0), Err(Unread::Gone));
+    assert_eq!(read(&reader, 0), Err(Unread::NotThere));
     assert!(read(&reader, 10).unwrap().ends_with(&[b'b'; 10]));
     assert_eq!(ring.room(), 0);
 }
@@ -107,7 +107,6 @@ fn marks_that_no_writer_makes_are_an_error_and_no_output() {
         (u64::MAX, 0),
         (5 + 4_097, 0),
         (u64::MAX, u64::MAX),
-        (2, 0),
         (5, 6),
         (5 + 4_097, 5),
         (5 + 4_097, 5 + 4_098),

@@ -150,7 +150,7 @@ impl Pty for HeldPty {
                 }
                 Ok(0) => {}
                 Ok(count) => return Ok(Output::Bytes(count)),
-                Err(error @ Unread::Gone) => {
+                Err(error @ Unread::NotThere) => {
                     return Err(io::Error::new(ErrorKind::InvalidInput, error));
                 }
                 Err(error @ Unread::Damaged) => {

@@ -90,7 +90,7 @@ fn what_is_copied_is_what_was_written_also_while_it_is_overwritten() {
         }
         writing.join().unwrap();
         let mut copied = Vec::new();
-        assert_eq!(reader.copy(0, BYTES, &mut copied), Err(Unread::Gone));
+        assert_eq!(reader.copy(0, BYTES, &mut copied), Err(Unread::NotThere));
         assert_eq!((reader.copy(1, BYTES, &mut copied), copied), (Ok(2), vec![2, 3]));
     });
 }
