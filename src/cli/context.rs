@@ -113,6 +113,10 @@ impl Context {
         let socket = self.operator_socket()?;
         loop {
             match Daemon::connect(&socket).await {
+                // Whoever listens in its place does not make way for one that is on its way.
+                found @ Err(Failure::Unreachable { source: ConnectError::Impostor(_), .. }) => {
+                    return found;
+                }
                 Err(_) if Instant::now() < deadline && is_locked(&socket) => {
                     sleep(LOOK_INTERVAL).await;
                 }
