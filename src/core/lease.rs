@@ -16,6 +16,7 @@ mod ended;
 mod holding;
 pub(crate) mod mutant;
 mod people;
+mod revoked;
 pub(crate) mod right;
 mod terms;
 mod turn;

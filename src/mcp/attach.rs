@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
+use crate::core::ids::SessionId;
 use crate::mcp::attach::names::{Name, Names};
 use crate::session::handle::Session;
 
@@ -137,6 +138,11 @@ impl People {
     pub fn sit(&self, request: RequestId, attached: Arc<Attached>) -> Seat {
         self.lock().insert(request.clone(), attached);
         Seat { people: self.clone(), request }
+    }
+
+    /// Whether somebody of this connection sits at a session already.
+    pub fn is_at(&self, session: SessionId) -> bool {
+        self.lock().values().any(|attached| attached.session.id() == session)
     }
 
     /// The person whom this request attached.

@@ -3,11 +3,22 @@
 //! It must not know what kind of door the client came through: sockets, pipes and tests look alike
 //! from here. It travels with every request as `Arc<Connection>`.
 
+use std::fmt;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::mcp::turn::Turnstile;
+
+/// Whether a client may still speak, to be asked at each of its messages.
+struct Right(Box<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Right")
+    }
+}
 
 /// One connection of one client, as far as handlers are concerned.
 #[derive(Debug)]
@@ -24,6 +35,8 @@ pub struct Connection {
     pub gone: CancellationToken,
     /// The order in which its requests take effect.
     pub turnstile: Turnstile,
+    /// None where the client came in by what does not end before the connection.
+    right: Option<Right>,
 }
 
 impl Connection {
@@ -36,6 +49,17 @@ impl Connection {
             ended: gone.child_token(),
             gone,
             turnstile: Turnstile::default(),
+            right: None,
         }
+    }
+
+    /// The same for a client whose right to speak may end before it goes.
+    pub fn with_right(self, holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { right: Some(Right(Box::new(holds))), ..self }
+    }
+
+    /// Whether the client may still speak.
+    pub fn may_speak(&self) -> bool {
+        self.right.as_ref().is_none_or(|Right(holds)| holds())
     }
 }

@@ -67,6 +67,8 @@ pub struct Shared {
     pub superseded: tokio_util::sync::CancellationToken,
     /// Where operators ask for an upgrade; one at a time.
     pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
+    /// The number of the next connection, or of the next person on one.
+    pub numbers: Arc<std::sync::atomic::AtomicU64>,
 }
 
 /// The handler of one connection.

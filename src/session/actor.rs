@@ -28,7 +28,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Frame, Size};
@@ -36,7 +36,7 @@ use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
 use crate::core::keys::typed::TypedBytes;
-use crate::core::lease::event::LeaseChange;
+use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
@@ -52,7 +52,7 @@ use crate::session::clock::Clock;
 use crate::session::command::{Command, Reply};
 use crate::session::counters::Counters;
 use crate::session::error::SessionError;
-use crate::session::facts::{Fact, What};
+use crate::session::facts::Board;
 use crate::session::handle::Identity;
 use crate::session::live::Live;
 use crate::session::opening::Opening;
@@ -93,7 +93,7 @@ pub struct Setup<P> {
 /// Where the task tells what happens, besides its frames.
 #[derive(Debug)]
 pub struct Outlets {
-    pub facts: mpsc::Sender<Fact>,
+    pub facts: Board,
     /// Counts up when what lists show has changed.
     pub changes: watch::Sender<u64>,
     pub live: Arc<Live>,
@@ -258,7 +258,7 @@ impl<P: Pty> Actor<P> {
         self.settle();
         self.remember_stillness();
         self.end_due = false;
-        self.tell(What::Exited);
+        self.count_change();
         if matches!(exit, Exit::Unknown | Exit::Lost) {
             // The terminal went away with whoever held it, and may have left its programs behind.
             self.end_processes();
@@ -321,7 +321,7 @@ impl<P: Pty> Actor<P> {
                 InputEvent::Lease(event) => {
                     let granted = event.change == LeaseChange::Granted;
                     self.outlets.counters.leases_granted.add(u64::from(granted));
-                    self.tell(What::Lease(event));
+                    self.tell_lease(event);
                 }
                 InputEvent::Discarded(discarded) => tracing::info!(
                     session = %self.identity.id,
@@ -369,11 +369,14 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn tell(&self, what: What) {
+    fn tell_lease(&self, event: LeaseEvent) {
+        self.count_change();
+        self.outlets.facts.tell_lease(self.identity.id, event);
+    }
+
+    /// Says that lists show something else.
+    fn count_change(&self) {
         self.outlets.changes.send_modify(|count| *count += 1);
-        let fact = Fact { session: self.identity.id, tenant: self.identity.tenant.clone(), what };
-        // Whoever reads facts too slowly reads the frames instead.
-        let _ = self.outlets.facts.try_send(fact);
     }
 }
 

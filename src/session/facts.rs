@@ -1,31 +1,149 @@
-//! Facts: what happened in a session that somebody above may want to know at once.
+//! Facts: what happened in sessions that somebody above is to be told at once.
 //!
-//! They go to a bounded sender given to the session at creation; a session never waits for whoever
-//! reads them, and what must not be lost can be read from its frames as well.
+//! Each is kept as a state until it is looked at, so that none is dropped, nobody waits to tell one, and
+//! what is kept is bounded by the sessions and connections there are.
 
-use crate::core::ids::{SessionId, TenantId};
-use crate::core::lease::event::LeaseEvent;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One thing that happened.
-#[derive(Clone, Debug)]
-pub struct Fact {
-    pub session: SessionId,
-    pub tenant: TenantId,
-    pub what: What,
+use tokio::sync::Notify;
+
+use crate::core::ids::{ConnectionId, SessionId};
+use crate::core::lease::error::EndCause;
+use crate::core::lease::event::{LeaseChange, LeaseEvent};
+
+/// What happened since somebody last looked.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// How a lease fared last that a connection had in a session, other than by its holder's own act.
+    pub leases: BTreeMap<(SessionId, ConnectionId), LeaseEvent>,
+    /// Sessions that were created, renamed or removed.
+    pub listed: BTreeSet<SessionId>,
+    /// Another daemon has a terminal, and so the place of this one.
+    pub superseded: bool,
 }
 
-/// What happened.
-#[derive(Clone, Debug)]
-pub enum What {
-    /// The lease has another holder, or none.
-    Lease(LeaseEvent),
-    /// The program ended.
-    Exited,
-    /// The session was created, renamed or removed, so lists have changed.
-    Listed,
-    /// Another daemon has its terminal, and so the place of this one.
-    Superseded,
+impl Told {
+    fn is_empty(&self) -> bool {
+        self.leases.is_empty() && self.listed.is_empty() && !self.superseded
+    }
 }
 
-/// How many facts may wait to be read before further ones are dropped and counted.
-pub const FACTS_MAX: usize = 1_024;
+/// The board on which sessions tell; clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    news: Mutex<Told>,
+    told: Notify,
+}
+
+impl Board {
+    /// Tells what became of a lease. Of what happened to a lease on one connection the newest counts.
+    pub fn tell_lease(&self, session: SessionId, event: LeaseEvent) {
+        let of = (session, event.holder.connection);
+        match &event.change {
+            // The holder did it, and has its answer.
+            LeaseChange::Granted | LeaseChange::Revived | LeaseChange::Renewed => {}
+            LeaseChange::Ended(EndCause::Released) => {
+                self.lock().leases.remove(&of);
+            }
+            LeaseChange::Ended(_) | LeaseChange::Suspended { .. } | LeaseChange::Resumed => {
+                self.change(|news| {
+                    news.leases.insert(of, event);
+                });
+            }
+        }
+    }
+
+    /// Tells that lists show something else of a session.
+    pub fn tell_listed(&self, session: SessionId) {
+        self.change(|news| {
+            news.listed.insert(session);
+        });
+    }
+
+    /// Tells that another daemon has a terminal.
+    pub fn tell_superseded(&self) {
+        self.change(|news| news.superseded = true);
+    }
+
+    /// Waits until there is something, and takes all of it.
+    pub async fn next(&self) -> Told {
+        loop {
+            let told = self.0.told.notified();
+            let news = self.take();
+            if !news.is_empty() {
+                return news;
+            }
+            told.await;
+        }
+    }
+
+    /// Takes what there is.
+    pub fn take(&self) -> Told {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Told)) {
+        change(&mut self.lock());
+        self.0.told.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // Each change is one step, so that a panic elsewhere leaves nothing half done.
+        self.0.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::caller::{Caller, Kind};
+    use crate::core::ids::{Epoch, PrincipalId, TenantId};
+
+    fn event(connection: u64, epoch: u64, change: LeaseChange) -> LeaseEvent {
+        let holder = Caller {
+            principal: PrincipalId::Connection(connection),
+            connection: ConnectionId(connection),
+            tenant: TenantId::of_uid(1_000),
+            kind: Kind::Agent,
+            label: Arc::from("agent"),
+        };
+        LeaseEvent { holder, epoch: Epoch(epoch), change }
+    }
+
+    fn session(number: u128) -> SessionId {
+        SessionId::from_random(Uuid::from_u128(number << 80))
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_was_lost_is_told_however_much_happens_before_anybody_looks() {
+        let board = Board::default();
+        let lost = event(1, 1, LeaseChange::Ended(EndCause::Expired));
+        board.tell_lease(session(1), lost.clone());
+        for epoch in 2..10_000 {
+            board.tell_listed(session(2));
+            board.tell_lease(session(1), event(2, epoch, LeaseChange::Granted));
+            board.tell_lease(session(1), event(2, epoch, LeaseChange::Ended(EndCause::Expired)));
+        }
+        board.tell_superseded();
+        let news = board.next().await;
+        let newest = event(2, 9_999, LeaseChange::Ended(EndCause::Expired));
+        assert_eq!(news.leases.into_values().collect::<Vec<_>>(), [lost, newest]);
+        assert_eq!(news.listed, BTreeSet::from([session(2)]));
+        assert!(news.superseded && board.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_its_holder_does_itself_is_no_news() {
+        let board = Board::default();
+        board.tell_lease(session(1), event(1, 1, LeaseChange::Granted));
+        board.tell_lease(session(1), event(1, 2, LeaseChange::Resumed));
+        board.tell_lease(session(1), event(1, 2, LeaseChange::Ended(EndCause::Released)));
+        assert!(board.take().is_empty());
+    }
+}

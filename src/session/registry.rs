@@ -30,7 +30,7 @@ use crate::session::clock::Clock;
 use crate::session::counters::Counters;
 use crate::session::create::{CreateError, Creation, Started, fresh_id, name_of, resolve, start};
 use crate::session::error::SessionError;
-use crate::session::facts::{FACTS_MAX, Fact, What};
+use crate::session::facts::Board;
 use crate::session::handle::{Identity, Session};
 use crate::session::live::Live;
 use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
@@ -120,7 +120,7 @@ struct Shared {
     leases: DashMap<LeaseId, SessionId>,
     /// The ids in `leases` of each session, oldest first.
     recent_leases: DashMap<SessionId, VecDeque<LeaseId>>,
-    facts: mpsc::Sender<Fact>,
+    facts: Board,
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
     counters: Arc<Counters>,
@@ -133,14 +133,14 @@ struct Shared {
 /// What a registry tells the floors above.
 #[derive(Debug)]
 pub struct Listening {
-    pub facts: mpsc::Receiver<Fact>,
+    pub facts: Board,
     pub announcements: mpsc::Receiver<Announcement>,
 }
 
 impl Registry {
     /// An empty registry.
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
-        let (facts, facts_receiver) = mpsc::channel(FACTS_MAX);
+        let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
         let Settings { limits, own_tenant, environment, default_cwd, holding, scripts } = settings;
         let shared = Shared {
@@ -156,7 +156,7 @@ impl Registry {
             names: DashMap::new(),
             leases: DashMap::new(),
             recent_leases: DashMap::new(),
-            facts,
+            facts: facts.clone(),
             announcements,
             changes: watch::Sender::new(0),
             counters: Arc::default(),
@@ -164,7 +164,7 @@ impl Registry {
             ending: AtomicBool::new(false),
             unended: watch::Sender::new(None),
         };
-        let listening = Listening { facts: facts_receiver, announcements: announced };
+        let listening = Listening { facts, announcements: announced };
         (Self(Arc::new(shared)), listening)
     }
 
@@ -387,8 +387,6 @@ impl Registry {
 
     fn tell_listed(&self, session: &Session) {
         self.0.changes.send_modify(|count| *count += 1);
-        let (session, tenant) = (session.id(), session.tenant().clone());
-        // Whoever reads facts too slowly reads the lists instead.
-        let _ = self.0.facts.try_send(Fact { session, tenant, what: What::Listed });
+        self.0.facts.tell_listed(session.id());
     }
 }

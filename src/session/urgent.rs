@@ -34,6 +34,8 @@ pub struct Entries {
     pub reclaim: bool,
     /// Connections that have ended.
     pub closed: BTreeSet<ConnectionId>,
+    /// Those who may not write any more.
+    pub ended_rights: BTreeSet<PrincipalId>,
     /// People who are no longer attached.
     pub detached: BTreeSet<PrincipalId>,
     /// Waiters whose callers have gone.
@@ -62,6 +64,7 @@ impl Entries {
             window,
             reclaim,
             mut closed,
+            mut ended_rights,
             mut detached,
             mut cancelled,
             mut let_go,
@@ -75,6 +78,7 @@ impl Entries {
         self.window = window.or(self.window);
         self.reclaim |= reclaim;
         self.closed.append(&mut closed);
+        self.ended_rights.append(&mut ended_rights);
         self.detached.append(&mut detached);
         self.cancelled.append(&mut cancelled);
         self.let_go.append(&mut let_go);

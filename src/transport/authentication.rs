@@ -4,6 +4,8 @@
 //! no answer. A token counts as long as it stands in the file: whoever came in with it goes with it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -17,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::core::ids::TenantId;
+use crate::core::ids::{PrincipalId, TenantId};
 use crate::core::policy::{Door, Standing};
 use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
 use crate::mcp::error::WireError;
@@ -26,7 +28,7 @@ use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Lines};
 use crate::transport::framing::{answer_line, check, error_line, object};
 use crate::transport::limits::Limits;
-use crate::transport::tokens::TokenStore;
+use crate::transport::tokens::{FileStamp, TokenStore};
 use crate::transport::unix::changes::Changes;
 
 /// The request that shows a token.
@@ -50,6 +52,19 @@ struct Inner {
     clock: Clock,
     /// Told of changes of the file since the first token was shown.
     news: Mutex<Option<News>>,
+    /// What is done where a token ends.
+    on_end: OnEnd,
+    /// Those who wait for the end of each token that was shown; bounded by the tokens there may be.
+    followed: Mutex<HashMap<u64, AbortOnDropHandle<()>>>,
+}
+
+/// Whom to tell that a principal may not write any more.
+struct OnEnd(Box<dyn Fn(PrincipalId) + Send + Sync>);
+
+impl fmt::Debug for OnEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnEnd")
+    }
 }
 
 #[derive(Debug)]
@@ -64,6 +79,8 @@ pub struct Pass {
     authority: Authority,
     token: Token,
     changes: watch::Receiver<()>,
+    /// The file in which the token was found last.
+    seen: Mutex<Option<FileStamp>>,
 }
 
 #[derive(Deserialize)]
@@ -95,9 +112,17 @@ struct Welcome {
 }
 
 impl Authority {
-    /// What is known of the tokens in `store`, which are those of the tenant `own`.
-    pub fn new(store: Option<TokenStore>, own: TenantId, clock: Clock) -> Self {
-        Self(Arc::new(Inner { store, own, clock, news: Mutex::new(None) }))
+    /// What is known of the tokens in `store`, which are those of the tenant `own`; `on_end` is told whose
+    /// token has ended.
+    pub fn new(
+        store: Option<TokenStore>,
+        own: TenantId,
+        clock: Clock,
+        on_end: impl Fn(PrincipalId) + Send + Sync + 'static,
+    ) -> Self {
+        let on_end = OnEnd(Box::new(on_end));
+        let (news, followed) = (Mutex::new(None), Mutex::default());
+        Self(Arc::new(Inner { store, own, clock, news, on_end, followed }))
     }
 
     /// Finds out who comes in with this standing: the owner of a token, if the first line shows one,
@@ -152,7 +177,30 @@ impl Authority {
         self.find(&hash)?;
         let changes = self.changes()?;
         let token = self.find(&hash)?;
-        Ok(Pass { authority: self.clone(), token, changes })
+        self.follow(&token, &changes);
+        Ok(self.pass(token, changes))
+    }
+
+    fn pass(&self, token: Token, changes: watch::Receiver<()>) -> Pass {
+        Pass { authority: self.clone(), token, changes, seen: Mutex::new(None) }
+    }
+
+    /// Has those told who must be when a token ends, whether its owner is there then or not.
+    fn follow(&self, token: &Token, changes: &watch::Receiver<()>) {
+        let mut followed = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = token.number;
+        if followed.contains_key(&number) {
+            return;
+        }
+        let (authority, pass) = (self.clone(), self.pass(token.clone(), changes.clone()));
+        let following = tokio::spawn(async move {
+            pass.ended().await;
+            (authority.0.on_end.0)(pass.token.principal());
+            let mut followed = authority.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
+            // It is this task, which has done all it had to.
+            followed.remove(&number);
+        });
+        followed.insert(number, AbortOnDropHandle::new(following));
     }
 
     /// The token of this hash, as the file has it now.
@@ -213,10 +261,28 @@ impl Pass {
         standing
     }
 
+    /// Whether the token is what it was and has not expired, at this moment.
+    pub fn holds(&self) -> bool {
+        let Self { authority, token, seen, .. } = self;
+        let over = |at: UnixTime| authority.now().until(at).is_zero();
+        if token.expires.is_some_and(over) {
+            return false;
+        }
+        let stamp = authority.0.store.as_ref().and_then(TokenStore::stamp);
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if stamp.is_some() && stamp == *seen {
+            return true;
+        }
+        let found = authority.find(&token.hash).is_ok_and(|found| found == *token);
+        *seen = stamp.filter(|_| found);
+        found
+    }
+
     /// Completes when the token has expired or is no longer what it was.
-    pub async fn ended(mut self) {
+    pub async fn ended(&self) {
+        let Self { authority, token, .. } = self;
+        let changes = &mut self.changes.clone();
         loop {
-            let Self { authority, token, changes } = &mut self;
             let clock = &authority.0.clock;
             let expiry = async {
                 match token.expires.map(|at| authority.now().until(at).min(LOOK_INTERVAL)) {
@@ -275,7 +341,7 @@ mod tests {
 
     use super::*;
     use crate::core::caller::{Caller, Kind};
-    use crate::core::ids::{ConnectionId, PrincipalId};
+    use crate::core::ids::ConnectionId;
     use crate::core::policy::Reach;
     use crate::core::token::TokenScope;
     use crate::transport::tokens::{NewToken, read_secret};
@@ -287,6 +353,8 @@ mod tests {
         home: TempDir,
         store: TokenStore,
         authority: Authority,
+        /// Those whose token has ended.
+        ended: Arc<Mutex<Vec<PrincipalId>>>,
     }
 
     impl Tokens {
@@ -294,8 +362,14 @@ mod tests {
             let home = tempfile::tempdir().unwrap();
             let store = TokenStore::in_state(home.path());
             let own = TenantId::of_uid(1000);
-            let authority = Authority::new(Some(store.clone()), own, Clock::paused());
-            Self { home, store, authority }
+            let ended = Arc::new(Mutex::new(Vec::new()));
+            let on_end = {
+                let ended = Arc::clone(&ended);
+                move |principal| ended.lock().unwrap().push(principal)
+            };
+            let clock = Clock::paused();
+            let authority = Authority::new(Some(store.clone()), own, clock, on_end);
+            Self { home, store, authority, ended }
         }
 
         fn make(&self, name: &str, expires: Option<u64>) -> Secret {
@@ -358,6 +432,33 @@ mod tests {
         let narrowed = text.replacen("\"write\"", "\"read_only\"", 1);
         fs::write(tokens.store.path(), narrowed).unwrap();
         ended.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_has_ended_holds_no_more_though_nobody_was_told() {
+        let tokens = Tokens::new();
+        let revoked = tokens.admit(&tokens.make("ci", None)).unwrap();
+        let expired = tokens.admit(&tokens.make("short", Some(BEGIN + 60))).unwrap();
+        assert!(revoked.holds() && expired.holds());
+        tokens.make("other", None);
+        assert!(revoked.holds() && expired.holds());
+        // Nothing is awaited in between, so that no task could have looked.
+        tokens.store.revoke(&"ci".parse().unwrap()).unwrap();
+        assert!(!revoked.holds() && expired.holds());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!expired.holds());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_token_is_told_also_when_its_owner_is_not_there() {
+        let tokens = Tokens::new();
+        let pass = tokens.admit(&tokens.make("ci", Some(BEGIN + 60))).unwrap();
+        let again = tokens.admit(&tokens.make("other", None)).unwrap();
+        drop((pass, again));
+        tokio::time::sleep(Duration::from_secs(59)).await;
+        assert_eq!(*tokens.ended.lock().unwrap(), []);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(*tokens.ended.lock().unwrap(), [PrincipalId::Token(1)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ mod session_doors;
 mod turn;
 pub mod upgrade;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::config::paths::RuntimePaths;
 use crate::config::sources::Sources;
-use crate::core::ids::TenantId;
+use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
@@ -42,7 +42,7 @@ use crate::mcp::server::Shared;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
 use crate::session::departure::Departure;
-use crate::session::facts::{Fact, What};
+use crate::session::facts::{Board, Told};
 use crate::session::pty::ProcessId;
 use crate::session::pty::held::options::{self, Holding};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
@@ -247,7 +247,7 @@ pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
 pub(in crate::transport) fn keep_house(
     tasks: &mut JoinSet<()>,
     roll: &mut RollCall,
-    facts: mpsc::Receiver<Fact>,
+    facts: Board,
     shared: Arc<Shared>,
 ) {
     tasks.spawn(roll.enter(close_switches(Arc::clone(shared.gateway.daemon()))));
@@ -298,8 +298,12 @@ impl Assembly {
             scripts,
         };
         let tokens = state.as_deref().map(TokenStore::in_state);
-        let authority = Authority::new(tokens, own_tenant.clone(), clock.clone());
-        let (registry, listening) = Registry::new(settings, clock);
+        let (registry, listening) = Registry::new(settings, clock.clone());
+        let sessions = registry.clone();
+        let end_rights = move |principal| {
+            sessions.all().iter().for_each(|session| session.end_right_of(principal));
+        };
+        let authority = Authority::new(tokens, own_tenant.clone(), clock, end_rights);
         let mut switches = Switches::default();
         if config.allow_write {
             switches.set(Scope::Everything, WriteWindow::Open);
@@ -324,9 +328,11 @@ impl Assembly {
             stop: CancellationToken::new(),
             superseded: CancellationToken::new(),
             upgrades: ask_upgrade,
+            numbers: Arc::new(AtomicU64::new(1)),
         });
         let parsing = ReadingRoom::of_bytes(config.connection.parsing_bytes);
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
+        let numbers = Arc::clone(&shared.numbers);
         let doors = Doors {
             shared,
             authority,
@@ -334,7 +340,7 @@ impl Assembly {
             quota: Arc::new(ConnectionQuota::new(own_uid())),
             receptions: Receptions::new(ProcessId(std::process::id().cast_signed())),
             presence: Presence::default(),
-            numbers: Arc::new(AtomicU64::new(1)),
+            numbers,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
@@ -352,18 +358,18 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
 }
 
 /// Tells those who lost a lease, and clears up after sessions that are gone.
-async fn tell_holders(mut facts: mpsc::Receiver<Fact>, shared: Arc<Shared>) {
-    while let Some(fact) = facts.recv().await {
-        match fact.what {
-            What::Lease(event) => shared.holders.tell(fact.session, &event),
-            What::Listed => {
-                let daemon = shared.gateway.daemon();
-                if daemon.sessions.get(fact.session).is_none() {
-                    daemon.switchboard.keep_sessions(|id| id != fact.session);
-                }
-            }
-            What::Superseded => shared.superseded.cancel(),
-            What::Exited => {}
+async fn tell_holders(facts: Board, shared: Arc<Shared>) {
+    loop {
+        let Told { leases, listed, superseded } = facts.next().await;
+        leases.iter().for_each(|((session, _), event)| shared.holders.tell(*session, event));
+        let daemon = shared.gateway.daemon();
+        let is_gone = |id: &SessionId| daemon.sessions.get(*id).is_none();
+        let gone: BTreeSet<_> = listed.into_iter().filter(is_gone).collect();
+        if !gone.is_empty() {
+            daemon.switchboard.keep_sessions(|id| !gone.contains(&id));
+        }
+        if superseded {
+            shared.superseded.cancel();
         }
     }
 }

@@ -193,7 +193,12 @@ impl Doors {
     {
         let introduced = self.authority.introduce(&mut link, standing, limits).await;
         let Some((standing, pass)) = introduced else { return };
-        let connection = Arc::new(Connection::new(standing.caller.connection, limits.unsent));
+        let pass = pass.map(Arc::new);
+        let connection = Connection::new(standing.caller.connection, limits.unsent);
+        let connection = Arc::new(match pass.clone() {
+            Some(pass) => connection.with_right(move || pass.holds()),
+            None => connection,
+        });
         let (shared, caller) = (Arc::clone(&self.shared), standing.caller.clone());
         shared.gateway.daemon().principals.enter(&caller);
         let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);

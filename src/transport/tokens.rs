@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::config::tokens;
@@ -57,6 +57,13 @@ pub struct NewToken {
     pub expires: Option<UnixTime>,
 }
 
+/// Tells a file from itself after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    file: [u64; 3],
+    changed: [i64; 4],
+}
+
 /// The tokens of our user.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
@@ -72,6 +79,13 @@ impl TokenStore {
     /// The file they are kept in.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What tells the file from one that was changed or put in its place; none where there is no file.
+    pub fn stamp(&self) -> Option<FileStamp> {
+        let file = fs::metadata(&self.path).ok()?;
+        let changed = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+        Some(FileStamp { file: [file.dev(), file.ino(), file.len()], changed })
     }
 
     /// The tokens there are now.

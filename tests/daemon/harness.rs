@@ -302,6 +302,12 @@ impl Sender {
         soon("the daemon to read", self.writer.write_all(bytes)).await.unwrap();
     }
 
+    /// Sends bytes, unless the daemon has hung up.
+    pub(crate) async fn raw_unless_over(&mut self, bytes: &[u8]) {
+        // Whether it took them is what its end tells.
+        let _ = soon("the daemon to read", self.writer.write_all(bytes)).await;
+    }
+
     /// Sends as much as the socket takes at once, and says how much that was.
     pub(crate) fn raw_now(&self, bytes: &[u8]) -> usize {
         match self.writer.try_write(bytes) {

@@ -450,3 +450,29 @@ async fn a_person_and_an_agent_race_for_the_keyboard_a_thousand_times() {
     }
     daemon.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_seats_of_one_connection_do_not_end_each_others_keyboard() {
+    let daemon = TestDaemon::writable().await;
+    let mut agent = daemon.client(Era::Legacy).await;
+    let session = agent.start("exec cat").await;
+    let mut person = Person::at(&daemon, &session).await;
+    let taken = person.asks("take_over").await.unwrap();
+    let room = json!({"session": session, "cols": 100, "rows": 30});
+    let second = person.wire.send("termgate/attach", room).await;
+    let told = async |person: &mut Person| {
+        person.wire.receiver.notification("termgate/delta").await["observe"].clone()
+    };
+    while told(&mut person).await != second {}
+    let typed = json!({"attach": second, "data": STANDARD.encode("x")});
+    let refused = person.wire.request("termgate/attach/input", typed).await.unwrap_err();
+    assert_eq!(code(&refused), "lease_held");
+    let handing = json!({"attach": second});
+    let handed = person.wire.request("termgate/attach/hand_back", handing).await.unwrap();
+    assert_eq!(handed["handed_back"], false);
+    person.wire.sender.cancel(second).await;
+
+    person.types("y").await.unwrap();
+    assert_eq!(lease_of(&mut agent, &session).await["by"], taken["you"]);
+    daemon.stop().await;
+}

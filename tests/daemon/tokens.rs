@@ -329,6 +329,63 @@ async fn a_revoked_token_ends_the_connections_of_its_owner_and_no_others() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_is_sent_after_the_end_of_a_token_is_typed() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::writable().await;
+        let tokens = Tokens::of(&daemon);
+        let mut ci = owner(daemon.paths.gateway(), era, &tokens.writing("ci")).await;
+        let mut agent = daemon.client(era).await;
+        let log = daemon.file("log");
+        let session = agent.start_recorder(&log, 3).await;
+        ci.acquire(&session).await;
+        write(&mut ci, &session, json!({})).await;
+        let late = json!({"session": session, "text": "late"});
+        let call = json!({"name": "send_text", "arguments": late});
+        let (_, line) = ci.sender.line("tools/call", call);
+        tokens.revoke("ci");
+        // Sent at once, so that the daemon may not have heard of it.
+        ci.sender.raw_unless_over(line.as_bytes()).await;
+        ci.receiver.hears_the_end().await;
+        soon("the lease", async {
+            while agent.call("acquire_lease", json!({"session": session})).await["isError"] == true
+            {
+            }
+        })
+        .await;
+        agent.structured("send_text", json!({"session": session, "text": "ok"})).await;
+        agent.wait_for_exit(&session).await;
+        assert_eq!(fs::read_to_string(&log).unwrap(), "xok");
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_token_holds_in_any_session_ends_with_it_also_while_its_owner_is_away() {
+    for era in Era::BOTH {
+        let daemon = TestDaemon::configured(|config| {
+            config.allow_write = true;
+            config.lease.grace = Duration::from_secs(600);
+            config.lease.ttl = Duration::from_secs(600);
+        })
+        .await;
+        let tokens = Tokens::of(&daemon);
+        let mut ci = owner(daemon.paths.gateway(), era, &tokens.writing("ci")).await;
+        let mut agent = daemon.client(era).await;
+        let sessions = [agent.start("exec cat").await, agent.start("exec cat").await];
+        for session in &sessions {
+            ci.acquire(session).await;
+        }
+        drop(ci);
+        tokens.revoke("ci");
+        for session in &sessions {
+            let acquire = json!({"session": session, "wait_ms": 60_000});
+            soon("the lease", agent.structured("acquire_lease", acquire)).await;
+        }
+        daemon.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn a_token_for_watching_only_watches_whatever_the_switches_say() {
     for era in Era::BOTH {

@@ -4,7 +4,7 @@
 //! becomes of the bytes queued under it. Nothing about leases is decided here.
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::ConnectionId;
+use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
 use crate::core::input::remember::{Flight, Outcome};
@@ -126,6 +126,14 @@ impl Input {
         let held = self.lease.preempt(now, by);
         self.follow(now);
         held
+    }
+
+    /// Ends all that a principal has of the lease, since it may not write any more, and discards what it
+    /// had queued.
+    pub fn end_right_of(&mut self, now: Moment, principal: PrincipalId) {
+        self.judge(now);
+        self.lease.end_right_of(now, principal);
+        self.follow(now);
     }
 
     /// Takes a caller out of the queue for the lease; says whether it was there. If not, it was

@@ -69,7 +69,8 @@ impl EndedLeases {
             | EndCause::Replaced { .. }
             | EndCause::WritingSwitchedOff
             | EndCause::SessionEnded
-            | EndCause::SessionRestarted => Some(cause),
+            | EndCause::SessionRestarted
+            | EndCause::RightEnded => Some(cause),
         }
     }
 }

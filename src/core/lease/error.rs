@@ -32,6 +32,8 @@ pub enum EndCause {
     SessionEnded,
     /// The session's task failed and was started again.
     SessionRestarted,
+    /// Its holder may not write any more: its token was revoked, has expired or was changed.
+    RightEnded,
 }
 
 impl EndCause {
@@ -49,6 +51,7 @@ impl EndCause {
             Self::WritingSwitchedOff => "writing_switched_off",
             Self::SessionEnded => "session_ended",
             Self::SessionRestarted => "session_restarted",
+            Self::RightEnded => "right_ended",
         }
     }
 
@@ -64,7 +67,8 @@ impl EndCause {
             | Self::Undeliverable
             | Self::WritingSwitchedOff
             | Self::SessionEnded
-            | Self::SessionRestarted => None,
+            | Self::SessionRestarted
+            | Self::RightEnded => None,
         }
     }
 }

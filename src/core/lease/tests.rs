@@ -1,6 +1,7 @@
 //! The rules of a lease, one sentence each.
 
 mod restart;
+mod revoked;
 
 use std::sync::Arc;
 use std::time::Duration;

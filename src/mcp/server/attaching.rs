@@ -4,6 +4,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::core::frame::delta::{Lane, View};
+use crate::core::ids::PrincipalId;
 use crate::core::policy::{Denial, Permit, Standing, decide_operate};
 use crate::mcp::attach::{
     ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, Input, Open, Room,
@@ -80,9 +82,14 @@ impl Server {
             .enter(&standing)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
         // People go by the name that the door gave them, whatever program they sit at.
-        let caller = &self.standing.caller;
+        let mut caller = self.standing.caller.clone();
+        if self.people.is_at(session.id()) {
+            // Another seat is another person, who neither types nor leaves for the first.
+            let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+            caller.principal = PrincipalId::Connection(number);
+        }
         let names = &self.shared.names;
-        let attached = Arc::new(Attached::new(session.clone(), caller, names, &open));
+        let attached = Arc::new(Attached::new(session.clone(), &caller, names, &open));
         daemon.principals.call_also(attached.person.name());
         note(&attached, "attached");
         self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());

@@ -8,7 +8,6 @@ use crate::core::frame::Exit;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
 use crate::session::actor::manage::END_TOLD_MAX;
-use crate::session::facts::{Fact, What};
 use crate::session::opening::CANCEL;
 use crate::session::pty::{Output, Pty};
 use crate::session::records::gaps::Gap;
@@ -53,12 +52,9 @@ impl<P: Pty> Actor<P> {
     /// Tells that another daemon has the session, and answers nobody any more: whoever asks here is to ask
     /// there, and finds that daemon once this one has ended.
     async fn make_way(&mut self) {
-        let (session, tenant) = (self.identity.id, self.identity.tenant.clone());
-        tracing::error!(%session, "another daemon has its terminal");
-        let told = self.outlets.facts.send(Fact { session, tenant, what: What::Superseded }).await;
-        if told.is_ok() {
-            std::future::pending::<()>().await;
-        }
+        tracing::error!(session = %self.identity.id, "another daemon has its terminal");
+        self.outlets.facts.tell_superseded();
+        std::future::pending::<()>().await;
     }
 
     /// Goes on behind output that is not there any more, and says whether there was any: whoever keeps

@@ -18,6 +18,9 @@ impl<P: Pty> Actor<P> {
             let held = self.input.preempt(now, by);
             self.preempted.push((reply, held));
         }
+        while let Some(principal) = self.reserve.inbox.ended_rights.pop_first() {
+            self.input.end_right_of(now, principal);
+        }
         while let Some(reply) = self.reserve.inbox.finders.pop_front() {
             // Judged now, it is no lease that is over.
             self.input.on_time(now);

@@ -23,7 +23,6 @@ use crate::core::screen::{Origin, Screen, ScreenLimits};
 use crate::session::actor::Actor;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::running::Mailbox;
-use crate::session::facts::What;
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty, Stamp};
 use crate::session::records::gaps::Gap;
@@ -199,7 +198,7 @@ impl<P: Pty> Actor<P> {
         self.publish_output();
         self.reserve.failed = false;
         for party in std::mem::take(&mut self.reserve.lost) {
-            self.tell(What::Lease(party.ended()));
+            self.tell_lease(party.ended());
         }
     }
 

@@ -30,7 +30,7 @@ use crate::core::lease::request::{AcquireRequest, ReleaseRequest, TakeRule};
 use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::session::command::{Accepted, Act, Content, Expectation, WriteOrder};
-use crate::session::facts::FACTS_MAX;
+use crate::session::facts::Board;
 use crate::session::handle::{About, Ends, ManageOrder, ResizeOrder, Session};
 use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::fake::{FakeTerminal, pair};
@@ -43,7 +43,7 @@ struct Desk {
     terminal: FakeTerminal,
     urgent: Arc<Urgent>,
     clock: Clock,
-    facts: mpsc::Receiver<Fact>,
+    facts: Board,
     task: JoinHandle<()>,
 }
 
@@ -65,7 +65,7 @@ impl Desk {
     fn open_at(opening: Opening) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
-        let (facts, receiver) = mpsc::channel(FACTS_MAX);
+        let facts = Board::default();
         let live = Arc::new(Live::new(Arc::from("fake")));
         let urgent = Arc::new(Urgent::default());
         let identity = Arc::new(Identity {
@@ -92,7 +92,7 @@ impl Desk {
                 WriteWindow::Open,
             ),
             outlets: Outlets {
-                facts,
+                facts: facts.clone(),
                 changes: watch::Sender::new(0),
                 live: Arc::clone(&live),
                 counters: Arc::default(),
@@ -112,7 +112,7 @@ impl Desk {
         let ends = Ends { commands, people, urgent: Arc::clone(&urgent), frames, live };
         let session = Session::new(identity, about, ends);
         let task = tokio::spawn(actor.run(queue, asked));
-        Self { session, terminal, urgent, clock, facts: receiver, task }
+        Self { session, terminal, urgent, clock, facts, task }
     }
 
     async fn acquire(&self, caller: &Caller) -> Result<LeaseId, SessionError> {
@@ -380,7 +380,7 @@ async fn a_connection_that_closes_keeps_its_lease_for_the_grace_and_no_longer() 
 
 #[tokio::test(start_paused = true)]
 async fn closing_the_window_ends_the_lease_and_every_way_in() {
-    let mut desk = Desk::open();
+    let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
     desk.session.set_window(WriteWindow::Closed);
     desk.until_lease(false).await;
@@ -395,12 +395,7 @@ async fn closing_the_window_ends_the_lease_and_every_way_in() {
     let refused = desk.session.resize(&permit(), order, Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Write(WriteError::ReadOnly))));
     assert!(desk.terminal.written().is_empty() && desk.terminal.sizes().is_empty());
-    let mut causes = Vec::new();
-    while let Ok(fact) = desk.facts.try_recv() {
-        if let What::Lease(event) = fact.what {
-            causes.push(event.change);
-        }
-    }
+    let causes: Vec<_> = desk.facts.take().leases.into_values().map(|event| event.change).collect();
     let ended = crate::core::lease::event::LeaseChange::Ended(EndCause::WritingSwitchedOff);
     assert!(causes.contains(&ended), "{causes:?}");
 }

@@ -1,9 +1,10 @@
-//! What operators ask of a session's lease: past the line of agents' commands, at once.
+//! What is asked of a session's lease past the line of agents' commands, at once: by operators, and where
+//! a right ends.
 
 use tokio::sync::oneshot;
 
 use crate::core::caller::PrincipalName;
-use crate::core::ids::LeaseId;
+use crate::core::ids::{LeaseId, PrincipalId};
 use crate::core::policy::Permit;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
@@ -18,6 +19,13 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         self.0.urgent.post(|entries| entries.preempts.push_back((by, reply)));
         answer.await.map_err(|_| self.unanswered())
+    }
+
+    /// Ends all that a principal has of the lease, since it may not write any more.
+    pub fn end_right_of(&self, principal: PrincipalId) {
+        self.0.urgent.post(|entries| {
+            entries.ended_rights.insert(principal);
+        });
     }
 
     /// The id of the lease that the command line holds, which operators alone may be told.

@@ -76,6 +76,11 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
     /// Reads until the end of input, then waits until what is in flight is answered.
     pub(super) async fn run(mut self) {
         while let Some(read) = self.next().await {
+            if !self.connection.may_speak() {
+                // What it said last counts no more than what it would say next.
+                self.connection.gone.cancel();
+                return;
+            }
             match read {
                 Ok(message) => self.admit(message),
                 Err(refusal) => self.refuse(&refusal),
