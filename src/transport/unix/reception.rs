@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 64;
 
 /// How many clients are taken from the sockets in a slice of time, also of those that are gone again:
 /// as many as a worker takes in half a millisecond.
-const SLICE: Duration = Duration::from_millis(5);
+const SLICE: Duration = Duration::from_millis(2);
 const SLICE_CLIENTS: usize = 32;
 
 /// Processes inside sessions that are remembered.
