@@ -241,7 +241,7 @@ pub trait Pty: Send + Sync + 'static {
     /// Sets the size; the foreground group is told by SIGWINCH when it differs from before.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// What the kernel said, or that the terminal is silent; it has the size that it had then.
     fn resize(&self, size: Size) -> io::Result<()>;
 
     /// Sends a signal to every process of the foreground group; may block for milliseconds.

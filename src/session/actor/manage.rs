@@ -1,5 +1,6 @@
 //! Everything else a session is asked: its lease, its size, its end.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,14 +88,17 @@ impl<P: Pty> Actor<P> {
         drop(accepted);
     }
 
-    /// The grid first, so that what the program paints for the new size finds it, with this daemon
-    /// and with the next.
+    /// The terminal first, so that a size which it does not take is on no screen. What the program paints for
+    /// a new one is read after this, and finds it.
     pub(super) fn resize(&mut self, size: Size) -> Result<(), SessionError> {
         if self.frames.borrow().size.value != size {
+            self.pty.resize(size).map_err(|error| {
+                let silent = error.kind() == ErrorKind::TimedOut;
+                if silent { SessionError::Silent } else { error.into() }
+            })?;
+            self.size = size;
             self.screen.resize(size);
             self.checkpoint_now(false);
-            self.pty.resize(size)?;
-            self.size = size;
             self.remember_size(size);
             self.dirty = true;
             self.publish_output();

@@ -40,8 +40,7 @@ impl<P: Pty> Actor<P> {
         self.records.keep_again(&*self.pty);
         self.kept.forget();
         self.checkpoint_now(false);
-        let size = self.frames.borrow().size.value;
-        if let Err(error) = self.pty.resize(size) {
+        if let Err(error) = self.pty.resize(self.size) {
             tracing::debug!(session = %self.identity.id, %error, "the terminal takes no size");
         }
     }

@@ -534,6 +534,26 @@ async fn a_resize_changes_grid_and_terminal_together_and_only_when_it_differs() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.refuse_sizes(true);
+    let (notes, checkpoints) = (desk.terminal.notes().len(), desk.terminal.checkpoints().len());
+    let size = Size { rows: 7, cols: 30 };
+    let order =
+        || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let refused = desk.session.resize(&permit(), order(), Accepted::nothing()).await;
+    assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
+    desk.terminal.push("shown");
+    assert_eq!(desk.until_shown("shown").await.size.value, SIZE);
+    let kept = (desk.terminal.notes().len(), desk.terminal.checkpoints().len());
+    assert_eq!(kept, (notes, checkpoints));
+    desk.terminal.refuse_sizes(false);
+    desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("taken");
+    assert_eq!((desk.session.frame().size.value, desk.terminal.sizes()), (size, vec![size]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn queries_of_the_program_are_answered_without_a_lease() {
     let desk = Desk::open();
     desk.terminal.push("\x1b[5n");

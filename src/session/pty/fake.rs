@@ -52,6 +52,7 @@ struct State {
     looks: usize,
     output_on_its_way: bool,
     sizes: Vec<Size>,
+    refuses_sizes: bool,
     signals: Vec<Signal>,
     killed: bool,
     /// Who does not end when all is killed.
@@ -91,6 +92,7 @@ impl State {
             looks: 0,
             output_on_its_way: false,
             sizes: Vec::new(),
+            refuses_sizes: false,
             signals: Vec::new(),
             killed: false,
             survivor: None,
@@ -212,6 +214,9 @@ impl Pty for FakePty {
     }
 
     fn resize(&self, size: Size) -> io::Result<()> {
+        if self.state.borrow().refuses_sizes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         self.state.send_modify(|state| state.sizes.push(size));
         Ok(())
     }

@@ -283,11 +283,12 @@ impl Registry {
         }
         let now = self.clock().now();
         let notes = Notes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
-        let opening = Opening::restored(&id, recovered, self.limits().screen, now);
+        let mut opening = Opening::restored(&id, recovered, self.limits().screen, now);
         if opening.screen.size() != recovered.size
             && let Err(error) = pty.resize(opening.screen.size())
         {
             tracing::warn!(session = %id, %error, "its terminal keeps another size");
+            opening.screen.resize(recovered.size);
         }
         Found::Survivor(Box::new(Survivor {
             notes,

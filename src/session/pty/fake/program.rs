@@ -115,6 +115,11 @@ impl FakeTerminal {
         arrived.map(|state| state.written.clone()).unwrap_or_default()
     }
 
+    /// Refuses sizes, or takes them again.
+    pub fn refuse_sizes(&self, refuses: bool) {
+        self.state.send_modify(|state| state.refuses_sizes = refuses);
+    }
+
     /// The sizes that were set, in order.
     pub fn sizes(&self) -> Vec<Size> {
         self.state.borrow().sizes.clone()
