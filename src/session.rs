@@ -17,6 +17,7 @@ pub(in crate::session) mod faults;
 pub mod handle;
 pub mod interrupt;
 pub mod live;
+pub(in crate::session) mod off_worker;
 pub mod opening;
 pub mod people;
 pub mod pty;

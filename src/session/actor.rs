@@ -18,6 +18,7 @@ mod records;
 mod restart;
 mod running;
 mod silence;
+mod unfed;
 mod write;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -47,6 +48,7 @@ use crate::session::actor::part::Part;
 use crate::session::actor::records::Records;
 use crate::session::actor::restart::{Reserve, contained_now};
 use crate::session::actor::silence::Returning;
+use crate::session::actor::unfed::Unfed;
 use crate::session::actor::write::Pending;
 use crate::session::clock::Clock;
 use crate::session::command::{Command, Reply};
@@ -121,7 +123,7 @@ pub struct Actor<P> {
     /// What the next daemon would know of the screen.
     kept: Part<Kept>,
     looks: Part<Looks>,
-    buffer: Vec<u8>,
+    unfed: Unfed,
     exit: Option<Exit>,
     /// Its end was not told yet.
     end_due: bool,
@@ -193,7 +195,7 @@ impl<P: Pty> Actor<P> {
             answered,
             kept: Kept::begin(kept_rows, now).into(),
             looks: Looks::begin(now, found).into(),
-            buffer: Vec::new(),
+            unfed: Unfed::new(now),
             exit: None,
             end_due: false,
             remove_at: None,

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use crate::core::commands::Commands;
 use crate::core::commands::record::CommandId;
+use crate::core::frame::Size;
 use crate::core::frame::history::History;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::session::actor::Actor;
+use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::{Checkpoint, Pty};
 
 /// How long the output must be silent before what it left is kept, and how long until a checkpoint
@@ -28,6 +30,10 @@ const AGE_MAX: Duration = Duration::from_secs(5);
 
 /// How long after the frame with the end of a command that is kept: whoever waits for it goes first.
 const AFTER_END: Duration = Duration::from_millis(1);
+
+/// How many rows and cells are handed over within a moment.
+const LARGE_ROWS: u64 = 1_000;
+const LARGE_CELLS: usize = 20_000;
 
 /// What is kept of the screen.
 #[derive(Debug)]
@@ -93,6 +99,15 @@ impl Kept {
         self.saved.as_ref()
     }
 
+    /// Whether the next one may take longer than a worker is to be held.
+    fn is_large(&self, screen: &Screen) -> bool {
+        let Size { rows, cols } = screen.size();
+        let cells = usize::from(rows) * usize::from(cols);
+        let since = self.rows.unwrap_or_default().max(screen.history().first());
+        let new = screen.history_end().0.saturating_sub(since.0);
+        cells > LARGE_CELLS || new > LARGE_ROWS
+    }
+
     /// Relies on nothing that was kept before; the next checkpoint is whole, and can be tried now.
     pub(super) fn forget(&mut self) {
         (self.rows, self.retry_at) = (None, Moment::default());
@@ -149,7 +164,9 @@ impl<P: Pty> Actor<P> {
     /// Hands over a checkpoint now; `quiet` when nothing more is expected soon.
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
         let now = self.clock.now();
-        self.kept.keep(&*self.pty, (&mut *self.screen, self.offset), now, quiet);
+        let large = self.kept.is_large(&self.screen);
+        let mut keep = || self.kept.keep(&*self.pty, (&mut *self.screen, self.offset), now, quiet);
+        if large { while_others_go_on(keep) } else { keep() }
     }
 
     /// Hands over a checkpoint when the terminal needs the room, or the output has fallen silent or goes

@@ -14,23 +14,11 @@ use crate::session::records::gaps::Gap;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
-        self.take_output(output).await;
-        if self.exit.is_some() || self.outlets.live.catches_up(self.offset) {
-            self.publish_output();
-            self.outlets.live.set_caught_up();
-        }
-    }
-
-    async fn take_output(&mut self, output: std::io::Result<Output>) {
         match output {
             Ok(Output::Bytes(count)) => {
-                let end = self.offset + count as u64;
-                self.count_output(end);
-                let bytes = std::mem::take(&mut self.buffer);
-                self.feed_all(&bytes).await;
-                self.note_output();
-                self.buffer = bytes;
-                self.buffer.clear();
+                self.count_output(self.offset + count as u64);
+                self.unfed.on_read(self.clock.now());
+                self.feed_slice();
             }
             Ok(Output::End) => {
                 let exit = self.pty.exited().await;
@@ -46,6 +34,15 @@ impl<P: Pty> Actor<P> {
                 let exit = timeout(END_TOLD_MAX, self.pty.exited()).await;
                 self.on_exit(exit.unwrap_or(Exit::Unknown));
             }
+        }
+        self.catch_up();
+    }
+
+    /// Publishes what was there when the session was found, once all of that is on the screen.
+    pub(super) fn catch_up(&mut self) {
+        if self.exit.is_some() || self.outlets.live.catches_up(self.offset) {
+            self.publish_output();
+            self.outlets.live.set_caught_up();
         }
     }
 
@@ -90,21 +87,18 @@ impl<P: Pty> Actor<P> {
         self.outlets.counters.output_bytes.add(more);
     }
 
-    pub(super) async fn feed_all(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            // What was answered before is not answered again.
-            let answered = usize::try_from(self.answered.saturating_sub(self.offset));
-            let answered = answered.unwrap_or(usize::MAX).min(rest.len());
-            let most = if answered > 0 { answered } else { rest.len() };
-            let (slice, after) = rest.split_at(most.min(self.screen.slice_bytes()));
-            self.feed(slice, answered == 0);
-            rest = after;
-            if !rest.is_empty() {
-                // One flooding session must not keep the others from their turn.
-                tokio::task::yield_now().await;
-            }
-        }
+    /// Puts the next slice of what was read on the screen.
+    pub(super) fn feed_slice(&mut self) {
+        // What was answered before is not answered again.
+        let answered = usize::try_from(self.answered.saturating_sub(self.offset));
+        let answered = answered.unwrap_or(usize::MAX);
+        let most = if answered > 0 { answered } else { usize::MAX };
+        let most = most.min(self.screen.slice_bytes());
+        let slice = self.unfed.take(most);
+        let begun = self.clock.now();
+        self.feed(slice.bytes(), answered == 0);
+        self.unfed.put_back(slice, self.clock.now().since(begun));
+        self.note_output();
     }
 
     /// Gives the output from here on to the emulator.

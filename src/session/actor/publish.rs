@@ -16,8 +16,14 @@ impl<P: Pty> Actor<P> {
             return None;
         }
         let interval = self.published_at.map(|at| at + self.rules.frame_interval);
-        let due = interval.unwrap_or_default();
+        let due = interval.unwrap_or_default().max(self.all_fed_by().unwrap_or_default());
         Some(self.screen.hold_until().map_or(due, |hold| due.max(hold)))
+    }
+
+    /// Until when the rest of what was read is waited for: what was read at once is shown at once, unless it is
+    /// more than can be fed meanwhile.
+    fn all_fed_by(&self) -> Option<Moment> {
+        self.unfed.since().map(|since| since + self.rules.frame_interval)
     }
 
     /// Publishes when it is time, and at once when the lease or the exit is another.
@@ -31,9 +37,9 @@ impl<P: Pty> Actor<P> {
         let frame = self.frames.borrow();
         let told = *frame.lease.value == view && frame.exit.value == self.exit;
         // What a shell marks is what callers wait for.
-        let told = told
-            && *frame.activity.value == *activity
+        let same = *frame.activity.value == *activity
             && Arc::ptr_eq(&frame.commands.value, self.screen.commands());
+        let told = told && (same || self.all_fed_by().is_some_and(|by| now < by));
         drop(frame);
         if !told || self.frame_due().is_some_and(|due| due <= now) {
             self.publish_now(now, view, activity);

@@ -10,6 +10,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::yield_now;
+
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::input::former::FormerWrite;
@@ -230,7 +232,7 @@ impl<P: Pty> Actor<P> {
         self.adopt_screen(last);
         self.looks = Looks::begin(self.clock.now(), true).into();
         self.kept.forget();
-        self.buffer.clear();
+        self.unfed.clear();
         self.read_again().await;
         if self.screen.size() != size {
             self.screen.resize(size);
@@ -276,9 +278,13 @@ impl<P: Pty> Actor<P> {
     /// Gives the screen the output that the one before it was given.
     async fn read_again(&mut self) {
         while self.offset < self.reserve.seen {
-            let mut bytes = Vec::new();
-            match self.pty.read(self.offset, &mut bytes).await {
-                Ok(Output::Bytes(_)) => self.feed_all(&bytes).await,
+            match self.pty.read(self.offset, &mut self.unfed.bytes).await {
+                Ok(Output::Bytes(_)) => {
+                    while !self.unfed.is_empty() {
+                        self.feed_slice();
+                        yield_now().await;
+                    }
+                }
                 Err(_) if self.skip_lost() => {}
                 // What is wrong is told where the output is read.
                 Ok(Output::End) | Err(_) => return,

@@ -1,6 +1,7 @@
 //! A session over a terminal in memory, on paused time.
 
 mod checkpoints;
+mod flood;
 mod looking;
 mod luggage;
 mod parting;

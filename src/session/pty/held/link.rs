@@ -12,7 +12,6 @@ use nix::errno::Errno;
 use nix::sys::socket::{Shutdown, shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::core::frame::Exit;
@@ -21,15 +20,16 @@ use crate::holder::socket::{self, Descriptors};
 use crate::holder::wire::from_holder::{FromHolder, Outcome, Taken};
 use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{Ended, FRAME_MAX, Frame};
+use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::watch::watch;
 
 /// How long a holder may take for an answer; one that takes longer is silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it gets after that, in which it runs if anything does.
 const AFTER_A_STALL: Duration = Duration::from_millis(200);
-/// How long an answer is waited for before other tasks are told that this thread is busy; nearly
-/// every answer comes within it.
-const AT_ONCE: Duration = Duration::from_millis(5);
+/// How long an answer is waited for before the other tasks of this thread go to another one; nearly every
+/// answer comes within it.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// How many frames are heard in a row; more than a socket holds, and not for ever when somebody goes on
 /// and on.
@@ -309,14 +309,4 @@ enum Heard {
     News,
     Nothing,
     Lost,
-}
-
-/// Blocks this thread, and lets its other tasks go to another one where there are several.
-fn while_others_go_on<T>(block: impl FnOnce() -> T) -> T {
-    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
-    match flavor {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(block),
-        // The flavors may become more; only the one above allows it.
-        Ok(_) | Err(_) => block(),
-    }
 }
