@@ -186,9 +186,9 @@ impl Pty for HeldPty {
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
         // Also when the holder is gone: this is for those who come when it is.
-        if !self.is_superseded()
-            && let Err(error) = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet)
-        {
+        let ours = || self.holders.are_ours();
+        let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
+        if let Err(error) = kept {
             tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,10 +210,8 @@ impl Pty for HeldPty {
 
     fn entrust(&self, identity: &[u8]) {
         // Another daemon may have the session by now, and have renamed it.
-        if !self.holders.are_ours() {
-            return;
-        }
-        if let Err(error) = self.remains.keep_identity(identity) {
+        let ours = || self.holders.are_ours();
+        if let Err(error) = self.remains.keep_identity(identity, &ours) {
             tracing::warn!(session = %self.session, %error, "its name ends with its holder");
         }
     }

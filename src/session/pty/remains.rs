@@ -29,6 +29,9 @@ const SCREEN_BYTES_MAX: usize = 256 << 10;
 /// How often the screen is kept of a terminal that is never still.
 const SCREEN_EVERY: Duration = Duration::from_secs(1);
 
+/// Says whether the files are still for this daemon to write; another one may have its place.
+type Ours<'a> = &'a dyn Fn() -> bool;
+
 /// The files of one session.
 #[derive(Debug)]
 pub struct Remains {
@@ -60,8 +63,8 @@ impl Remains {
     ///
     /// # Errors
     /// What the system said; nothing is kept then.
-    pub fn keep_identity(&self, bytes: &[u8]) -> io::Result<()> {
-        self.keep(IDENTITY, bytes)
+    pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        self.keep(IDENTITY, bytes, ours)
     }
 
     /// Which session it was; none when nobody knows.
@@ -76,7 +79,7 @@ impl Remains {
     ///
     /// # Errors
     /// What the system said; nothing is kept then.
-    pub fn keep_screen(&self, snapshot: &[u8], still: bool) -> io::Result<()> {
+    pub fn keep_screen(&self, snapshot: &[u8], still: bool, ours: Ours<'_>) -> io::Result<()> {
         let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = readiness::now();
         let recent = kept_at.is_some_and(|at| now.saturating_sub(at) < SCREEN_EVERY);
@@ -85,9 +88,9 @@ impl Remains {
         }
         *kept_at = Some(now);
         if snapshot.len() > SCREEN_BYTES_MAX {
-            return remove(&self.path(SCREEN));
+            return if ours() { remove(&self.path(SCREEN)) } else { Ok(()) };
         }
-        self.keep(SCREEN, snapshot)
+        self.keep(SCREEN, snapshot, ours)
     }
 
     /// What the screen showed last; none when nobody knows.
@@ -113,9 +116,17 @@ impl Remains {
         self.socket.with_extension(ending)
     }
 
-    fn keep(&self, ending: &str, bytes: &[u8]) -> io::Result<()> {
+    fn keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
         let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
-        let kept = write(&fresh, bytes).and_then(|()| fs::rename(&fresh, &path));
+        if !ours() {
+            return Ok(());
+        }
+        let written = write(&fresh, bytes);
+        // Whoever stood still meanwhile may have lost its place, and its files are another's then.
+        if !ours() {
+            return Ok(());
+        }
+        let kept = written.and_then(|()| fs::rename(&fresh, &path));
         if kept.is_err() {
             for stale in [fresh, path] {
                 let _ = fs::remove_file(stale);
@@ -159,6 +170,8 @@ mod tests {
 
     use super::*;
 
+    const OURS: Ours<'static> = &|| true;
+
     fn remains() -> (tempfile::TempDir, Remains) {
         let directory = tempfile::tempdir().unwrap();
         let remains = Remains::beside(&directory.path().join("0123456789ab.sock"));
@@ -174,8 +187,8 @@ mod tests {
     fn the_newest_identity_is_read_back_and_is_for_us_alone() {
         let (directory, remains) = remains();
         assert_eq!(remains.identity(), None);
-        remains.keep_identity(b"one").unwrap();
-        remains.keep_identity(b"two").unwrap();
+        remains.keep_identity(b"one", OURS).unwrap();
+        remains.keep_identity(b"two", OURS).unwrap();
         assert_eq!(remains.identity().unwrap(), b"two");
         assert_eq!(names(directory.path()), ["0123456789ab.session"]);
         let mode = fs::metadata(directory.path().join("0123456789ab.session")).unwrap();
@@ -185,7 +198,7 @@ mod tests {
     #[test]
     fn what_was_cleared_is_gone_and_so_is_what_was_half_written() {
         let (directory, remains) = remains();
-        remains.keep_identity(b"one").unwrap();
+        remains.keep_identity(b"one", OURS).unwrap();
         fs::write(directory.path().join("0123456789ab.session.new"), "half").unwrap();
         for name in names(directory.path()) {
             assert_eq!(Remains::owner(&name), Some("0123456789ab"));
@@ -198,10 +211,10 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_not_told_as_it_was_before() {
         let (directory, remains) = remains();
-        remains.keep_identity(b"one").unwrap();
+        remains.keep_identity(b"one", OURS).unwrap();
         // Whoever stands in the way can be neither removed nor written to.
         fs::create_dir(directory.path().join("0123456789ab.session.new")).unwrap();
-        remains.keep_identity(b"two").unwrap_err();
+        remains.keep_identity(b"two", OURS).unwrap_err();
         assert_eq!(remains.identity(), None);
     }
 
@@ -209,22 +222,39 @@ mod tests {
     fn the_screen_of_a_still_terminal_is_kept_in_memory_and_on_no_disk() {
         // A file system that is not of memory, where whoever tries to write fails.
         let elsewhere = Remains::beside(Path::new("/proc/self/0123456789ab.sock"));
-        elsewhere.keep_screen(b"one", true).unwrap();
-        elsewhere.keep_identity(b"one").unwrap_err();
+        elsewhere.keep_screen(b"one", true, OURS).unwrap();
+        elsewhere.keep_identity(b"one", OURS).unwrap_err();
         let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
         let socket = in_memory.path().join("0123456789ab.sock");
         let kept = Remains::beside(&socket);
-        kept.keep_screen(b"one", false).unwrap();
+        kept.keep_screen(b"one", false, OURS).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"one");
-        kept.keep_screen(b"on its way", false).unwrap();
+        kept.keep_screen(b"on its way", false, OURS).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"one", "that was just now");
-        kept.keep_screen(b"two", true).unwrap();
+        kept.keep_screen(b"two", true, OURS).unwrap();
         assert_eq!(kept.screen().unwrap().snapshot, b"two");
-        kept.keep_screen(&vec![0; SCREEN_BYTES_MAX + 1], true).unwrap();
+        kept.keep_screen(&vec![0; SCREEN_BYTES_MAX + 1], true, OURS).unwrap();
         assert_eq!(kept.screen(), None, "it is not as it was before");
-        kept.keep_screen(b"three", true).unwrap();
+        kept.keep_screen(b"three", true, OURS).unwrap();
         kept.clear();
         assert_eq!((kept.screen(), names(in_memory.path())), (None, Vec::new()));
+    }
+
+    #[test]
+    fn who_lost_its_place_while_it_wrote_replaces_nothing() {
+        let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let kept = Remains::beside(&in_memory.path().join("0123456789ab.sock"));
+        kept.keep_screen(b"theirs", true, OURS).unwrap();
+        kept.keep_identity(b"theirs", OURS).unwrap();
+        for asked in [0, 1] {
+            let left = std::cell::Cell::<u32>::new(asked);
+            let ours = || left.replace(left.get().saturating_sub(1)) > 0;
+            kept.keep_screen(b"ours", true, &ours).unwrap();
+            left.set(asked);
+            kept.keep_identity(b"ours", &ours).unwrap();
+        }
+        assert_eq!(kept.screen().unwrap().snapshot, b"theirs");
+        assert_eq!(kept.identity().unwrap(), b"theirs");
     }
 
     #[test]
@@ -233,7 +263,7 @@ mod tests {
         fs::write(directory.path().join("elsewhere"), "text").unwrap();
         symlink("elsewhere", directory.path().join("0123456789ab.session")).unwrap();
         assert_eq!(remains.identity(), None);
-        remains.keep_identity(&vec![b'x'; Note::BYTES_MAX + 1]).unwrap();
+        remains.keep_identity(&vec![b'x'; Note::BYTES_MAX + 1], OURS).unwrap();
         assert_eq!(remains.identity(), None);
     }
 }

@@ -260,6 +260,7 @@ impl Registry {
             }
         };
         let size = session.size.unwrap_or(SIZE);
+        let opening = opening.unwrap_or_else(|| Opening::empty(size, limits));
         Found::Remains(Box::new(Survivor {
             notes: Notes {
                 session,
@@ -268,7 +269,8 @@ impl Registry {
             },
             pty: GonePty::left_at(socket, id),
             pid: 0,
-            opening: opening.unwrap_or_else(|| Opening::empty(size, limits)),
+            // It is shown once its end is.
+            opening: Opening { unread_until: u64::MAX, ..opening },
             newest: Epoch::default(),
             writes: Vec::new(),
             window: WriteWindow::Closed,
