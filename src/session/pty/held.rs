@@ -281,7 +281,7 @@ impl Pty for HeldPty {
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         // Another daemon may have the session by now.
-        if !self.holders.are_ours() {
+        if self.is_superseded() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let foreground = self.foreground().ok_or(io::ErrorKind::NotFound)?;
@@ -358,8 +358,10 @@ impl Pty for HeldPty {
         let _ = standing.wait_for(|known| known.presence == Presence::Silent).await;
     }
 
+    /// A lock that is not ours says that there may be another daemon, a connection that was closed that
+    /// the holder may listen to it.
     fn is_superseded(&self) -> bool {
-        self.holder_lives() && !self.holders.are_ours()
+        !self.holders.are_ours() && self.holder_lives() && self.link().is_lost()
     }
 
     async fn returned(&self) {
@@ -369,7 +371,7 @@ impl Pty for HeldPty {
     async fn vanished(&self) {
         let ended = self.holder_ends().await;
         // Where another daemon has the session, its holder stays, as it must.
-        if ended.is_err() && self.holders.are_ours() {
+        if ended.is_err() && !self.is_superseded() {
             let (session, holder) = (self.session, self.holder.pid);
             tracing::error!(%session, %holder, "its holder does not end, and is left behind");
         }
@@ -379,7 +381,11 @@ impl Pty for HeldPty {
         if self.is_superseded() {
             return;
         }
-        if self.link().say(&ToHolder::End, &[]).is_err() {
+        let told = self.link().say(&ToHolder::End, &[]);
+        if !self.holders.are_ours() {
+            return;
+        }
+        if told.is_err() {
             self.end_silent_holder();
         }
         self.remains.clear();

@@ -111,6 +111,12 @@ impl Link {
         self.standing.subscribe()
     }
 
+    /// Whether nobody hears what is said at this connection, as of this moment.
+    pub(super) fn is_lost(&self) -> bool {
+        self.hear_all();
+        self.presence() != Presence::There
+    }
+
     /// Whether somebody was there when this was last found out.
     pub(super) fn presence(&self) -> Presence {
         self.standing.borrow().presence
