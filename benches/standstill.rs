@@ -42,6 +42,12 @@ const WORKERS: usize = 4;
 const WIDE: &str = "yes 1 | head -n 90000 | tr -d '\\\\n'; exec cat";
 const LONG: &str = "yes 0123456789012345678901234567890123456789 | head -n 20000; exec cat";
 
+/// What somebody does at a daemon's socket, again and again.
+type Work = fn(&Path) -> anyhow::Result<()>;
+
+/// How many pings were answered, and in which time.
+type Pings = (usize, Samples);
+
 fn main() -> anyhow::Result<()> {
     let placement = Placement::TwoCores;
     placement.enter()?;
@@ -62,7 +68,7 @@ fn main() -> anyhow::Result<()> {
     );
     let idle = pings(&gateway)?;
     row("nothing else happens", &idle, &idle);
-    let works: [(&str, fn(&Path) -> anyhow::Result<()>); 4] = [
+    let works: [(&str, Work); 4] = [
         ("four wait for a hostile pattern", hostile_pattern),
         ("four observe all of a long history", long_history),
         ("four read a wide screen in cells", wide_screen),
@@ -93,25 +99,25 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Pings for as long as a kind of work lasts.
-fn pings(gateway: &Path) -> anyhow::Result<Samples> {
+fn pings(gateway: &Path) -> anyhow::Result<Pings> {
     let mut agent = Agent::connect(gateway)?;
-    let mut samples = Samples::default();
+    let (mut count, mut samples) = Pings::default();
     let end = now() + LASTS;
     while now() < end {
         let asked = now();
         agent.ping()?;
         samples.push(now() - asked);
-        thread::sleep(PAUSE);
+        count += 1;
+        thread::park_timeout(PAUSE);
     }
-    Ok(samples)
+    Ok((count, samples))
 }
 
-fn row(name: &str, measured: &Samples, idle: &Samples) {
+fn row(name: &str, (count, measured): &Pings, (_, idle): &Pings) {
     let micros = |time: Duration| time.as_micros();
     let ratio = measured.p99().as_secs_f64() / idle.p99().as_secs_f64();
     println!(
-        "| {name} | {} | {} µs | {} µs | {ratio:.1} |",
-        measured.len(),
+        "| {name} | {count} | {} µs | {} µs | {ratio:.1} |",
         micros(measured.median()),
         micros(measured.p99())
     );

@@ -27,11 +27,6 @@ impl Samples {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// The one that half of them do not exceed; zero when there is none.
     pub(crate) fn median(&self) -> Duration {
         self.percentile(50)
