@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use termgate::session::pty::held::living::living_holders;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
@@ -125,6 +126,21 @@ async fn a_time_that_passes_after_a_crash_closes_as_it_would_have() {
     runs(&home, &["stop"]).await;
 }
 
+/// Ends what holds the terminal of a session, and leaves nothing by which it is found.
+async fn end_holder(home: &Home, session: &str) {
+    let session = session.parse().unwrap();
+    let holder = || living_holders(&home.paths.holders()).unwrap().get(&session).copied();
+    let pid = nix::unistd::Pid::from_raw(holder().unwrap().0);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    let ended = async {
+        while holder().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
+    fs::remove_file(home.paths.holders().join(format!("{session}.sock"))).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_of_a_session_stays_with_the_session_and_goes_with_it() {
     let home = Home::new();
@@ -146,15 +162,11 @@ async fn a_switch_of_a_session_stays_with_the_session_and_goes_with_it() {
         found.unwrap()["id"].as_str().unwrap().to_owned()
     };
     home.kill_daemon().await;
-    // Its holder's socket is all by which a session is found.
-    let holder = home.paths.holders().join(format!("{}.sock", id_of("gone")));
-    let aside = home.path("aside");
-    fs::rename(&holder, &aside).unwrap();
+    end_holder(&home, &id_of("gone")).await;
     let _next = Served::start(&home, WRITABLE).await;
     assert_eq!(on(&home).await, json!([{"scope": id_of("kept")}]));
     runs(&home, &["send", "kept", "x"]).await;
     runs(&home, &["kill", "kept"]).await;
-    fs::rename(&aside, &holder).unwrap();
     home.kill_daemon().await;
     let _last = Served::start(&home, WRITABLE).await;
     runs(&home, &["stop"]).await;

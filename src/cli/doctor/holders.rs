@@ -169,7 +169,7 @@ pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
     let entries = fs::read_dir(paths.holders()).into_iter().flatten().flatten();
     let found: BTreeSet<_> =
         entries.filter_map(|entry| session_of(entry.file_name().to_str()?)).collect();
-    let holders = living_holders(&paths.holders());
+    let holders = living_holders(&paths.holders()).unwrap_or_default();
     let sessions: BTreeSet<_> = found.iter().chain(holders.keys()).copied().collect();
     let held = |session| {
         let by = holders.get(&session).copied();

@@ -96,16 +96,18 @@ impl Counts {
         let Said { text, source } = said;
         // Where too much is told apart, all of a kind is taken together.
         let apart = Some(source.unwrap_or_default()).filter(|_| self.0.len() < KEYS_MAX);
-        let begun = |text: String| Count { since: now, logged: 0, left_out: 0, text };
-        let of_kind = self.0.entry((kind.clone(), None)).or_insert_with(|| begun(text.clone()));
-        let kind_has_room = of_kind.logged < KIND_MAX;
-        of_kind.logged += u32::from(kind_has_room);
-        let most = if apart.is_some() { SAME_MAX } else { KIND_MAX };
-        let same = self.0.entry((kind, apart)).or_insert_with(|| begun(text));
-        if kind_has_room && same.logged < most {
-            same.logged += 1;
+        let begun = || Count { since: now, logged: 0, left_out: 0, text: text.clone() };
+        let has_room = |key: &Key, most| self.0.get(key).is_none_or(|count| count.logged < most);
+        let (of_kind, same) = ((kind.clone(), None), (kind, apart));
+        let is_apart = same != of_kind;
+        if has_room(&of_kind, KIND_MAX) && (!is_apart || has_room(&same, SAME_MAX)) {
+            // What is left out of one source takes nothing of the others.
+            for key in [Some(of_kind), is_apart.then_some(same)].into_iter().flatten() {
+                self.0.entry(key).or_insert_with(begun).logged += 1;
+            }
             return Verdict { logged: true, begins: None, told };
         }
+        let same = self.0.entry(same).or_insert_with(begun);
         same.left_out += 1;
         let begins = (same.left_out == 1).then(|| same.text.clone());
         Verdict { logged: false, begins, told }

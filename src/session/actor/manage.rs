@@ -77,11 +77,13 @@ impl<P: Pty> Actor<P> {
 
     pub(super) fn on_resize(&mut self, ask: Resize) {
         let Resize { caller, presented, take, size, accepted, reply } = ask;
-        let resized = self
-            .input
-            .authorize(self.clock.now(), &caller, presented, take)
-            .map_err(SessionError::from)
-            .and_then(|()| self.resize(size));
+        let now = self.clock.now();
+        // What the terminal refuses renews no lease and takes none.
+        let allowed = self.input.would_authorize(now, &caller, presented, take);
+        let resized = allowed.map_err(SessionError::from).and_then(|()| {
+            self.resize(size)?;
+            self.input.authorize(now, &caller, presented, take).map_err(SessionError::from)
+        });
         self.settle();
         let watermark = self.frames.borrow().watermark;
         let _ = reply.send(resized.map(|()| watermark));

@@ -87,6 +87,13 @@ impl<P: Pty> Actor<P> {
         self.outlets.counters.output_bytes.add(more);
     }
 
+    /// Puts all that was read on the screen: one read at most.
+    pub(super) fn feed_rest(&mut self) {
+        while !self.unfed.is_empty() {
+            self.feed_slice();
+        }
+    }
+
     /// Puts the next slice of what was read on the screen.
     pub(super) fn feed_slice(&mut self) {
         // What was answered before is not answered again.

@@ -182,8 +182,10 @@ impl<P: Pty> Actor<P> {
         }
         let lost = std::mem::take(&mut self.reserve.parties);
         self.reserve.lost.extend(lost);
-        // Whoever waits for one of these learns that it is gone.
-        self.pending.clear();
+        // Whoever waits for one of these learns that it is gone; no command was given up by that.
+        for pending in self.pending.drain().flat_map(|(_, pending)| pending) {
+            pending.dismiss();
+        }
         self.waiting.clear();
         self.holds.clear();
         self.typed.clear();

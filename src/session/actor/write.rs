@@ -39,6 +39,15 @@ pub(super) struct Pending {
     interrupt: Option<Interrupt>,
 }
 
+impl Pending {
+    /// Leaves the caller without an answer, and its command as it is.
+    pub(super) fn dismiss(self) {
+        if let Some(interrupt) = self.interrupt {
+            interrupt.disarm();
+        }
+    }
+}
+
 /// What goes with a write that was queued, back to its caller.
 #[derive(Debug)]
 pub(super) struct Accompanied {
@@ -63,6 +72,7 @@ impl<P: Pty> Actor<P> {
         reply: Reply<Written>,
     ) {
         // Output that came before the write must not look like its effect.
+        self.feed_rest();
         self.publish_output();
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {

@@ -75,7 +75,7 @@ impl Registry {
         let Some(directory) = self.own_holders().map(|own| &own.directory) else {
             return Vec::new();
         };
-        match sort_out(directory, living_holders(directory).into_keys().collect()) {
+        match sort_out(directory, living_in(directory)) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
                 tracing::warn!(path = %directory.display(), %error, "no holders can be looked for");
@@ -306,19 +306,27 @@ impl Registry {
 
 /// The holders that lived when somebody first asked, which is after a holder was not found.
 #[derive(Debug, Default)]
-struct Living(OnceLock<BTreeSet<SessionId>>);
+struct Living(OnceLock<Option<BTreeSet<SessionId>>>);
 
 impl Living {
     fn has(&self, id: SessionId, directory: &Path) -> bool {
-        let look = || living_holders(directory).into_keys().collect();
-        self.0.get_or_init(look).contains(&id)
+        // Of whom nobody can say that it died, it is not assumed.
+        self.0.get_or_init(|| living_in(directory)).as_ref().is_none_or(|all| all.contains(&id))
     }
 }
 
+/// The sessions whose holders live; none when nobody can say.
+fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
+    let living = living_holders(directory).inspect_err(
+        |error| tracing::warn!(%error, "nobody can say which holders live; none is given up"),
+    );
+    living.ok().map(|living| living.into_keys().collect())
+}
+
 /// The sessions that have a socket in this directory, beside those whose holders live. What lies there of
-/// another is removed: its holder has ended by itself.
-fn sort_out(directory: &Path, mut ids: BTreeSet<SessionId>) -> io::Result<Vec<SessionId>> {
-    let living = ids.clone();
+/// another is removed: its holder has ended by itself. Where nobody can say who lives, nothing is removed.
+fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result<Vec<SessionId>> {
+    let mut ids = living.clone().unwrap_or_default();
     let (mut others, mut unfinished) = (BTreeSet::new(), Vec::new());
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
@@ -330,6 +338,10 @@ fn sort_out(directory: &Path, mut ids: BTreeSet<SessionId>) -> io::Result<Vec<Se
         unfinished
             .extend(name.strip_prefix('.').and_then(|it| it.strip_suffix(".new")).and_then(parse));
     }
+    let Some(living) = living else {
+        ids.extend(others);
+        return Ok(ids.into_iter().collect());
+    };
     // Their holders were to be started by the daemon before, and nobody was told of them: one that is
     // still about to listen finds that it cannot, and ends.
     for id in unfinished.into_iter().filter(|id| !living.contains(id)) {

@@ -34,9 +34,9 @@ impl Registry {
             let what = told.or_else(|| is_late.then(|| "it takes longer to end".to_owned()))?;
             Some(Unended { session: session.id(), name: session.name(), what })
         };
-        let silent = self.silent().into_iter().map(|record| Unended {
-            session: record.id,
-            name: Arc::clone(&record.name),
+        let silent = self.silent_names().into_iter().map(|(session, name)| Unended {
+            session,
+            name,
             what: "the process that holds its terminal does not answer".to_owned(),
         });
         let left: Arc<[Unended]> = sessions.iter().filter_map(left).chain(silent).collect();

@@ -109,6 +109,16 @@ impl Registry {
         self.0.changes.send_modify(|count| *count += 1);
     }
 
+    /// All of them, each by the name it had, or by its id where nobody knows that.
+    pub(super) fn silent_names(&self) -> Vec<(SessionId, Arc<str>)> {
+        let name = |id: SessionId, record: &Option<Arc<SessionRecord>>| match record {
+            Some(record) => Arc::clone(&record.name),
+            None => Arc::from(id.to_string()),
+        };
+        let all = self.0.silent.iter();
+        all.map(|entry| (*entry.key(), name(*entry.key(), entry.value()))).collect()
+    }
+
     pub(super) fn silent(&self) -> Vec<Arc<SessionRecord>> {
         self.0.silent.iter().filter_map(|entry| entry.value().clone()).collect()
     }

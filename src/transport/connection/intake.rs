@@ -4,10 +4,9 @@
 //! up in the middle of that loses nothing.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 
 use tokio::io::AsyncRead;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::transport::connection::incoming::{self, Incoming};
 use crate::transport::framing::Refusal;
@@ -15,8 +14,8 @@ use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 
-/// A long line that is being read.
-type Aside = Pin<Box<dyn Future<Output = Result<Incoming, Refusal>> + Send>>;
+/// A long line that is being read: by a task, since nobody may hold the room for reading and not go on.
+type Aside = AbortOnDropHandle<Result<Incoming, Refusal>>;
 
 /// Reads the messages of one client.
 pub(super) struct Intake<R> {
@@ -54,7 +53,7 @@ impl<R: AsyncRead + Unpin> Intake<R> {
                 }
                 Input::Line(line) => {
                     let reading = read_aside(line, self.parsing.clone(), self.tokens_max);
-                    self.aside.insert(Box::pin(reading))
+                    self.aside.insert(AbortOnDropHandle::new(tokio::spawn(reading)))
                 }
                 Input::Refused(refusal) => return Some(Err(refusal)),
                 Input::End => return None,
@@ -62,7 +61,7 @@ impl<R: AsyncRead + Unpin> Intake<R> {
         };
         let read = aside.await;
         self.aside = None;
-        Some(read)
+        Some(read.unwrap_or(Err(Refusal::NotJson)))
     }
 }
 
@@ -75,4 +74,37 @@ async fn read_aside(
     let read = parsing.read(length, move || incoming::read(line.bytes(), tokens_max)).await;
     // Nothing in it fails; whatever would is as good as no message.
     read.unwrap_or(Err(Refusal::NotJson))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_room_and_does_not_go_on_keeps_it_from_nobody() {
+        let limits = Limits { parsing: ReadingRoom::of_bytes(64 * 1024), ..Limits::default() };
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let mut intake = Intake::new(Lines::new(far, &limits), &limits);
+        intake.greeted();
+        let (go_on, told) = mpsc::channel::<()>();
+        let all = limits.parsing.clone().read(64 * 1024, move || told.recv().is_ok());
+        let mut all = std::pin::pin!(all);
+        assert!(all.as_mut().now_or_never().is_none());
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"x\":\"{}\"}}\n", "x".repeat(60_000));
+        near.write_all(line.as_bytes()).await.unwrap();
+        // It asks for room, and then nobody asks for what it says.
+        assert!(timeout(Duration::from_millis(50), intake.next()).await.is_err());
+        go_on.send(()).unwrap();
+        assert_eq!(all.await, Some(true));
+        let other = limits.parsing.clone().read(64 * 1024, || ());
+        assert_eq!(timeout(Duration::from_secs(60), other).await, Ok(Some(())));
+        assert!(matches!(intake.next().await, Some(Err(_))));
+    }
 }

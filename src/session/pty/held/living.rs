@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,16 +18,21 @@ use crate::holder::{NAME, WORD};
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::told_of;
 
-/// The processes that hold terminals at sockets in a directory, by their sessions; those too of which
-/// nobody can say whether they live in a session themselves.
-pub fn living_holders(directory: &Path) -> BTreeMap<SessionId, ProcessId> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+/// The processes that say that they hold terminals at sockets in a directory, by their sessions, wherever
+/// they live themselves: a session is not taken for ended as long as there may be a process that holds it.
+///
+/// # Errors
+/// What the kernel said, when not all processes could be looked at.
+pub fn living_holders(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessId>> {
+    let entries = fs::read_dir("/proc")?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(ProcessId));
     let holder = |pid| match Claim::of(pid) {
         Claim::Holds(socket) if is_in(&socket, directory) => Some((session_of(&socket)?, pid)),
         Claim::Holds(_) | Claim::Nothing => None,
     };
-    pids.filter_map(holder).collect()
+    let found = pids.filter_map(holder).collect();
+    // Who has no descriptor left finds no process either.
+    fs::File::open("/proc/self/stat").map(|_| found)
 }
 
 /// Whether a process holds the terminal of the session with this socket; none when nobody can say.
@@ -53,12 +59,11 @@ enum Claim {
 }
 
 impl Claim {
-    /// Reads the words of a process that is called as holders are and lives outside; those of others are
-    /// none of ours, and could have us wait.
+    /// Reads the words of a process that is called as holders are; those of others are none of ours, and
+    /// could have us wait.
     fn of(pid: ProcessId) -> Self {
         let holds = Member::find(pid.0).is_some_and(|member| member.holds);
-        let is_ours = || is_of_own_user(pid) != Some(false);
-        if !holds || !is_ours() || listens_inside(pid.0, own()) == Some(true) {
+        if !holds || is_of_own_user(pid) == Some(false) {
             return Self::Nothing;
         }
         told_of(pid, "cmdline").and_then(|line| socket_in(&line)).map_or(Self::Nothing, Self::Holds)
