@@ -179,10 +179,10 @@ impl<'a> Storm<'a> {
             let signal = signals[usize::try_from(self.dice.below(3)).unwrap()];
             self.former.spawn(async move {
                 sleep(begins).await;
-                let answered = aside.goes_on().await;
+                let waited = aside.goes_on().await;
                 sleep(ends).await;
                 aside.ends_by(signal).await;
-                answered
+                waited
             });
         }
     }
@@ -210,8 +210,8 @@ impl<'a> Storm<'a> {
     pub(crate) async fn settle(mut self, daemon: Daemon) {
         let former = std::mem::take(&mut self.former);
         if !former.is_empty() {
-            let answered = former.join_all().await;
-            assert!(answered.into_iter().sum::<usize>() > 0, "nobody asked them for anything");
+            let waited = former.join_all().await;
+            assert!(waited.into_iter().sum::<usize>() > 0, "nobody asked them for anything");
         }
         let mut reader = self.home.client().await;
         for observer in &self.observers {
