@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn one_session_takes_no_lines_from_another_and_all_together_are_bounded() {
         let lines = logged(|| {
-            (0..100).for_each(|pid| speak(1, pid));
+            (0..1_000).for_each(|pid| speak(1, pid));
             (0..5).for_each(|pid| speak(2, pid));
         });
         assert_eq!(lines.iter().filter(|line| line.contains("session=2")).count(), 5);
