@@ -543,8 +543,11 @@ async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere
     let size = Size { rows: 7, cols: 30 };
     let order =
         || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let expires = desk.session.live().lease_expires_at();
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let refused = desk.session.resize(&permit(), order(), Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
+    assert_eq!(desk.session.live().lease_expires_at(), expires, "it renews nothing");
     desk.terminal.push("shown");
     assert_eq!(desk.until_shown("shown").await.size.value, SIZE);
     let kept = (desk.terminal.notes().len(), desk.terminal.checkpoints().len());

@@ -352,3 +352,23 @@ fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result
     }
     Ok(ids.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nobody_can_say_who_lives_every_session_stays_and_nothing_is_removed() {
+        let ground = tempfile::tempdir().unwrap();
+        let names = ["00000000000a.sock", "00000000000b.session", ".00000000000c.sock.new"];
+        for name in names {
+            fs::write(ground.path().join(name), "").unwrap();
+        }
+        let ids = sort_out(ground.path(), None).unwrap();
+        assert_eq!(ids, ["00000000000a", "00000000000b"].map(|id| id.parse().unwrap()));
+        assert!(names.iter().all(|name| ground.path().join(name).exists()));
+        let living = BTreeSet::from(["00000000000a".parse().unwrap()]);
+        assert_eq!(sort_out(ground.path(), Some(living)).unwrap(), ids[..1]);
+        assert!(!ground.path().join("00000000000b.session").exists());
+    }
+}
