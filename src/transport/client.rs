@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::mcp::long::OBSERVE_METHOD;
 use crate::transport::client::wire::{Pending, Wire};
+use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{Impostor, check_listener};
 
 /// Deltas that may wait for whoever observes; beyond that nothing more is read from the daemon.
@@ -77,12 +78,13 @@ impl From<Impostor> for ConnectError {
     }
 }
 
-/// Connects to the daemon whose socket is at `path`, to which nothing was said yet.
+/// Connects to the daemon whose socket is at `path`, to which nothing was said yet; waits up to [`ROOM_MAX`]
+/// where too many others do.
 ///
 /// # Errors
 /// Why there is none there.
 pub async fn dial(path: impl AsRef<Path>) -> Result<UnixStream, ConnectError> {
-    let stream = UnixStream::connect(path).await?;
+    let stream = connect_or_wait(path.as_ref(), ROOM_MAX).await?;
     check_listener(&stream)?;
     Ok(stream)
 }

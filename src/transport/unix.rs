@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod alone;
 pub mod changes;
+pub mod dial;
 pub mod directory;
 pub mod handed;
 pub mod impostor;

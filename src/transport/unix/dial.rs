@@ -1,0 +1,74 @@
+//! Connecting to a socket whose backlog may be full.
+//!
+//! It knows nothing of who listens. The kernel has those who wait for room in a backlog stand in line, so
+//! that they are waited for, and nobody has to try again and again beside others who do.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
+};
+use nix::sys::time::TimeVal;
+use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
+
+/// How long a client waits for room in a backlog.
+pub const ROOM_MAX: Duration = Duration::from_secs(5);
+
+/// Connects to whoever listens at a path; waits for room in the backlog for so long. Call it within a runtime.
+///
+/// # Errors
+/// `TimedOut` where the backlog stayed full; otherwise what the kernel said.
+pub async fn connect_or_wait(path: &Path, room_max: Duration) -> io::Result<UnixStream> {
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        dialed => return dialed,
+    }
+    let path = path.to_owned();
+    let waiting = spawn_blocking(move || connect_in_line(&path, room_max));
+    let stream = waiting.await.map_err(io::Error::other)??;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+fn connect_in_line(path: &Path, room_max: Duration) -> io::Result<net::UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    let wait = TimeVal::new(room_max.as_secs().cast_signed(), room_max.subsec_micros().into());
+    setsockopt(&socket, sockopt::SendTimeout, &wait)?;
+    let address = UnixAddr::new(path)?;
+    loop {
+        match connect(socket.as_raw_fd(), &address) {
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let told = "too many clients wait to be let in";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, told));
+            }
+            Err(errno) => return Err(errno.into()),
+            Ok(()) => return Ok(net::UnixStream::from(socket)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{Backlog, listen};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_backlog_that_stays_full_is_waited_for_in_vain() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("gateway.sock");
+        let listener = net::UnixListener::bind(&path).unwrap();
+        listen(&listener, Backlog::new(0).unwrap()).unwrap();
+        let _first = net::UnixStream::connect(&path).unwrap();
+        let error = connect_or_wait(&path, Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+    }
+}
