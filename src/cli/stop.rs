@@ -1,7 +1,6 @@
 //! `stop`: ends the daemon and every session with it.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::cli::output::Report;
 use crate::config::paths::RuntimePaths;
 use crate::mcp::long::STOP_METHOD;
 use crate::transport::client::ClientError;
+use crate::transport::unix::lock::DaemonLock;
 
 /// How long a daemon may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
@@ -44,22 +44,26 @@ impl Stop {
         };
         drop(daemon);
         timeout(STOP_MAX, gone(&socket)).await.map_err(late)?;
-        Ok(report(unended.as_array().map_or(&[], Vec::as_slice), &left_behind(&socket).await))
+        Ok(report(&unended, &left_behind(&socket).await))
     }
 }
 
 /// What is said of a daemon that has ended: what of its sessions did not, and which sessions wait for another.
-fn report(unended: &[Value], left: &[String]) -> Report {
+fn report(unended: &Value, left: &[String]) -> Report {
     let mut notes = vec!["the daemon has ended".to_owned()];
-    notes.extend(unended.iter().map(|one| {
+    let told = unended.as_array().map_or(&[][..], Vec::as_slice);
+    notes.extend(told.iter().map(|one| {
         let said = |member: &str| one[member].as_str().unwrap_or("?");
         format!("session {} ({}) did not end: {}", said("name"), said("session"), said("what"))
     }));
+    if unended.is_null() {
+        notes.push("the daemon did not say whether all its sessions ended".to_owned());
+    }
     if !left.is_empty() {
         let (count, ids) = (left.len(), left.join(", "));
         notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
     }
-    let all = unended.is_empty() && left.is_empty();
+    let all = !unended.is_null() && told.is_empty() && left.is_empty();
     Report {
         data: json!({"stopped": true, "left": left, "unended": unended}),
         text: String::new(),
@@ -102,16 +106,11 @@ fn held(socket: &Path) -> Vec<String> {
 async fn gone(socket: &Path) {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let lock = paths.map(|paths| paths.lock()).filter(|lock| lock.exists());
+    let is_locked = |lock: &Path| DaemonLock::owner(lock).is_some();
     let there = || lock.as_deref().map_or_else(|| socket.symlink_metadata().is_ok(), is_locked);
     while there() {
         sleep(LOOK_INTERVAL).await;
     }
-}
-
-/// Whether a daemon holds the lock. Asking takes a shared lock for a moment, no longer.
-fn is_locked(lock: &Path) -> bool {
-    let locked = File::open(lock).and_then(|file| file.try_lock_shared().map_err(io::Error::from));
-    locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 #[cfg(test)]
@@ -120,27 +119,22 @@ mod tests {
 
     #[test]
     fn what_did_not_end_is_named_and_is_a_failure() {
-        let done = report(&[], &[]);
+        let done = report(&json!([]), &[]);
         assert_eq!((done.exit, done.notes.len()), (Exit::Done, 1));
         let what = "processes that do not end: 7 (sudo, of user 0)";
         let one = json!({"session": "0123456789ab", "name": "build", "what": what});
-        let told = report(&[one], &[]);
+        let told = report(&json!([one]), &[]);
         assert_eq!(told.exit, Exit::Failed);
         assert_eq!(told.notes[1], format!("session build (0123456789ab) did not end: {what}"));
         assert_eq!(told.data["unended"][0]["what"], what);
-        let left = report(&[], &["0123456789ab".to_owned()]);
+        let left = report(&json!([]), &["0123456789ab".to_owned()]);
         assert_eq!((left.exit, &left.data["left"][0]), (Exit::Failed, &json!("0123456789ab")));
     }
 
     #[test]
-    fn a_lock_counts_as_held_only_while_somebody_has_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("daemon.lock");
-        assert!(!is_locked(&path));
-        let held = File::create(&path).unwrap();
-        held.lock().unwrap();
-        assert!(is_locked(&path));
-        drop(held);
-        assert!(!is_locked(&path));
+    fn a_daemon_that_did_not_say_what_became_of_its_sessions_is_a_failure() {
+        let told = report(&Value::Null, &[]);
+        assert_eq!((told.exit, &told.data["unended"]), (Exit::Failed, &Value::Null));
+        assert_eq!(told.notes[1], "the daemon did not say whether all its sessions ended");
     }
 }

@@ -26,10 +26,8 @@ impl<P: Pty> Actor<P> {
         if self.parting.is_some() || self.exit.is_none() {
             // Nobody is left to read what these programs would still write.
             match contained(self.pty.kill()).await {
-                Ok(Ok(()) | Err(KillError::NotOurs)) => {}
-                Ok(Err(error @ (KillError::Survivors { .. } | KillError::Table(_)))) => {
-                    self.outlets.live.set_unended(error.to_string());
-                }
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => self.outlets.live.set_unended(error.to_string()),
                 Err(_) => self.outlets.live.set_unended("ending it failed".to_owned()),
             }
         }

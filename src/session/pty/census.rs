@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -76,66 +77,81 @@ impl Census {
 
 type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;
 
-/// Who waits for a look that has not begun.
-#[derive(Debug, Default)]
-struct Waiting {
-    asked: Vec<Asked>,
-    /// Whether a thread will see to them.
-    served: bool,
-}
+/// How the processes are looked at.
+type Look = fn() -> io::Result<Census>;
 
-static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+/// Those who wait for a look that has not begun; none when no thread looks.
+#[derive(Debug)]
+struct Queue(Mutex<Option<Vec<Asked>>>);
 
-fn waiting() -> MutexGuard<'static, Option<Waiting>> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static QUEUE: Queue = Queue::new();
 
 /// Looks at all processes; what is found is at least as new as the call.
 ///
 /// # Errors
 /// What the kernel said about `/proc`, or that there is no thread to look.
 pub async fn take() -> io::Result<Arc<Census>> {
-    let (asked, answer) = oneshot::channel();
-    let served = {
-        let mut waiting = waiting();
-        let waiting = waiting.get_or_insert_default();
-        waiting.asked.push(asked);
-        std::mem::replace(&mut waiting.served, true)
-    };
-    if !served && let Err(error) = thread::Builder::new().name("census".to_owned()).spawn(serve) {
-        // Whoever asked meanwhile is told by its sender's end.
-        *waiting() = None;
-        return Err(error);
-    }
-    match answer.await {
-        Ok(census) => census.map_err(io::Error::from),
-        Err(_) => Err(io::ErrorKind::WouldBlock.into()),
-    }
+    QUEUE.take(Census::look).await
 }
 
-/// Looks for all who wait, until nobody does.
-fn serve() {
-    loop {
-        let asked = {
-            let mut waiting = waiting();
-            let asked =
-                waiting.as_mut().map(|it| std::mem::take(&mut it.asked)).unwrap_or_default();
-            if asked.is_empty() {
-                *waiting = None;
-                return;
-            }
-            asked
+impl Queue {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    async fn take(&'static self, look: Look) -> io::Result<Arc<Census>> {
+        let (asked, answer) = oneshot::channel();
+        let is_first = {
+            let mut waiting = self.waiting();
+            let is_first = waiting.is_none();
+            waiting.get_or_insert_default().push(asked);
+            is_first
         };
-        let census = Census::look().map(Arc::new).map_err(|error| error.kind());
-        for one in asked {
-            // Who does not wait any more needs no answer.
-            let _ = one.send(census.clone());
+        let looking = move || self.serve(look);
+        if is_first
+            && let Err(error) = thread::Builder::new().name("census".to_owned()).spawn(looking)
+        {
+            // Whoever asked meanwhile is told by its sender's end.
+            *self.waiting() = None;
+            return Err(error);
         }
+        match answer.await {
+            Ok(census) => census.map_err(io::Error::from),
+            Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Looks for all who wait, until nobody does.
+    fn serve(&self, look: Look) {
+        loop {
+            let asked = {
+                let mut waiting = self.waiting();
+                let asked = waiting.as_mut().map(std::mem::take).unwrap_or_default();
+                if asked.is_empty() {
+                    *waiting = None;
+                    return;
+                }
+                asked
+            };
+            // A panic is the end of this look, and not of those to come.
+            let looked = catch_unwind(look).unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            let census = looked.map(Arc::new).map_err(|error| error.kind());
+            for one in asked {
+                // Who does not wait any more needs no answer.
+                let _ = one.send(census.clone());
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Vec<Asked>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test]
@@ -162,5 +178,13 @@ mod tests {
             });
         }
         assert_eq!(asking.join_all().await, [true; 64]);
+    }
+
+    #[tokio::test]
+    async fn a_look_that_panics_fails_and_the_next_one_is_taken() {
+        static QUEUE: Queue = Queue::new();
+        assert!(QUEUE.take(|| panic!("on purpose")).await.is_err());
+        let next = tokio::time::timeout(Duration::from_secs(20), QUEUE.take(Census::look)).await;
+        assert!(next.expect("somebody looks").is_ok());
     }
 }

@@ -57,6 +57,7 @@ struct State {
     killed: bool,
     /// Who does not end when all is killed.
     survivor: Option<Survivor>,
+    superseded: bool,
     /// What is killed ends, and nobody says so.
     ends_untold: bool,
     silent: bool,
@@ -96,6 +97,7 @@ impl State {
             signals: Vec::new(),
             killed: false,
             survivor: None,
+            superseded: false,
             ends_untold: false,
             silent: false,
             outlives_daemon: true,
@@ -269,6 +271,9 @@ impl Pty for FakePty {
     }
 
     async fn kill(&self) -> Result<(), KillError> {
+        if self.state.borrow().superseded {
+            return Err(KillError::NotOurs);
+        }
         self.state.send_modify(|state| {
             state.killed = true;
             if !state.ends_untold && state.survivor.is_none() {

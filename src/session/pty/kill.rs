@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::Uid;
@@ -108,7 +109,7 @@ impl Tree {
 pub enum KillError {
     #[error("processes that do not end: {}", list(left))]
     Survivors { left: Vec<Survivor> },
-    #[error("another daemon has the session")]
+    #[error("another daemon may have the session")]
     NotOurs,
     #[error("cannot look for the processes of the session: {0}")]
     Table(#[from] io::Error),
@@ -168,34 +169,49 @@ impl fmt::Display for Survivor {
 /// # Errors
 /// Who is left, or why nobody could be looked for.
 pub async fn end_tree(tree: Tree) -> Result<(), KillError> {
+    end_tree_by(tree, census::take).await
+}
+
+/// The same by what `look` finds.
+async fn end_tree_by<F>(tree: Tree, look: impl Fn() -> F) -> Result<(), KillError>
+where
+    F: Future<Output = io::Result<Arc<Census>>>,
+{
     let mut over = Instant::now();
     for stage in Stage::ALL {
         over += stage.grace();
-        if let Ok(ended) = timeout_at(over, climb(stage, tree)).await {
-            return ended;
+        if timeout_at(over, climb(stage, tree, &look)).await.is_ok() {
+            return Ok(());
         }
     }
-    let last = timeout(LAST_LOOK_MAX, census::take()).await;
+    let last = timeout(LAST_LOOK_MAX, look()).await;
     let census = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     let left: Vec<_> = members(&census, &tree).iter().filter_map(Survivor::of).collect();
     if left.is_empty() { Ok(()) } else { Err(KillError::Survivors { left }) }
 }
 
-/// Does what the stage asks for until nobody is left.
-async fn climb(stage: Stage, tree: Tree) -> Result<(), KillError> {
+/// Does what the stage asks for until nobody is left. When nobody can be looked for or waited for, it looks again.
+async fn climb<F>(stage: Stage, tree: Tree, look: &impl Fn() -> F)
+where
+    F: Future<Output = io::Result<Arc<Census>>>,
+{
     loop {
-        let left = members(&*census::take().await?, &tree);
-        if left.is_empty() {
-            return Ok(());
-        }
-        let striking = spawn_blocking(move || {
-            strike(stage, &tree, &left);
-            left
-        });
-        for process in striking.await.map_err(io::Error::other)? {
-            // Who cannot be opened is gone, or is seen again at the next look.
-            if let Ok(handle) = process.open() {
-                ended(handle).await?;
+        if let Ok(census) = look().await {
+            let left = members(&census, &tree);
+            if left.is_empty() {
+                return;
+            }
+            let striking = spawn_blocking(move || {
+                strike(stage, &tree, &left);
+                left
+            });
+            for process in striking.await.unwrap_or_default() {
+                // Who cannot be opened is gone, or is seen again at the next look.
+                if let Ok(handle) = process.open()
+                    && ended(handle).await.is_err()
+                {
+                    break;
+                }
             }
         }
         sleep(LOOK_AGAIN).await;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +42,7 @@ enum Found {
     Remains(Box<Survivor<GonePty>>),
     /// Nobody is there, or nothing that anybody was told of.
     Nothing,
-    /// Somebody is there and does not answer.
+    /// Somebody is there and does not answer as a holder does, or may not be asked now.
     Silent(SessionId),
     /// There are no descriptors for what somebody holds.
     Crowded(SessionId),
@@ -176,7 +176,7 @@ impl Registry {
 
     /// Blocks for the time of an answer.
     fn find(&self, id: SessionId, living: &Living) -> Found {
-        let Some(holders) = self.own_holders() else { return Found::Nothing };
+        let Some(holders) = self.own_holders() else { return Found::Silent(id) };
         match HeldPty::attach(holders, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(error) if error.is_of_place() => {
@@ -187,28 +187,11 @@ impl Registry {
             {
                 Found::Crowded(id)
             }
-            Err(
-                error @ (AttachError::Gone { .. }
-                | AttachError::Impostor { .. }
-                | AttachError::Silent { .. }),
-            ) => {
+            Err(error) => {
                 if !self.is_silent(id) {
-                    tracing::warn!(session = %id, %error, "its holder does not answer yet");
+                    tracing::warn!(session = %id, %error, "its holder does not answer as it should yet");
                 }
                 Found::Silent(id)
-            }
-            Err(AttachError::Memory { path, source })
-                if source.kind() != ErrorKind::InvalidData =>
-            {
-                if !self.is_silent(id) {
-                    let path = path.display();
-                    tracing::warn!(session = %id, %path, %source, "what it keeps cannot be read yet");
-                }
-                Found::Silent(id)
-            }
-            Err(error @ (AttachError::Malformed { .. } | AttachError::Memory { .. })) => {
-                tracing::error!(session = %id, %error, "it cannot be gone on with, and is left alone");
-                Found::Nothing
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Sessions of a second daemon, over terminals in memory that the first one left.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,12 +24,15 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
+use crate::holder::readiness::{self, READABLE};
+use crate::holder::socket;
 use crate::holder::wire::to_holder::Unread;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
 use crate::session::error::SessionError;
 use crate::session::pty::Note;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
+use crate::session::pty::held::options::{Holders, Holding, OWN_PROGRAM, socket_of};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
 use crate::session::urgent::Parting;
 
@@ -43,6 +47,10 @@ fn id(number: u128) -> SessionId {
 }
 
 fn registry() -> Registry {
+    registry_with(None)
+}
+
+fn registry_with(holding: Option<Holding>) -> Registry {
     let limits = SessionLimits {
         lease: LeaseLimits::default(),
         screen: ScreenLimits::default(),
@@ -58,7 +66,7 @@ fn registry() -> Registry {
         own_tenant: tenant(),
         environment: BTreeMap::new(),
         default_cwd: PathBuf::from("/"),
-        holding: None,
+        holding,
         scripts: None,
     };
     // Nobody opens doors here.
@@ -315,4 +323,42 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     let other = WriteOrder { key: IdempotencyKey::new("b", 1), ..order };
     session.write(&permit(), other, Accepted::nothing()).await.unwrap();
     assert_eq!(terminal.written(), b"make");
+}
+
+/// A registry whose holders are in `directory`, as long as its daemon has the place, which `ours` says.
+fn registry_of_holders(directory: &Path, ours: bool) -> Registry {
+    let holders = Holders::claimed(directory, move || ours);
+    registry_with(Some(Holding { holders, program: PathBuf::from(OWN_PROGRAM) }))
+}
+
+fn closed(_: &TenantId, _: SessionId) -> WriteWindow {
+    WriteWindow::Closed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_whose_holder_speaks_another_language_is_silent_and_told_when_all_ends() {
+    let ground = tempfile::tempdir().unwrap();
+    let listener = socket::listen_at(&socket_of(ground.path(), id(1))).unwrap();
+    let babbling = std::thread::spawn(move || {
+        let came = [(Some(listener.as_fd()), READABLE)];
+        assert_ne!(readiness::wait(came, Some(Duration::from_secs(20))).unwrap(), [0]);
+        let connection = socket::accept(listener.as_fd()).unwrap();
+        socket::send(connection.as_fd(), b"\xff\xff\0\0babble", &[]).unwrap();
+        // It stays until it was heard.
+        connection
+    });
+    let registry = registry_of_holders(ground.path(), true);
+    let unanswered = registry.recover_left(vec![id(1)], closed).await;
+    assert_eq!(unanswered.silent, [id(1)]);
+    let unended = registry.shut_down(Duration::from_secs(1)).await;
+    assert_eq!(unended.iter().map(|one| one.session).collect::<Vec<_>>(), [id(1)]);
+    drop(babbling.join().unwrap());
+}
+
+#[tokio::test]
+async fn a_silent_session_is_asked_again_though_the_place_was_not_sure_for_a_moment() {
+    let ground = tempfile::tempdir().unwrap();
+    let registry = registry_of_holders(ground.path(), false);
+    let unanswered = registry.recover_left(vec![id(1)], closed).await;
+    assert_eq!(unanswered.silent, [id(1)]);
 }

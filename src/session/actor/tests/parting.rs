@@ -75,3 +75,12 @@ async fn what_does_not_end_with_the_daemon_is_told() {
     assert_eq!(told, Some("processes that do not end: 7 (sudo, of user 0)"));
     assert!(desk.terminal.forgotten());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_another_daemon_has_is_told_as_one_that_did_not_end() {
+    let desk = running().await;
+    desk.terminal.be_superseded();
+    desk.session.part(Parting::End);
+    desk.task.await.unwrap();
+    assert_eq!(desk.session.live().unended(), Some("another daemon may have the session"));
+}

@@ -182,6 +182,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.survivor = Some(survivor));
     }
 
+    /// Has another daemon's session nobody ends here.
+    pub fn be_superseded(&self) {
+        self.state.send_modify(|state| state.superseded = true);
+    }
+
     /// Whether the session asked for the end of everything in the terminal.
     pub fn killed(&self) -> bool {
         self.state.borrow().killed

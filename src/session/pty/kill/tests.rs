@@ -162,3 +162,30 @@ fn survivors_are_named_with_what_keeps_them() {
         "processes that do not end: 5 (sleep), 7 (sudo, of user 0), 9 (dd, waiting in the kernel)"
     );
 }
+
+#[tokio::test]
+async fn processes_end_though_nobody_could_be_looked_for_at_first() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let mut command = tokio::process::Command::new("sleep");
+    let mut child = command.arg("1000").kill_on_drop(true).spawn().unwrap();
+    let pid = ProcessId(child.id().unwrap().cast_signed());
+    let started = Process::find(pid).unwrap().started;
+    let failures = std::sync::atomic::AtomicUsize::new(3);
+    let look = || {
+        use std::sync::atomic::Ordering::Relaxed;
+        let fails = failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        async move {
+            if fails {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let found = census::take().await?.find(pid).copied();
+            // It leads no session of its own.
+            let found = found.map(|one| Process { session: pid, ..one }).into_iter().collect();
+            Ok(Arc::new(Census::of(found, |_| None)))
+        }
+    };
+    let tree = Tree { leader: pid, started, foreground: None, ..tree() };
+    end_tree_by(tree, look).await.unwrap();
+    assert_eq!(child.wait().await.unwrap().signal(), Some(Signal::Hangup.number()));
+}
