@@ -7,6 +7,7 @@
 use std::ffi::CStr;
 use std::io::Write;
 
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
@@ -32,121 +33,177 @@ pub struct Member {
     pub holds: bool,
 }
 
-impl Member {
-    /// Looks a process up; none when it is not there or cannot be read. What the process does with its
-    /// own memory cannot make this wait.
-    pub fn find(pid: i32) -> Option<Self> {
-        let mut room = [0; STAT_MAX];
-        parse(read(pid, "stat", &mut room)?)
+/// Why nobody can say where a process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// It, or one it came of, is not there, changes all the time or must not be read.
+    Gone,
+    /// No descriptor was left to look with, which says nothing about the process.
+    Shortage(Errno),
+}
+
+impl From<Errno> for Unseen {
+    fn from(errno: Errno) -> Self {
+        let is_shortage = [Errno::EMFILE, Errno::ENFILE].contains(&errno);
+        if is_shortage { Self::Shortage(errno) } else { Self::Gone }
     }
 }
 
-/// Whether a process lives in a session in which `own` does not live itself; none when its family
-/// kept changing, or a part of it cannot be seen.
+/// What was seen; none of whoever is gone.
+///
+/// # Errors
+/// What the kernel said when no descriptor was left to look with.
+pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
+    match looked {
+        Ok(seen) => Ok(Some(seen)),
+        Err(Unseen::Gone) => Ok(None),
+        Err(Unseen::Shortage(errno)) => Err(errno),
+    }
+}
+
+impl Member {
+    /// Looks a process up. What the process does with its own memory cannot make this wait.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be read.
+    pub fn look(pid: i32) -> Result<Self, Unseen> {
+        let mut room = [0; STAT_MAX];
+        parse(read(pid, "stat", &mut room)?).ok_or(Unseen::Gone)
+    }
+
+    /// The same; none for whatever reason.
+    pub fn find(pid: i32) -> Option<Self> {
+        Self::look(pid).ok()
+    }
+}
+
+/// Whether a process lives in a session in which `own` does not live itself.
 ///
 /// `own` is a daemon or a holder, and all that came of it lives inside. It may itself live in a session,
 /// whose programs are its neighbours and not its affair. Who carries the mark of a session came of a
 /// holder that may be gone.
-pub fn lives_inside(pid: i32, own: i32) -> Option<bool> {
-    if mark::is_on(pid)? {
-        return Some(true);
-    }
-    (0..WALKS_MAX).find_map(|_| inside(pid, own, Member::find))
+///
+/// # Errors
+/// When its family kept changing, or a part of it cannot be seen.
+pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
+    Ok(mark::is_on(pid)? || again(|| inside(pid, own, Member::look))?)
 }
 
 /// Whether a process that listens, and that `own` has connected with, lives in a session in which `own`
-/// does not live; none as above.
+/// does not live.
 ///
 /// A holder above it counts, and neither itself, which may be one, nor `own`, which may have started it.
-pub fn listens_inside(pid: i32, own: i32) -> Option<bool> {
-    if mark::is_on(pid)? {
-        return Some(true);
-    }
-    (0..WALKS_MAX).find_map(|_| {
-        let holder_above = |pid| {
-            let parent = Member::find(pid)?.parent;
-            nearest(parent, |_, member| member.holds, Member::find)
-        };
-        let Some(home) = holder_above(pid)? else { return Some(false) };
-        Some(holder_above(own).flatten() != Some(home))
-    })
+///
+/// # Errors
+/// As above.
+pub fn listens_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
+    let holder_above = |pid| {
+        let parent = Member::look(pid)?.parent;
+        nearest(parent, |_, member| member.holds, Member::look)
+    };
+    let inside = || {
+        let Some(home) = holder_above(pid)? else { return Ok(false) };
+        Ok(seen(holder_above(own)).map_err(Unseen::Shortage)?.flatten() != Some(home))
+    };
+    Ok(mark::is_on(pid)? || again(inside)?)
 }
 
-/// The same by what `find` tells of a family that may change meanwhile.
-fn inside(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<bool> {
+/// Looks again where a family changed while it was looked at.
+fn again(look: impl Fn() -> Result<bool, Unseen>) -> Result<bool, Unseen> {
+    let mut looks = (0..WALKS_MAX).map(|_| look());
+    looks.find(|looked| *looked != Err(Unseen::Gone)).unwrap_or(Err(Unseen::Gone))
+}
+
+/// The same by what `look` tells of a family that may change meanwhile.
+fn inside(
+    pid: i32,
+    own: i32,
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<bool, Unseen> {
     if pid == own {
-        return Some(false);
+        return Ok(false);
     }
     let is_home = |pid: i32, member: &Member| pid == own || member.holds;
-    let Some(home) = nearest(pid, is_home, &find)? else { return Some(false) };
+    let Some(home) = nearest(pid, is_home, &look)? else { return Ok(false) };
     if home == own {
-        return Some(true);
+        return Ok(true);
     }
-    let around = match find(own) {
-        Some(own) => nearest(own.parent, |_, member| member.holds, &find)?,
+    let around = match seen(look(own)).map_err(Unseen::Shortage)? {
+        Some(own) => nearest(own.parent, |_, member| member.holds, &look)?,
         None => None,
     };
-    Some(around != Some(home))
+    Ok(around != Some(home))
 }
 
 /// The outermost holder that a process came of and that `own` did not; none where there is none left.
 ///
 /// Whoever came of one session has the same one, whatever imitates a holder within it. Good for counting,
 /// not for rights.
-pub fn outermost_holder(pid: i32, own: i32) -> Option<i32> {
-    outermost(pid, own, Member::find)
+///
+/// # Errors
+/// What the kernel said when no descriptor was left to look with.
+pub fn outermost_holder(pid: i32, own: i32) -> Result<Option<i32>, Errno> {
+    outermost(pid, own, Member::look)
 }
 
-fn outermost(pid: i32, own: i32, find: impl Fn(i32) -> Option<Member>) -> Option<i32> {
+fn outermost(
+    pid: i32,
+    own: i32,
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<Option<i32>, Errno> {
     let holds = |pid: i32, member: &Member| pid == own || member.holds;
-    let around = find(own).and_then(|own| nearest(own.parent, holds, &find).flatten());
+    let around = match seen(look(own))? {
+        Some(own) => seen(nearest(own.parent, holds, &look))?.flatten(),
+        None => None,
+    };
     let (mut at, mut found) = (pid, None);
     for _ in 0..SESSIONS_MAX {
-        match nearest(at, holds, &find).flatten() {
+        match seen(nearest(at, holds, &look))?.flatten() {
             Some(home) if home != own && Some(home) != around => {
                 found = Some(home);
-                at = find(home)?.parent;
+                let Some(holder) = seen(look(home))? else { break };
+                at = holder.parent;
             }
             Some(_) | None => break,
         }
     }
-    found
+    Ok(found)
 }
 
 /// The nearest process for which `is_home` holds, at or above this one.
 fn nearest(
     mut pid: i32,
     is_home: impl Fn(i32, &Member) -> bool,
-    find: impl Fn(i32) -> Option<Member>,
-) -> Option<Option<i32>> {
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<Option<i32>, Unseen> {
     let mut youngest = u64::MAX;
     for _ in 0..ANCESTORS_MAX {
         if pid == 0 {
-            return Some(None);
+            return Ok(None);
         }
-        let member = find(pid)?;
+        let member = look(pid)?;
         // Nobody is younger than their child: the number was given to another one meanwhile.
         if member.started > youngest {
-            return None;
+            return Err(Unseen::Gone);
         }
         if is_home(pid, &member) {
-            return Some(Some(pid));
+            return Ok(Some(pid));
         }
         (pid, youngest) = (member.parent, member.started);
     }
-    None
+    Err(Unseen::Gone)
 }
 
 /// Reads what the kernel says of a process, as far as there is room.
-pub(super) fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Option<&'a [u8]> {
+pub(super) fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
     // Also what ends the path.
     let mut path = [0; 32];
-    write!(path.as_mut_slice(), "/proc/{pid}/{what}").ok()?;
-    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
+    let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
     // Not `open`, which is another call on some systems, and none that a holder may make.
-    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
-    let length = nix::unistd::read(&file, room).ok()?;
-    Some(&room[..length])
+    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let length = nix::unistd::read(&file, room)?;
+    Ok(&room[..length])
 }
 
 /// Which of the fields behind the name say who the parent is, and when the process started.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::holder::family::read;
+use crate::holder::family::{Unseen, read};
 
 /// How many bits of a limit say which session it is; those above say how deep it lies.
 const SESSION_BITS: u32 = 48;
@@ -34,9 +34,11 @@ pub fn set(session: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_LOCKS, limit, limit)?)
 }
 
-/// Whether a process came of a session in which this process does not live itself; none when it cannot
-/// be looked at. Allocates nothing.
-pub fn is_on(pid: i32) -> Option<bool> {
+/// Whether a process came of a session in which this process does not live itself. Allocates nothing.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub fn is_on(pid: i32) -> Result<bool, Unseen> {
     static OWN: OnceLock<u64> = OnceLock::new();
     let own = match OWN.get() {
         Some(own) => *own,
@@ -45,7 +47,7 @@ pub fn is_on(pid: i32) -> Option<bool> {
             *OWN.get_or_init(|| found)
         }
     };
-    Some(depth(limit_of(pid)?) < own)
+    Ok(depth(limit_of(pid)?) < own)
 }
 
 /// The number of the session that a process came of, as its mark says; none without one.
@@ -53,7 +55,7 @@ pub fn is_on(pid: i32) -> Option<bool> {
 /// A process can lower its limit and so name another session, which costs it its life when that one ends,
 /// and gives it nothing.
 pub fn session_of(pid: i32) -> Option<u64> {
-    let limit = limit_of(pid)?;
+    let limit = limit_of(pid).ok()?;
     let depth = depth(limit);
     (depth > 0 && depth < NOBODY).then_some(limit & ((1 << SESSION_BITS) - 1))
 }
@@ -63,9 +65,9 @@ fn depth(limit: u64) -> u64 {
     (limit >> SESSION_BITS).min(NOBODY)
 }
 
-fn limit_of(pid: i32) -> Option<u64> {
+fn limit_of(pid: i32) -> Result<u64, Unseen> {
     let mut room = [0; TABLE_MAX];
-    hard_limit(read(pid, "limits", &mut room)?)
+    hard_limit(read(pid, "limits", &mut room)?).ok_or(Unseen::Gone)
 }
 
 /// Reads the hard limit in a table such as `/proc/PID/limits`.
@@ -121,7 +123,7 @@ mod tests {
         let mut child = marked(&[SESSION], &format!("exec 3<&0; {leaves} read -r end"));
         let left = said(&mut child);
         for one in [pid(&child), left] {
-            assert_eq!((is_on(one), session_of(one)), (Some(true), Some(SESSION)));
+            assert_eq!((is_on(one), session_of(one)), (Ok(true), Some(SESSION)));
         }
         end(child);
     }
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn this_process_is_outside_of_its_own_sessions_and_nobody_is_not_known() {
-        assert_eq!(is_on(std::process::id().cast_signed()), Some(false));
-        assert_eq!((is_on(i32::MAX), session_of(i32::MAX)), (None, None));
+        assert_eq!(is_on(std::process::id().cast_signed()), Ok(false));
+        assert_eq!((is_on(i32::MAX), session_of(i32::MAX)), (Err(Unseen::Gone), None));
     }
 
     #[test]

@@ -12,6 +12,6 @@ use crate::holder::socket::Other;
 /// in itself. Who cannot be placed does not.
 pub fn is_outside(connection: BorrowedFd<'_>, own: i32) -> bool {
     let Ok(peer) = Other::of(connection) else { return false };
-    let outside = peer.pid > 0 && lives_inside(peer.pid, own) == Some(false);
+    let outside = peer.pid > 0 && lives_inside(peer.pid, own) == Ok(false);
     outside && peer.lives()
 }

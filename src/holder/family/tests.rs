@@ -4,12 +4,16 @@ use super::*;
 
 /// The daemon, or a holder that is asked.
 const OWN: i32 = 10;
+
+fn look_in(family: &[(i32, i32, u64)], holders: &[i32], wanted: i32) -> Result<Member, Unseen> {
+    let found = family.iter().find(|member| member.0 == wanted);
+    let &(pid, parent, started) = found.ok_or(Unseen::Gone)?;
+    Ok(Member { parent, started, holds: holders.contains(&pid) })
+}
+
 /// Whether process 30 lives inside.
 fn is_inside(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<bool> {
-    inside(30, OWN, |wanted| {
-        let &(pid, parent, started) = family.iter().find(|member| member.0 == wanted)?;
-        Some(Member { parent, started, holds: holders.contains(&pid) })
-    })
+    inside(30, OWN, |wanted| look_in(family, holders, wanted)).ok()
 }
 
 const INIT: (i32, i32, u64) = (1, 0, 1);
@@ -19,7 +23,7 @@ const DAEMON: (i32, i32, u64) = (OWN, 1, 2);
 fn whoever_came_of_the_daemon_is_inside() {
     assert_eq!(is_inside(&[(30, 20, 9), (20, OWN, 8), DAEMON, INIT], &[]), Some(true));
     assert_eq!(is_inside(&[(30, 20, 9), (20, 11, 8), (11, 1, 7), DAEMON, INIT], &[]), Some(false));
-    assert_eq!(inside(OWN, OWN, |_| None), Some(false), "it is not inside itself");
+    assert_eq!(inside(OWN, OWN, |_| Err(Unseen::Gone)), Ok(false), "it is not inside itself");
 }
 
 #[test]
@@ -56,12 +60,22 @@ fn a_family_without_an_end_is_given_up() {
     assert_eq!(is_inside(&[(30, 20, 9), (20, 30, 9)], &[]), None);
 }
 
+#[test]
+fn whom_nobody_has_a_descriptor_to_look_at_is_not_gone() {
+    let family = [(30, 20, 9), (20, 5, 8), (5, 1, 2), DAEMON, INIT];
+    let short = Unseen::Shortage(Errno::EMFILE);
+    for missing in [30, 20, OWN] {
+        let look = |wanted| {
+            if wanted == missing { Err(short) } else { look_in(&family, &[20], wanted) }
+        };
+        assert_eq!(outermost(30, OWN, look), Err(Errno::EMFILE), "{missing}");
+        assert_eq!(inside(30, OWN, look), Err(short), "{missing}");
+    }
+}
+
 /// The outermost holder of process 30.
 fn outermost_of(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<i32> {
-    outermost(30, OWN, |wanted| {
-        let &(pid, parent, started) = family.iter().find(|member| member.0 == wanted)?;
-        Some(Member { parent, started, holds: holders.contains(&pid) })
-    })
+    outermost(30, OWN, |wanted| look_in(family, holders, wanted)).unwrap()
 }
 
 #[test]

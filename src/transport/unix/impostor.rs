@@ -36,9 +36,9 @@ pub fn check_listener(connection: &impl AsFd) -> Result<(), Impostor> {
         Err(Impostor::User { pid, uid })
     } else {
         match listens_inside(pid, std::process::id().cast_signed()) {
-            Some(false) => Ok(()),
-            Some(true) => Err(Impostor::Inside { pid }),
-            None => Err(Impostor::Unknown { pid }),
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Impostor::Inside { pid }),
+            Err(_) => Err(Impostor::Unknown { pid }),
         }
     };
     // What was read is the listener's only if the number was its own all the time.

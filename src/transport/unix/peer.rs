@@ -3,7 +3,6 @@
 //! It decides nothing about rights. Nothing a peer says about itself counts, and nothing in its memory is
 //! read, where it could keep whoever reads waiting.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,9 +11,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{Uid, User};
 
-use crate::holder::family::{lives_inside, outermost_holder};
+use crate::holder::family::{Member, Unseen, lives_inside, outermost_holder, seen};
 use crate::session::pty::ProcessId;
-use crate::session::pty::processes::Process;
 
 /// The process that connected, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,13 +70,13 @@ pub enum Place {
 
 impl Place {
     fn of_peer(pid: ProcessId, handle: Option<OwnedFd>, daemon: ProcessId) -> io::Result<Self> {
-        let started = || Process::find(pid).map(|found| found.started);
-        let before = handle.is_none().then(started).flatten();
+        let started = || seen(Member::look(pid.0).map(|found| found.started));
+        let before = if handle.is_none() { started()? } else { None };
         let place = Self::of(pid, daemon)?;
         // What was read is the peer's only if the number was its own all the time.
         let same = match handle {
             Some(handle) => is_alive(&handle),
-            None => before.is_some() && started() == before,
+            None => before.is_some() && started()? == before,
         };
         Ok(if same { place } else { Self::Unknown })
     }
@@ -96,19 +94,12 @@ impl Place {
             return Ok(Self::Outside);
         }
         Ok(match lives_inside(pid.0, daemon.0) {
-            Some(true) => Self::Inside { holder: outermost_holder(pid.0, daemon.0) },
-            Some(false) => Self::Outside,
-            None => {
-                check_descriptors()?;
-                Self::Unknown
-            }
+            Ok(true) => Self::Inside { holder: outermost_holder(pid.0, daemon.0)? },
+            Ok(false) => Self::Outside,
+            Err(Unseen::Gone) => Self::Unknown,
+            Err(Unseen::Shortage(errno)) => return Err(errno.into()),
         })
     }
-}
-
-/// Checks that a file can be opened, since what cannot be read may only have been out of reach.
-fn check_descriptors() -> io::Result<()> {
-    File::open("/dev/null").map(drop)
 }
 
 /// Whether the process of this handle has not ended.

@@ -45,7 +45,7 @@ pub(super) fn holds(pid: ProcessId, socket: &Path) -> Option<bool> {
     };
     match Claim::of(pid) {
         Claim::Holds(at) if at.file_name() == Some(name) && is_in(&at, directory) => {
-            listens_inside(pid.0, own()).map(|inside| !inside)
+            listens_inside(pid.0, own()).ok().map(|inside| !inside)
         }
         Claim::Holds(_) | Claim::Nothing => Some(false),
     }

@@ -2,13 +2,18 @@
 
 use super::*;
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
+use nix::libc;
 use nix::sys::prctl;
-use nix::unistd::{getgid, getpid, getuid};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::{getgid, getpid, getppid, getuid};
 
 use crate::holder::mark;
 use crate::session::pty::environment::SESSION_MARK;
@@ -180,6 +185,36 @@ fn without_a_handle_the_start_of_the_process_tells_whether_it_is_the_same() {
     let child = Waiting::start(&[]);
     assert_eq!(Place::of_peer(child.pid(), None, NOBODY).unwrap(), Place::Outside);
     assert_eq!(Place::of_peer(NOBODY, None, us()).unwrap(), Place::Unknown);
+}
+
+#[test]
+fn a_descriptor_that_comes_too_late_makes_nobody_unknown() {
+    let name = "transport::unix::peer::tests::\
+                a_descriptor_that_comes_too_late_makes_nobody_unknown";
+    if alone::argument(name).is_none() {
+        return alone::run(name, Path::new("/"));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, 64, 64).unwrap();
+    let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let (stranger, last) = (ProcessId(getppid().as_raw()), taken.pop());
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // The last one is there in one moment and gone in the next.
+        scope.spawn(|| {
+            drop(last);
+            while !over.load(Ordering::Relaxed) {
+                drop(File::open("/dev/null"));
+            }
+        });
+        let places: Vec<_> = (0..50_000).map(|_| Place::of(stranger, NOBODY)).collect();
+        over.store(true, Ordering::Relaxed);
+        let is_short = |place: &io::Result<Place>| {
+            place.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EMFILE))
+        };
+        for place in places.iter().filter(|place| !is_short(place)) {
+            assert_eq!(place.as_ref().unwrap(), &Place::Outside);
+        }
+    });
 }
 
 /// Starts a program that leaves its parent, its session and its process group behind.
