@@ -158,7 +158,13 @@ impl Doors {
     /// Serves a client until it goes, if there is room for it. None when there is not.
     async fn let_in(&self, link: UnixLink, peer: &Peer, door: Door) -> Option<()> {
         let managed = peer.lives_inside();
-        let party = party(peer, door);
+        let Some(party) = party(peer, door) else {
+            tracing::warn!(
+                pid = peer.pid,
+                "a program of which nobody can say in which session it lives"
+            );
+            return None;
+        };
         if managed && door == Door::Operator {
             tracing::warn!(
                 pid = peer.pid,
@@ -175,7 +181,7 @@ impl Doors {
         let limits = Limits { incoming: ticket.incoming(), ..limits };
         let limits = if managed { limits.inside() } else { limits };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let standing = standing(peer, door, managed, number);
+        let standing = standing(peer, door, party, number);
         self.serve(link.in_lines(&limits), standing, &limits).await;
         Some(())
     }
@@ -257,20 +263,21 @@ impl Drop for Visit {
     }
 }
 
-/// With whom a client shares what it may have.
-fn party(peer: &Peer, door: Door) -> Party {
-    match (peer.place, door) {
+/// With whom a client shares what it may have; none where that cannot be said.
+fn party(peer: &Peer, door: Door) -> Option<Party> {
+    Some(match (peer.place, door) {
         (Place::Outside, Door::Operator) => Party::Operators(peer.uid),
         (
             Place::Outside,
             Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_),
         ) => Party::User(peer.uid),
         (Place::Inside { holder: Some(holder) }, _) => Party::Session(holder),
-        (Place::Inside { holder: None } | Place::Unknown, _) => Party::Strays,
-    }
+        (Place::Inside { holder: None } | Place::Unknown, _) => return None,
+    })
 }
 
-fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
+fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
+    let managed = peer.lives_inside();
     let (kind, label) = match door {
         // A person who attaches is known by it; a program says what it is called.
         Door::Operator => (Kind::Operator, Caller::clean_label(&peer.login_name())),
@@ -281,10 +288,9 @@ fn standing(peer: &Peer, door: Door, managed: bool, number: u64) -> Standing {
     let caller = Caller {
         principal: PrincipalId::Connection(number),
         connection: ConnectionId(number),
-        tenant: match party(peer, door) {
+        tenant: match party {
             Party::Operators(uid) | Party::User(uid) => TenantId::of_uid(uid),
             Party::Session(holder) => TenantId::inside(holder),
-            Party::Strays => TenantId::inside(0),
         },
         kind,
         label,

@@ -12,9 +12,11 @@ use crate::transport::line_memory::Share;
 /// Users that have connections at the same time.
 pub const USERS_MAX: usize = 64;
 
-/// Connections of the programs inside one session, and of all sessions together.
+/// Connections of the programs inside one session.
 pub const INSIDE_MAX: usize = 8;
-pub const ALL_INSIDE_MAX: usize = 256;
+
+/// Sessions whose programs have connections at the same time: as many as `sessions.max` can be.
+pub const SESSIONS_MAX: usize = 4_096;
 
 /// Who shares what there is: each party has its own, which no other counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +27,6 @@ pub enum Party {
     User(u32),
     /// The programs inside the session of this holder.
     Session(i32),
-    /// Those inside of which the holder is gone, or which cannot be placed.
-    Strays,
 }
 
 /// What each user may have.
@@ -46,7 +46,7 @@ impl Most {
                 (share(self.connections, uid), share(self.incoming, uid))
             }
             // They have nothing long to say.
-            Party::Session(_) | Party::Strays => (INSIDE_MAX, 0),
+            Party::Session(_) => (INSIDE_MAX, 0),
         }
     }
 }
@@ -94,17 +94,19 @@ impl ConnectionQuota {
 
     /// Whether the table has room for another connection of this party.
     fn has_room(&self, open: &HashMap<Party, Entry>, party: Party) -> bool {
+        if open.contains_key(&party) {
+            return true;
+        }
+        let count = |is_alike: &dyn Fn(Party) -> bool| {
+            open.keys().filter(|party| is_alike(**party)).count()
+        };
         match party {
             // The daemon's own user never stands behind strangers.
             Party::Operators(uid) | Party::User(uid) if uid == self.own => true,
             Party::Operators(_) | Party::User(_) => {
-                let strangers = open.keys().filter(|it| it.is_stranger(self.own)).count();
-                open.contains_key(&party) || strangers < USERS_MAX
+                count(&|it| it.is_stranger(self.own)) < USERS_MAX
             }
-            Party::Session(_) | Party::Strays => {
-                let inside = open.iter().filter(|(it, _)| it.is_inside());
-                inside.map(|(_, entry)| entry.count).sum::<usize>() < ALL_INSIDE_MAX
-            }
+            Party::Session(_) => count(&Party::is_session) < SESSIONS_MAX,
         }
     }
 }
@@ -113,15 +115,12 @@ impl Party {
     fn is_stranger(self, own: u32) -> bool {
         match self {
             Self::Operators(uid) | Self::User(uid) => uid != own,
-            Self::Session(_) | Self::Strays => false,
+            Self::Session(_) => false,
         }
     }
 
-    fn is_inside(self) -> bool {
-        match self {
-            Self::Session(_) | Self::Strays => true,
-            Self::Operators(_) | Self::User(_) => false,
-        }
+    fn is_session(self) -> bool {
+        matches!(self, Self::Session(_))
     }
 }
 
