@@ -37,7 +37,7 @@ use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::request::{InputEvent, WriteId};
 use crate::core::keys::typed::TypedBytes;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::event::LeaseChange;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
@@ -318,20 +318,7 @@ impl<P: Pty> Actor<P> {
         self.look_if_due();
         self.mind_luggage();
         self.remember_lease();
-        for event in self.input.take_events() {
-            match event {
-                InputEvent::Lease(event) => {
-                    let granted = event.change == LeaseChange::Granted;
-                    self.outlets.counters.leases_granted.add(u64::from(granted));
-                    self.tell_lease(event);
-                }
-                InputEvent::Discarded(discarded) => tracing::info!(
-                    session = %self.identity.id,
-                    bytes = discarded.bytes,
-                    "queued input was discarded"
-                ),
-            }
-        }
+        self.tell_events();
         self.publish_if_due();
         self.answer_patient_killers();
         self.answer_preempts();
@@ -371,9 +358,23 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn tell_lease(&self, event: LeaseEvent) {
-        self.count_change();
-        self.outlets.facts.tell_lease(self.identity.id, event);
+    /// Tells what was noted to have happened.
+    fn tell_events(&mut self) {
+        while let Some(event) = self.reserve.untold.pop_front() {
+            match event {
+                InputEvent::Lease(event) => {
+                    let granted = event.change == LeaseChange::Granted;
+                    self.outlets.counters.leases_granted.add(u64::from(granted));
+                    self.count_change();
+                    self.outlets.facts.tell_lease(self.identity.id, event);
+                }
+                InputEvent::Discarded(discarded) => tracing::info!(
+                    session = %self.identity.id,
+                    bytes = discarded.bytes,
+                    "queued input was discarded"
+                ),
+            }
+        }
     }
 
     /// Says that lists show something else.

@@ -77,15 +77,16 @@ impl<P: Pty> Actor<P> {
     /// Keeps how the lease stands, if that is not what is kept already; to be called before anybody
     /// is told of it, and before a byte goes out under it.
     pub(super) fn remember_lease(&mut self) {
-        self.note_parties();
         let record = self.input.lease().record();
         if self.records.lease != record {
             self.pty.remember(Note::Lease, &lease::to_note(&record));
             self.records.lease = record;
         }
+        self.note_parties();
     }
 
-    /// Notes who has a lease, for the case that the task fails.
+    /// Notes who has a lease and what is to be told, for the case that the task fails: whoever is no
+    /// longer known to have one is among those to be told, whatever fails in between.
     fn note_parties(&mut self) {
         let known = |party: &Party, (lease, epoch, holder)| party.is_of(lease, epoch, holder);
         let lease = self.input.lease();
@@ -96,13 +97,16 @@ impl<P: Pty> Actor<P> {
                 .iter()
                 .zip(lease.parties())
                 .all(|(party, held)| known(party, held));
-        if !same {
-            let of = |(lease, epoch, holder): (_, _, &Caller)| Party {
-                lease,
-                epoch,
-                holder: holder.clone(),
-            };
-            self.reserve.parties = lease.parties().map(of).collect();
+        let of = |(lease, epoch, holder): (_, _, &Caller)| Party {
+            lease,
+            epoch,
+            holder: holder.clone(),
+        };
+        let others: Option<Vec<_>> = (!same).then(|| lease.parties().map(of).collect());
+        // No part is asked from here on.
+        self.reserve.untold.extend(self.input.take_events());
+        if let Some(parties) = others {
+            self.reserve.parties = parties;
         }
     }
 

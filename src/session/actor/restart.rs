@@ -15,6 +15,7 @@ use tokio::task::yield_now;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::input::former::FormerWrite;
+use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::failure::{Failed, Party};
@@ -52,6 +53,8 @@ pub(super) struct Reserve {
     pub(super) parties: Vec<Party>,
     /// Who had one when the task failed, and was not told yet.
     lost: Vec<Party>,
+    /// What happened and was not told yet.
+    pub(super) untold: VecDeque<InputEvent>,
     /// The newest name of somebody who waits for the lease.
     pub(super) waiter: WaiterId,
     limits: LeaseLimits,
@@ -74,6 +77,7 @@ impl Reserve {
             window: input.window(),
             parties: Vec::new(),
             lost: Vec::new(),
+            untold: VecDeque::new(),
             waiter: WaiterId(0),
             limits: input.lease().limits().clone(),
             sent: input.former().iter().copied().collect(),
@@ -201,9 +205,8 @@ impl<P: Pty> Actor<P> {
         self.dirty = true;
         self.publish_output();
         self.reserve.failed = false;
-        for party in std::mem::take(&mut self.reserve.lost) {
-            self.tell_lease(party.ended());
-        }
+        let lost = std::mem::take(&mut self.reserve.lost).into_iter();
+        self.reserve.untold.extend(lost.map(|party| InputEvent::Lease(party.ended())));
     }
 
     fn mend_input(&mut self) {

@@ -64,6 +64,11 @@ impl Desk {
     }
 
     fn open_at(opening: Opening) -> Self {
+        Self::open_marked(opening, None)
+    }
+
+    /// Over a terminal whose shell marks what it does with this nonce, if with any.
+    fn open_marked(opening: Opening, nonce: Option<&str>) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
         let facts = Board::default();
@@ -74,12 +79,11 @@ impl Desk {
             tenant: TenantId::of_uid(1000),
         });
         let screen = ScreenLimits::default();
+        let unknown = SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now());
+        let record = SessionRecord { nonce: nonce.and_then(|nonce| nonce.parse().ok()), ..unknown };
         let (actor, frames) = Actor::new(Setup {
             identity: Arc::clone(&identity),
-            records: (
-                SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now()),
-                CommandsRecord::default(),
-            ),
+            records: (record, CommandsRecord::default()),
             rules: Rules {
                 screen,
                 frame_interval: Duration::from_millis(8),
@@ -125,6 +129,10 @@ impl Desk {
         caller: &Caller,
         wait: Duration,
     ) -> Result<LeaseId, SessionError> {
+        self.be_granted(caller, wait).await.map(|grant| grant.lease)
+    }
+
+    async fn be_granted(&self, caller: &Caller, wait: Duration) -> Result<Grant, SessionError> {
         let request = AcquireRequest {
             fresh: fresh(),
             presented: None,
@@ -133,10 +141,7 @@ impl Desk {
             reason: None,
             wait_until: (!wait.is_zero()).then(|| self.clock.now() + wait),
         };
-        self.session
-            .acquire(&permit(), caller.clone(), request, None, Accepted::nothing())
-            .await
-            .map(|grant| grant.lease)
+        self.session.acquire(&permit(), caller.clone(), request, None, Accepted::nothing()).await
     }
 
     async fn write(
@@ -645,4 +650,19 @@ async fn what_a_write_brings_about_shows_at_once() {
     desk.terminal.push(" echo");
     desk.until_shown("busy echo").await;
     assert_eq!(desk.clock.now(), start);
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_that_was_read_is_on_the_screen_before_a_write_is_judged() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    // More than is fed at once, and less than is read at once.
+    let output = format!("{}new prompt", "busy\r\n".repeat(4_000));
+    desk.terminal.push(&output);
+    while desk.session.live().output_bytes.get() < output.len() as u64 {
+        tokio::task::yield_now().await;
+    }
+    assert!(desk.session.frame().lines.iter().all(|line| line.value.text.is_empty()));
+    let expect = Expectation { watermark: None, text: Some("new prompt".to_owned()) };
+    desk.write(WriteOrder { expect, ..typing(&agent(1), "y") }).await.expect("it was read");
 }

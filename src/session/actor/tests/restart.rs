@@ -446,3 +446,19 @@ fn what_people_type_makes_no_write_of_an_agent_forgotten() {
     }
     assert_eq!(reserve.sent().filter(|write| !write.stamp.is_persons()).count(), SENT_MAX);
 }
+
+#[test]
+fn who_lost_its_lease_is_told_so_whatever_fails_at_that_moment() {
+    let ended = |event: &LeaseEvent| matches!(event.change, LeaseChange::Ended(_));
+    play_at_every_call(|| async {
+        let desk = Desk::open();
+        let asking = async || desk.be_granted(&agent(1), Duration::ZERO).await;
+        let epoch = desk.insist(asking).await.expect("free").epoch;
+        let preempt = async || desk.session.preempt(&permit(), agent(9).name()).await;
+        desk.insist(preempt).await.expect("alive");
+        desk.until_lease(false).await;
+        tokio::time::sleep(A_WHILE).await;
+        let told = desk.told_of_leases();
+        assert!(told.iter().any(|event| event.epoch == epoch && ended(event)), "{told:?}");
+    });
+}
