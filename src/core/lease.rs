@@ -96,6 +96,11 @@ impl LeaseManager {
         self.held().map(|held| held.epoch)
     }
 
+    /// The epoch of the newest holding, in force or over.
+    pub fn newest_epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// Who holds the lease in force.
     pub fn holder(&self) -> Option<&Caller> {
         self.held().map(|held| &held.holder)

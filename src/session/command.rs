@@ -129,7 +129,7 @@ pub struct Written {
     pub warning: Option<String>,
     /// The same call was made before, and this one had no effect.
     pub replayed: bool,
-    /// Keeps the lease alive where the order asked for it.
+    /// Keeps the lease alive where the order asked for it, unless the interrupt does.
     pub kept: Option<KeepAlive>,
     /// The command that the order was; none also where it was sent before and is forgotten.
     pub command: Option<CommandSent>,

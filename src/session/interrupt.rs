@@ -8,16 +8,19 @@ use std::sync::Arc;
 use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::ids::Epoch;
+use crate::session::handle::KeepAlive;
 use crate::session::urgent::Urgent;
 
 /// A command that its caller gave up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct GivenUp {
     pub command: CommandId,
     /// Who has to be allowed to write whenever the interrupt strikes.
     pub by: Caller,
     /// The holding under which the caller sent it, where that one did.
     pub sent_in: Option<Epoch>,
+    /// Keeps that holding alive until the interrupt has struck, so that nobody else comes before.
+    pub kept: Option<KeepAlive>,
 }
 
 /// Interrupts a command when it is dropped, unless it was disarmed.

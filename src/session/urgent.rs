@@ -126,7 +126,9 @@ impl Urgent {
 
     /// Takes nothing more; whoever waits for an answer learns that the session is gone.
     pub fn close(&self) {
-        *self.lock() = None;
+        // What was posted may post when it is dropped.
+        let left = self.lock().take();
+        drop(left);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Entries>> {

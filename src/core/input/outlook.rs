@@ -27,8 +27,8 @@ impl Input {
     }
 
     /// Finds out whether a command that was sent under this epoch may still be interrupted for its caller:
-    /// while the same holding is in force or nobody has one, else where the caller has one now and may
-    /// write blindly. Without an epoch the caller sent it, if at all, in a holding that is over.
+    /// while no other holding began since, else where the caller has one now and may write blindly. Without
+    /// an epoch the caller sent it, if at all, in a holding that is over, and nobody may have one.
     ///
     /// # Errors
     /// Why it may not.
@@ -40,8 +40,11 @@ impl Input {
     ) -> Result<(), WriteError> {
         self.judge(now);
         self.check_open(now)?;
-        let in_force = self.lease.epoch().filter(|_| !self.lease.is_reclaimable());
-        if in_force.is_none() || in_force == sent_in {
+        let is_untouched = match sent_in {
+            Some(epoch) => epoch == self.lease.newest_epoch(),
+            None => self.lease.epoch().is_none() || self.lease.is_reclaimable(),
+        };
+        if is_untouched {
             return Ok(());
         }
         let right = self.right(now, caller, None, TakeRule::HeldOnly)?;

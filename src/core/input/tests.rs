@@ -318,6 +318,18 @@ fn a_command_is_interrupted_for_its_caller_until_another_holding_begins() {
 }
 
 #[test]
+fn a_command_is_not_interrupted_for_its_caller_once_another_holding_is_over() {
+    let mut input = held();
+    let epoch = input.lease().epoch();
+    input.on_time(at(31_000));
+    input.acquire(at(32_000), &caller(2), asking(2), None).unwrap();
+    preempt(&mut input, at(33_000));
+    assert!(input.may_interrupt(at(33_000), &caller(1), epoch).is_err(), "it may be another's");
+    input.acquire(at(34_000), &caller(1), asking(3), None).unwrap();
+    assert!(input.may_interrupt(at(34_000), &caller(1), epoch).is_ok(), "it may write");
+}
+
+#[test]
 fn only_so_many_writes_may_wait() {
     let mut input = held();
     for number in 0..Input::QUEUE_WRITES_MAX as u64 {

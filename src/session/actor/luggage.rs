@@ -36,7 +36,7 @@ const INTERRUPTS_MAX: u8 = 4;
 const ONLY_TYPED_MAX: Duration = Duration::from_secs(2);
 
 /// How far the interrupt of a command is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Interrupted {
     by: GivenUp,
     times: u8,
@@ -67,7 +67,7 @@ impl<P: Pty> Actor<P> {
     /// Whether a command may still be interrupted that was given up. It is asked before each strike,
     /// since others may have the terminal by then.
     fn may_interrupt(&mut self, given_up: &GivenUp) -> bool {
-        let GivenUp { command, by, sent_in } = given_up;
+        let GivenUp { command, by, sent_in, .. } = given_up;
         match self.input.may_interrupt(self.clock.now(), by, *sent_in) {
             Ok(()) => true,
             Err(error) => {
@@ -112,7 +112,8 @@ impl<P: Pty> Actor<P> {
         // One that has just ended may not have been heard of: its shell needs what it does next.
         let again = || program && so_far.front != front && !self.output_is_on_its_way();
         if so_far.times == 0 || again() {
-            so_far = Interrupted { times: so_far.times + 1, front, ..so_far };
+            (so_far.times, so_far.front) = (so_far.times + 1, front);
+            so_far.by.kept = None;
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
                 tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");
             }

@@ -130,10 +130,12 @@ impl<P: Pty> Actor<P> {
         let id = self.begin_command(command, &order.caller, stamp);
         let command = CommandSent { id, before };
         self.input.note_command(write, command);
-        let given_up =
-            GivenUp { command: id, by: order.caller.clone(), sent_in: Some(with.grant.epoch) };
-        let interrupt = || Interrupt::new(Arc::clone(&self.urgent), given_up);
-        (with.command, with.interrupt) = (Some(command), interrupts.then(interrupt));
+        with.command = Some(command);
+        if interrupts {
+            let (by, sent_in) = (order.caller.clone(), Some(with.grant.epoch));
+            let given_up = GivenUp { command: id, by, sent_in, kept: with.kept.take() };
+            with.interrupt = Some(Interrupt::new(Arc::clone(&self.urgent), given_up));
+        }
     }
 
     /// Tells which command a call sent before.

@@ -92,7 +92,7 @@ fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Inter
     let now = call.daemon.now();
     let permit = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now)?;
     let by = call.standing.caller.clone();
-    Ok(session.interrupt(&permit, GivenUp { command, by, sent_in: None }))
+    Ok(session.interrupt(&permit, GivenUp { command, by, sent_in: None, kept: None }))
 }
 
 /// What would have kept the interrupt from the command at last.

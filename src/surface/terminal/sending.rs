@@ -156,7 +156,8 @@ impl Sending<'_> {
     fn interrupt_of(&self, command: CommandId, sent_in: Option<Epoch>) -> Option<Interrupt> {
         let Target { session, permit } = self.target;
         let by = self.call.standing.caller.clone();
-        self.interrupts().then(|| session.interrupt(permit, GivenUp { command, by, sent_in }))
+        let given_up = || GivenUp { command, by, sent_in, kept: None };
+        self.interrupts().then(|| session.interrupt(permit, given_up()))
     }
 
     fn interrupts(&self) -> bool {

@@ -146,3 +146,88 @@ async fn nobody_is_interrupted_any_more_once_writing_is_switched_off() {
     tokio::time::sleep(STRIKES_WITHIN).await;
     assert_eq!(desk.terminal.signals().len(), 1);
 }
+
+/// What the shell's marks carry.
+const NONCE: &str = "0123456789abcdef0123456789abcdef";
+
+impl Desk {
+    /// A session whose shell marks its prompt, and waits there for a command.
+    async fn open_at_marked_prompt() -> Self {
+        let opening = Opening::empty(SIZE, ScreenLimits::default());
+        let desk = Self::open_marked(opening, Some(NONCE));
+        desk.push_mark("A");
+        desk.terminal.push("$ ");
+        desk.push_mark("B");
+        desk.until_shown("$").await;
+        desk
+    }
+
+    fn push_mark(&self, mark: &str) {
+        self.terminal.push(format!("\x1b]133;{mark};nonce={NONCE}\x1b\\"));
+    }
+
+    /// Sends a command with a lease that is taken for this call, whose caller then waits for its end.
+    async fn run(&self, way: Way) -> Written {
+        let command = CommandOrder { way, interrupts: true, ..command() };
+        let take = TakeRule::ForThisCall(fresh());
+        let order = WriteOrder { take, keep_alive: true, ..sending(command) };
+        self.write(order).await.expect("free")
+    }
+
+    async fn until_waited_for(&self) {
+        let mut frames = self.session.frames();
+        frames.wait_for(|frame| frame.lease.value.waiters == 1).await.expect("alive");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_is_given_up_is_interrupted_before_its_lease_passes_on() {
+    let desk = Desk::open();
+    let running = desk.run(Way::Kernel).await;
+    let caller = agent(2);
+    let waiting = desk.acquire_within(&caller, Duration::from_secs(60));
+    let giving_up = async {
+        desk.until_waited_for().await;
+        drop(running);
+    };
+    tokio::join!(waiting, giving_up).0.expect("its turn");
+    assert_eq!(desk.terminal.signals(), [Signal::Interrupt]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_command_that_is_given_up_stays_until_its_shell_can_be_interrupted() {
+    let desk = Desk::open_at_marked_prompt().await;
+    let running = desk.run(Way::Marks).await;
+    let caller = agent(2);
+    let waiting = desk.acquire_within(&caller, Duration::from_secs(60));
+    let giving_up = async {
+        desk.until_waited_for().await;
+        drop(running);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(desk.terminal.signals(), [], "the shell would drop a part of the line");
+        assert_eq!(desk.session.frame().lease.value.waiters, 1);
+        desk.push_mark("C");
+        desk.until_lease(true).await;
+    };
+    tokio::join!(waiting, giving_up).0.expect("its turn");
+    assert_eq!(desk.terminal.signals(), [Signal::Interrupt]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_the_task_gives_up_no_command() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(0));
+    let command = CommandOrder { interrupts: true, ..command() };
+    let writing = desk.write(sending(command));
+    let failing = async {
+        desk.wait_until(|_| desk.session.frame().commands.value.last().0 == 1).await;
+        crate::session::faults::set(0, 1);
+        desk.session.set_window(WriteWindow::Open);
+    };
+    let (written, ()) = tokio::join!(writing, failing);
+    assert!(matches!(written, Err(SessionError::Restarted)), "{written:?}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(crate::session::faults::clear(), "it failed");
+    assert_eq!(desk.terminal.signals(), []);
+}
