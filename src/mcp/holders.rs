@@ -3,7 +3,7 @@
 //! The older era has a notification a server may send unasked: a log message. In the newer one a
 //! server speaks only when asked to, so a holder there subscribes to the lease or watches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -16,22 +16,49 @@ use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 
+/// How many notices may wait for one client: as many as it is told sessions, by default. The oldest give way.
+const NOTICES_MAX: usize = 512;
+
 /// Those who can be told.
 #[derive(Debug, Default)]
 pub struct Holders {
-    lanes: Mutex<HashMap<ConnectionId, (Arc<Connection>, PushLane)>>,
+    clients: Mutex<HashMap<ConnectionId, Client>>,
+}
+
+/// One of them, and the newest notice of each session, each with a lane of its own: one that still waits
+/// gives way to the next.
+#[derive(Debug)]
+struct Client {
+    connection: Arc<Connection>,
+    notices: VecDeque<(SessionId, PushLane)>,
+}
+
+impl Client {
+    fn tell(&mut self, session: SessionId, line: Bytes) {
+        let known = self.notices.iter().position(|(of, _)| *of == session);
+        let over = known.or((self.notices.len() == NOTICES_MAX).then_some(0));
+        if let Some((_, lane)) = over.and_then(|at| self.notices.remove(at)) {
+            lane.close();
+        }
+        let lane = self.connection.outbox.lane();
+        // Nobody waits for a client to read this.
+        drop(self.connection.outbox.push(&lane, None, [line, Bytes::new(), Bytes::new()]));
+        self.notices.push_back((session, lane));
+    }
 }
 
 impl Holders {
     /// Tells this connection from now on.
     pub fn add(&self, connection: &Arc<Connection>) {
-        let lane = connection.outbox.lane();
-        self.lock().insert(connection.id, (Arc::clone(connection), lane));
+        let fresh = || Client { connection: Arc::clone(connection), notices: VecDeque::new() };
+        self.lock().entry(connection.id).or_insert_with(fresh);
     }
 
-    /// Tells it no more.
+    /// Tells it no more, nor what still waits.
     pub fn remove(&self, connection: ConnectionId) {
-        self.lock().remove(&connection);
+        if let Some(client) = self.lock().remove(&connection) {
+            client.notices.iter().for_each(|(_, lane)| lane.close());
+        }
     }
 
     /// Tells the holder of a lease that it is gone, waits for a person, or is back; who did it and
@@ -49,8 +76,8 @@ impl Holders {
             LeaseChange::Suspended { by } => ("lease_suspended", None, Some(by)),
             LeaseChange::Resumed => ("lease_resumed", None, None),
         };
-        let lanes = self.lock();
-        let Some((connection, lane)) = lanes.get(&event.holder.connection) else { return };
+        let mut clients = self.lock();
+        let Some(client) = clients.get_mut(&event.holder.connection) else { return };
         let mut data = json!({
             "event": word,
             "session": session.to_string(),
@@ -67,12 +94,13 @@ impl Holders {
             "method": "notifications/message",
             "params": {"level": "warning", "logger": "termgate.lease", "data": data},
         });
-        let line = Bytes::from(format!("{message}\n"));
-        // Nobody waits for a client to read this; the outbox bounds what may wait.
-        drop(connection.outbox.push(lane, None, [line, Bytes::new(), Bytes::new()]));
+        client.tell(session, Bytes::from(format!("{message}\n")));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, (Arc<Connection>, PushLane)>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;
