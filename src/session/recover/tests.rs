@@ -351,7 +351,8 @@ async fn a_session_whose_holder_speaks_another_language_is_silent_and_told_when_
     let unanswered = registry.recover_left(vec![id(1)], closed).await;
     assert_eq!(unanswered.silent, [id(1)]);
     let unended = registry.shut_down(Duration::from_secs(1)).await;
-    assert_eq!(unended.iter().map(|one| one.session).collect::<Vec<_>>(), [id(1)]);
+    let named: Vec<_> = unended.iter().map(|one| (one.session, one.name.to_string())).collect();
+    assert_eq!(named, [(id(1), id(1).to_string())], "nobody knows what it was called");
     drop(babbling.join().unwrap());
 }
 
