@@ -1,5 +1,5 @@
 //! What those who only come and go cost those who are in: a call, and a new connection, while two threads
-//! connect and hang up in a loop at two doors, beside the same on a still daemon.
+//! connect and hang up in a loop at two doors of agents, or at that of operators, beside the same on a still daemon.
 //!
 //! All take turns in one run, against one daemon.
 
@@ -36,8 +36,9 @@ use crate::support::table::{Comparison, HEAD};
 /// Repetitions of a turn.
 const CALLS: usize = 500;
 const CONNECTIONS: usize = 10;
-/// The doors that are stormed.
+/// The doors that are stormed, by a thread each: those of agents, or that of operators.
 const DOORS: [&str; 2] = ["gateway.sock", "gateway.ro.sock"];
+const OPERATORS: [&str; 2] = ["operator.sock", "operator.sock"];
 
 fn main() -> anyhow::Result<()> {
     println!("{}", machine());
@@ -57,43 +58,61 @@ fn compare(placement: Placement) -> anyhow::Result<()> {
     let session = format_args!(r#"{{"name":"bench","command":"cat","rows":24,"cols":80}}"#);
     agent.call("create_session", session)?;
     let mut second = Agent::connect(&gateway)?;
-    let storm = Storm::at(DOORS.map(|door| gateway.with_file_name(door)));
+    let [storm, siege] =
+        [DOORS, OPERATORS].map(|doors| Storm::at(doors.map(|door| gateway.with_file_name(door))));
+    let operator = gateway.with_file_name(OPERATORS[0]);
     let call = |agent: &mut Agent| {
         let listed = agent.call("list_sessions", format_args!("{{}}"))?;
         Ok(if number(listed, "rows")? == 24 { Effect::Seen } else { Effect::NotYet })
     };
-    let connect = || Agent::connect(&gateway).map(|_| Effect::Seen);
+    let connect = |door: &Path| Agent::connect(door).map(|_| Effect::Seen);
     let measured = measure(vec![
         Contender::new("call in a storm", CALLS, || {
             storm.rages();
             call(&mut agent)
         }),
         Contender::new("call, still", CALLS, || {
-            storm.rests(&gateway)?;
+            storm.rests()?;
             call(&mut second)
         }),
         Contender::new("connection in a storm", CONNECTIONS, || {
             storm.rages();
-            connect()
+            connect(&gateway)
         }),
         Contender::new("connection, still", CONNECTIONS, || {
-            storm.rests(&gateway)?;
-            connect()
+            storm.rests()?;
+            connect(&gateway)
+        }),
+        Contender::new("operator in a storm", CONNECTIONS, || {
+            siege.rages();
+            connect(&operator)
+        }),
+        Contender::new("operator, still", CONNECTIONS, || {
+            siege.rests()?;
+            connect(&operator)
         }),
     ])?;
-    let [call, still, connection, quiet] = measured.as_slice() else { return Ok(()) };
-    for (work, ours, yardstick) in
-        [("list_sessions", call, still), ("connect and greet", connection, quiet)]
-    {
+    let [call, still, connection, quiet, besieged, free] = measured.as_slice() else {
+        return Ok(());
+    };
+    for (work, ours, yardstick) in [
+        ("list_sessions", call, still),
+        ("connect and greet", connection, quiet),
+        ("the same as operator", besieged, free),
+    ] {
         println!("{}", Comparison { work, ours, yardstick, target: None });
     }
-    println!("\n{} connections were made and hung up", storm.made());
+    let made = storm.made() + siege.made();
+    println!("\n{made} connections were made and hung up");
     Ok(())
 }
 
 /// Threads that connect and hang up as fast as they can, while they are let.
 #[derive(Debug)]
-struct Storm(Arc<Shared>);
+struct Storm {
+    doors: [PathBuf; 2],
+    shared: Arc<Shared>,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -108,35 +127,35 @@ const OVER: u8 = 2;
 impl Storm {
     fn at(doors: [PathBuf; 2]) -> Self {
         let shared = Arc::new(Shared { state: AtomicU8::new(RESTS), made: AtomicU64::new(0) });
-        for door in doors {
+        for door in doors.clone() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.storm(&door));
         }
-        Self(shared)
+        Self { doors, shared }
     }
 
     fn rages(&self) {
-        self.0.state.store(RAGES, Ordering::Relaxed);
+        self.shared.state.store(RAGES, Ordering::Relaxed);
     }
 
     /// Has it rest; the first time waits until the doors have seen the last of it.
-    fn rests(&self, gateway: &Path) -> anyhow::Result<()> {
-        if self.0.state.swap(RESTS, Ordering::Relaxed) == RAGES {
-            for door in DOORS {
-                Agent::connect(&gateway.with_file_name(door))?;
+    fn rests(&self) -> anyhow::Result<()> {
+        if self.shared.state.swap(RESTS, Ordering::Relaxed) == RAGES {
+            for door in &self.doors {
+                Agent::connect(door)?;
             }
         }
         Ok(())
     }
 
     fn made(&self) -> u64 {
-        self.0.made.load(Ordering::Relaxed)
+        self.shared.made.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Storm {
     fn drop(&mut self) {
-        self.0.state.store(OVER, Ordering::Relaxed);
+        self.shared.state.store(OVER, Ordering::Relaxed);
     }
 }
 

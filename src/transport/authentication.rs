@@ -30,6 +30,7 @@ use crate::transport::framing::{answer_line, check, error_line, object};
 use crate::transport::limits::Limits;
 use crate::transport::tokens::{FileStamp, TokenStore};
 use crate::transport::unix::changes::Changes;
+use crate::transport::unix::peer::Source;
 
 /// The request that shows a token.
 pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
@@ -126,11 +127,13 @@ impl Authority {
     }
 
     /// Finds out who comes in with this standing: the owner of a token, if the first line shows one,
-    /// which is answered here; none, if that token is not taken. Any other line is left to be read.
+    /// which is answered here; none, if that token is not taken. Any other line is left to be read. The log names
+    /// `source`.
     pub async fn introduce<R, W, G>(
         &self,
         link: &mut Link<Lines<R>, W, G>,
         standing: Standing,
+        source: Source,
         limits: &Limits,
     ) -> Option<(Standing, Option<Pass>)>
     where
@@ -157,7 +160,7 @@ impl Authority {
             }
             Err(rejection) => {
                 let connection = standing.caller.connection.0;
-                tracing::info!(connection, %rejection, "a token was not taken");
+                tracing::info!(peer = %source, connection, %rejection, "a token was not taken");
                 (refusal(&id, rejection), None)
             }
         };

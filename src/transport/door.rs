@@ -5,11 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,16 +19,15 @@ use crate::mcp::server::{Server, Shared};
 use crate::session::pty::ProcessId;
 use crate::surface::call::Touched;
 use crate::transport::authentication::Authority;
-use crate::transport::connection::link::{self, Link, UnixLink};
+use crate::transport::connection::link::Link;
 use crate::transport::connection::serve;
 use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 use crate::transport::presence::Presence;
-use crate::transport::unix::listener::{Accepted, Listener};
-use crate::transport::unix::peer::{Peer, Place};
-use crate::transport::unix::quota::{ConnectionQuota, Most, Party};
-use crate::transport::unix::reception::{Reception, Turn, is_shortage};
-use crate::transport::unix::reserve;
+use crate::transport::unix::listener::Listener;
+use crate::transport::unix::peer::{Peer, Place, Source};
+use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
+use crate::transport::unix::reception::{Arrival, Reception};
 
 /// What whoever comes in next may have.
 #[derive(Clone, Debug)]
@@ -40,7 +37,7 @@ pub struct DoorLimits {
     pub connection: Limits,
 }
 
-/// Where clients are looked up: those at the operators' door wait behind nobody else.
+/// Where clients come in: those at the operators' door wait behind nobody else.
 #[derive(Clone, Debug)]
 pub struct Receptions {
     operators: Reception,
@@ -48,7 +45,7 @@ pub struct Receptions {
 }
 
 impl Receptions {
-    /// For the clients of `daemon`, which is our own process; call it within a runtime.
+    /// For the clients of `daemon`, which is our own process.
     pub fn new(daemon: ProcessId) -> Self {
         Self { operators: Reception::new(daemon), others: Reception::new(daemon) }
     }
@@ -83,89 +80,50 @@ pub struct Doors {
     pub hanging_up: CancellationToken,
 }
 
-/// How long a client waits for descriptors to be looked up with, and how often that is tried.
-const PLACING_MAX: Duration = Duration::from_secs(10);
-const PLACING_INTERVAL: Duration = Duration::from_millis(100);
-
 impl Doors {
     /// Lets clients in until the daemon ends or `closed` does.
     pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
-        let mut closed = std::pin::pin!(closed);
-        let reception = self.receptions.of(door);
-        let next = async || {
-            loop {
-                let accepted = listener.accept().await;
-                reception.pace().await;
-                if !accepted.has_ended() {
-                    return (accepted, reception.turn().await);
+        let (closing, reception) = (self.closing.clone(), self.receptions.of(door).clone());
+        let opened = reception.open(listener, move |arrival| self.receive(arrival, door)).await;
+        match opened {
+            Ok(open) => {
+                tokio::select! {
+                    () = closing.cancelled() => {}
+                    () = closed => {}
                 }
+                open.close().await;
             }
-        };
-        loop {
-            tokio::select! {
-                () = self.closing.cancelled() => return,
-                () = &mut closed => return,
-                (accepted, turn) = next() => self.receive(accepted, door, turn),
-            }
+            Err(error) => tracing::error!(%error, ?door, "nobody can be let in"),
         }
     }
 
-    /// Has a client looked up, and lets it in, in a task of its own.
-    fn receive(&self, accepted: Accepted, door: Door, turn: Turn) {
-        let present = self.presence.enter();
-        let doors = self.clone();
+    /// Serves a client in a task of its own until it goes, if it may come in.
+    fn receive(&self, Arrival { link, peer }: Arrival, door: Door) {
+        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
+        let Some(ticket) = self.admit(&peer, door, users) else { return };
+        let limits = Limits { incoming: ticket.incoming(), ..limits };
+        let limits = if peer.lives_inside() { limits.inside() } else { limits };
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (present, doors) = (self.presence.enter(), self.clone());
         self.tasks.spawn(async move {
-            let receiving = async {
-                let (link, peer) = doors.place(accepted, door).await?;
-                drop(turn);
-                doors.let_in(link, &peer, door).await
-            };
+            let standing = standing(&peer, door, ticket.party(), number);
+            let serving = doors.serve(link.in_lines(&limits), standing, peer.source(), &limits);
             // A daemon that ends hangs up on whoever is still there.
-            doors.hanging_up.run_until_cancelled(receiving).await;
-            drop(present);
+            doors.hanging_up.run_until_cancelled(serving).await;
+            drop((ticket, present));
         });
     }
 
-    /// Finds out who a client is; who cannot be looked up for want of a descriptor waits for one.
-    async fn place(&self, accepted: Accepted, door: Door) -> Option<(UnixLink, Peer)> {
-        let Accepted { mut stream, mut lent } = accepted;
-        let give_up_at = Instant::now() + PLACING_MAX;
-        let error = loop {
-            let (back, peer) = match self.receptions.of(door).place(stream).await {
-                Ok(placed) => placed,
-                Err(error) => break error,
-            };
-            match peer {
-                Ok(peer) => match link::unix(back) {
-                    Ok(link) => return Some((link, peer)),
-                    Err(error) => break error,
-                },
-                Err(error) if is_shortage(&error) && Instant::now() < give_up_at => {
-                    if door == Door::Operator && lent.is_none() {
-                        lent = Some(reserve::lend());
-                    } else {
-                        sleep(PLACING_INTERVAL).await;
-                    }
-                    stream = back;
-                }
-                Err(error) => break error,
-            }
-        };
-        tracing::warn!(%error, "a client cannot be looked up, and is hung up on");
-        None
-    }
-
-    /// Serves a client until it goes, if there is room for it. None when there is not.
-    async fn let_in(&self, link: UnixLink, peer: &Peer, door: Door) -> Option<()> {
-        let managed = peer.lives_inside();
+    /// Room for a client, if there is some and it may come in here.
+    fn admit(&self, peer: &Peer, door: Door, users: Most) -> Option<Ticket> {
+        if self.closing.is_cancelled() {
+            return None;
+        }
         let Some(party) = party(peer, door) else {
-            tracing::warn!(
-                pid = peer.pid,
-                "a program of which nobody can say in which session it lives"
-            );
+            tracing::warn!(peer = %peer.source(), "a program inside a session that cannot be named came");
             return None;
         };
-        if managed && door == Door::Operator {
+        if peer.lives_inside() && door == Door::Operator {
             tracing::warn!(
                 pid = peer.pid,
                 ?party,
@@ -173,17 +131,11 @@ impl Doors {
             );
             return None;
         }
-        let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
-        let Some(ticket) = self.quota.enter(party, users) else {
+        let ticket = self.quota.enter(party, users);
+        if ticket.is_none() {
             tracing::warn!(?party, "too many connections of one user or session");
-            return None;
-        };
-        let limits = Limits { incoming: ticket.incoming(), ..limits };
-        let limits = if managed { limits.inside() } else { limits };
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let standing = standing(peer, door, party, number);
-        self.serve(link.in_lines(&limits), standing, &limits).await;
-        Some(())
+        }
+        ticket
     }
 
     /// Serves a client as whoever it turns out to be, for as long as it may stay.
@@ -191,13 +143,14 @@ impl Doors {
         &self,
         mut link: Link<Lines<R>, W, G>,
         standing: Standing,
+        source: Source,
         limits: &Limits,
     ) where
         R: AsyncRead + Send + Unpin,
         W: AsyncWrite + Send + Unpin,
         G: Future<Output = ()> + Send,
     {
-        let introduced = self.authority.introduce(&mut link, standing, limits).await;
+        let introduced = self.authority.introduce(&mut link, standing, source, limits).await;
         let Some((standing, pass)) = introduced else { return };
         let pass = pass.map(Arc::new);
         let connection = Connection::new(standing.caller.connection, limits.unsent);

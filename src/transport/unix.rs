@@ -8,6 +8,7 @@ mod alone;
 pub mod changes;
 pub mod dial;
 pub mod directory;
+pub mod fair_queue;
 pub mod handed;
 pub mod impostor;
 pub mod limits;

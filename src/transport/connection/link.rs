@@ -65,15 +65,19 @@ pub type UnixLink = Link<OwnedReadHalf, OwnedWriteHalf, Hangup>;
 /// Completes when a client has hung up.
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Links a Unix socket.
+/// Watches a Unix socket for its client's hanging up.
 ///
 /// # Errors
 ///
 /// When no descriptor is left to watch the socket with.
-pub fn unix(stream: UnixStream) -> io::Result<UnixLink> {
-    let hangup: Hangup = Box::pin(end(&stream, Interest::PRIORITY)?);
+pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
+    Ok(Box::pin(end(stream, Interest::PRIORITY)?))
+}
+
+/// Links a Unix socket, watched by `hangup`.
+pub fn unix(stream: UnixStream, hangup: Hangup) -> UnixLink {
     let (reader, writer) = stream.into_split();
-    Ok(Link { reader, writer, hangup })
+    Link { reader, writer, hangup }
 }
 
 async fn or_never(end: io::Result<impl Future<Output = ()>>) {

@@ -7,7 +7,7 @@
 use std::fs;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, listen, recv, socket,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
 };
 use nix::sys::stat::{Mode, fchmod};
 use tokio::net::{UnixListener, UnixStream};
@@ -57,10 +58,13 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Whether the client has gone, or has ended its input, without having said anything.
-    pub fn has_ended(&self) -> bool {
-        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        matches!(recv(self.stream.as_raw_fd(), &mut [0], flags), Ok(0))
+    /// Whether the client has hung up, whatever it said before.
+    pub fn has_hung_up(&self) -> bool {
+        // It is always told of, wanted or not.
+        let mut told = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+        poll(&mut told, PollTimeout::ZERO).is_ok()
+            && told[0].revents().is_some_and(|told| told.intersects(gone))
     }
 }
 
@@ -163,6 +167,11 @@ impl Listener {
     pub fn always_open(mut self) -> Self {
         self.when_full = WhenFull::LetIn;
         self
+    }
+
+    /// Whether it lets clients in with the descriptors that are held back.
+    pub fn is_always_open(&self) -> bool {
+        self.when_full == WhenFull::LetIn
     }
 
     /// The path it listens at.

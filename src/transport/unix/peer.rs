@@ -3,6 +3,7 @@
 //! It decides nothing about rights. Nothing a peer says about itself counts, and nothing in its memory is
 //! read, where it could keep whoever reads waiting.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -48,6 +49,11 @@ impl Peer {
         user.map_or_else(|| self.uid.to_string(), |user| user.name)
     }
 
+    /// With whom it takes turns.
+    pub fn source(&self) -> Source {
+        Source::of(self.pid.unwrap_or_default(), self.place)
+    }
+
     /// Whether the peer lives inside a managed session, or might.
     pub fn lives_inside(&self) -> bool {
         match self.place {
@@ -66,6 +72,33 @@ pub enum Place {
     Inside { holder: Option<i32> },
     /// It ended, or could not be looked at, before that was known.
     Unknown,
+}
+
+/// Whom clients come from: those of one source take turns with those of others, and have log lines of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    Process(i32),
+    /// All that lives inside the session of this holder.
+    Session(i32),
+}
+
+impl Source {
+    /// The source of what a process in this place sends.
+    pub fn of(pid: i32, place: Place) -> Self {
+        match place {
+            Place::Inside { holder: Some(holder) } => Self::Session(holder),
+            Place::Inside { holder: None } | Place::Outside | Place::Unknown => Self::Process(pid),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(pid) => write!(f, "process {pid}"),
+            Self::Session(holder) => write!(f, "session of process {holder}"),
+        }
+    }
 }
 
 impl Place {

@@ -134,6 +134,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Who has it.
+    pub fn party(&self) -> Party {
+        self.party
+    }
+
     /// The party's memory for long lines.
     pub fn incoming(&self) -> Share {
         self.incoming.clone()

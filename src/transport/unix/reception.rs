@@ -1,10 +1,14 @@
-//! Where clients are looked up before they come in: on a thread of its own, at a bounded pace.
+//! Where clients come in: on a thread of its own they are taken from the sockets, looked up and handed on.
 //!
-//! It decides nothing about rights. However many come and go, those who are inside keep their workers;
-//! whoever was found inside a session is known by its number and its start.
+//! It decides nothing about rights. However many come and go, those who are inside keep their workers.
+//! Whoever has hung up is dropped at once; the others are looked up in turn, peer by peer, so that a peer with
+//! many clients waits behind itself. Whoever was found inside a session is known by its number and its start.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -12,155 +16,267 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt};
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{JoinSet, LocalSet, yield_now};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::holder::family::Member;
+use crate::holder::family::{Member, seen};
 use crate::session::pty::ProcessId;
-use crate::transport::unix::peer::{Peer, Place};
+use crate::transport::connection::link::{self, UnixLink};
+use crate::transport::unix::fair_queue::FairQueue;
+use crate::transport::unix::listener::{Accepted, Listener};
+use crate::transport::unix::peer::{Peer, Place, Source};
+use crate::transport::unix::reserve;
 
-/// Clients that are let wait to be looked up; the others wait at the socket.
-const WAITING_MAX: usize = 64;
+/// Clients that wait to be looked up; when more come, the newest of the peer that has most is hung up on.
+const WAITING_MAX: usize = 512;
 
-/// How many clients are taken from the sockets in a slice of time, also of those that are gone again:
-/// as many as a worker takes in half a millisecond.
-const SLICE: Duration = Duration::from_millis(2);
-const SLICE_CLIENTS: usize = 32;
+/// Clients that are looked up before others are taken from the sockets: about half a millisecond.
+const LOOKS: usize = 8;
+
+/// Doors that wait to be opened.
+const OPENINGS_MAX: usize = 16;
 
 /// Processes inside sessions that are remembered.
 const INSIDERS_MAX: usize = 256;
 
-/// A client and who it is, or why that cannot be said now.
-pub type Placed = (UnixStream, io::Result<Peer>);
+/// How long a client waits for descriptors to be looked up with, and how often that is tried.
+const PLACING_MAX: Duration = Duration::from_secs(10);
+const PLACING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Looks clients up; clones do it together.
+/// A client that was looked up.
+#[derive(Debug)]
+pub struct Arrival {
+    pub link: UnixLink,
+    pub peer: Peer,
+}
+
+/// What is done with each client of a door, on the thread where all others wait.
+type Admit = Box<dyn Fn(Arrival) + Send>;
+
+/// Takes clients in; clones do it together.
 #[derive(Clone, Debug)]
 pub struct Reception {
     daemon: ProcessId,
-    room: Arc<Semaphore>,
-    pace: Arc<Mutex<Pace>>,
-    desk: Arc<Mutex<Option<mpsc::Sender<Client>>>>,
+    desk: Arc<Mutex<Option<mpsc::Sender<Opening>>>>,
 }
 
-/// The slice of time that runs.
+/// A door that is open, until this is dropped.
+#[must_use = "the door is open only as long as this lives"]
 #[derive(Debug)]
-struct Pace {
-    until: Instant,
-    left: usize,
+pub struct OpenDoor {
+    closing: DropGuard,
+    closed: oneshot::Receiver<()>,
 }
 
-/// A client's turn to be looked up, until it is dropped.
-#[must_use = "without it the next client comes too early"]
-#[derive(Debug)]
-pub struct Turn {
-    _room: Option<OwnedSemaphorePermit>,
+impl OpenDoor {
+    /// Closes it; afterwards its socket is gone.
+    pub async fn close(self) {
+        drop(self.closing);
+        // A reception that ended has closed all doors.
+        let _ = self.closed.await;
+    }
 }
 
-#[derive(Debug)]
-struct Client {
-    stream: UnixStream,
-    reply: oneshot::Sender<Placed>,
+struct Opening {
+    listener: Listener,
+    admit: Admit,
+    closing: CancellationToken,
+    closed: oneshot::Sender<()>,
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("listener", &self.listener).finish_non_exhaustive()
+    }
 }
 
 impl Reception {
-    /// Looks up the clients of `daemon`, which is our own process; call it within a runtime.
+    /// Takes in the clients of `daemon`, which is our own process.
     pub fn new(daemon: ProcessId) -> Self {
-        let pace = Pace { until: Instant::now(), left: 0 };
-        Self {
-            daemon,
-            room: Arc::new(Semaphore::new(WAITING_MAX)),
-            pace: Arc::new(Mutex::new(pace)),
-            desk: Arc::default(),
-        }
+        Self { daemon, desk: Arc::default() }
     }
 
-    /// Waits until another client may be taken from a socket. Cancel-safe.
-    pub async fn pace(&self) {
-        while let Err(later) = self.take(Instant::now()) {
-            sleep_until(later).await;
-        }
-    }
-
-    /// Waits until another client may be looked up. Cancel-safe.
-    pub async fn turn(&self) -> Turn {
-        // It is never closed.
-        Turn { _room: Arc::clone(&self.room).acquire_owned().await.ok() }
-    }
-
-    /// Finds out who a client is.
+    /// Hands every client of a listener to `admit`, which must not wait, once it is known who it is. Call it within
+    /// a runtime, in which `admit` is called, too.
     ///
     /// # Errors
-    /// When there can be no thread for it. With what it gives back for want of a descriptor it can be
-    /// asked again.
-    pub async fn place(&self, stream: UnixStream) -> io::Result<Placed> {
-        let (reply, placed) = oneshot::channel();
-        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        self.desk()?.send(Client { stream, reply }).await.map_err(|_| gone())?;
-        placed.await.map_err(|_| gone())
+    /// When there can be no thread for it.
+    pub async fn open(
+        &self,
+        listener: Listener,
+        admit: impl Fn(Arrival) + Send + 'static,
+    ) -> io::Result<OpenDoor> {
+        let (closing, (on_closed, closed)) = (CancellationToken::new(), oneshot::channel());
+        let open = OpenDoor { closing: closing.clone().drop_guard(), closed };
+        let opening = Opening { listener, admit: Box::new(admit), closing, closed: on_closed };
+        let sent = self.desk()?.send(opening).await;
+        sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
+        Ok(open)
     }
 
-    /// The way to the thread, which is started when the first client comes.
-    fn desk(&self) -> io::Result<mpsc::Sender<Client>> {
+    /// The way to the thread, which is started with the first door.
+    fn desk(&self) -> io::Result<mpsc::Sender<Opening>> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(desk) = desk.as_ref().filter(|desk| !desk.is_closed()) {
             return Ok(desk.clone());
         }
-        let (clients, mut waiting) = mpsc::channel::<Client>(WAITING_MAX);
-        let mut insiders = Insiders { daemon: self.daemon, known: HashMap::new() };
-        // It ends with the last who can send it a client.
+        let (desk_of_all, openings) = mpsc::channel(OPENINGS_MAX);
+        let (runtime, daemon) = (Handle::current(), self.daemon);
+        // It ends with the last who can open a door.
         thread::Builder::new().name("reception".to_owned()).spawn(move || {
-            while let Some(Client { stream, reply }) = waiting.blocking_recv() {
-                let peer = insiders.look(&stream);
-                // Whoever asked may have gone.
-                let _ = reply.send((stream, peer));
-            }
+            let room = Rc::new(Room::of(daemon));
+            runtime.block_on(LocalSet::new().run_until(room.keep(openings)));
         })?;
-        *desk = Some(clients.clone());
-        Ok(clients)
-    }
-
-    fn take(&self, now: Instant) -> Result<(), Instant> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner).take(now)
+        *desk = Some(desk_of_all.clone());
+        Ok(desk_of_all)
     }
 }
 
-impl Pace {
-    /// Takes one client's share of this slice, or says when the next one begins.
-    fn take(&mut self, now: Instant) -> Result<(), Instant> {
-        if now >= self.until {
-            *self = Self { until: now + SLICE, left: SLICE_CLIENTS };
+/// Where clients wait to be looked up.
+struct Room {
+    waiting: RefCell<FairQueue<Source, Waiting>>,
+    insiders: RefCell<Insiders>,
+    arrived: Notify,
+}
+
+struct Waiting {
+    accepted: Accepted,
+    /// Whether it may have what is held back.
+    lends: bool,
+    give_up_at: Instant,
+    admit: Rc<Admit>,
+}
+
+impl Room {
+    fn of(daemon: ProcessId) -> Self {
+        let waiting = RefCell::new(FairQueue::of(WAITING_MAX));
+        Self { waiting, insiders: RefCell::new(Insiders::of(daemon)), arrived: Notify::new() }
+    }
+
+    /// Opens the doors that are to be opened, and looks up who comes in.
+    async fn keep(self: Rc<Self>, mut openings: mpsc::Receiver<Opening>) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn_local(Rc::clone(&self).look_up());
+        while let Some(opening) = openings.recv().await {
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn_local(Rc::clone(&self).take_in(opening));
         }
-        self.left = self.left.checked_sub(1).ok_or(self.until)?;
-        Ok(())
+    }
+
+    /// Takes clients from a socket, a hundred in a turn, until its door closes.
+    async fn take_in(self: Rc<Self>, opening: Opening) {
+        let Opening { listener, admit, closing, closed } = opening;
+        let admit = Rc::new(admit);
+        let taking = async {
+            loop {
+                let accepted = listener.accept().await;
+                if !accepted.has_hung_up() {
+                    let give_up_at = Instant::now() + PLACING_MAX;
+                    let (lends, admit) = (listener.is_always_open(), Rc::clone(&admit));
+                    self.wait(Waiting { accepted, lends, give_up_at, admit });
+                }
+            }
+        };
+        closing.run_until_cancelled(taking).await;
+        drop(listener);
+        // Who opened it may have let go of it.
+        let _ = closed.send(());
+    }
+
+    /// Has a client wait for its turn.
+    fn wait(&self, client: Waiting) {
+        let Some(source) = self.insiders.borrow().source_of(&client.accepted.stream) else {
+            return;
+        };
+        if let Some((source, _hung_up_on)) = self.waiting.borrow_mut().push(source, client) {
+            tracing::warn!(peer = %source, "too many clients wait to be let in");
+        }
+        self.arrived.notify_one();
+    }
+
+    async fn look_up(self: Rc<Self>) {
+        loop {
+            for _ in 0..LOOKS {
+                let next = self.waiting.borrow_mut().pop();
+                match next {
+                    Some((_, client)) => self.place(client).await,
+                    None => self.arrived.notified().await,
+                }
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Finds out who a client is, and hands it on; who cannot be looked up for want of a descriptor waits for
+    /// one.
+    async fn place(&self, mut client: Waiting) {
+        let stream = &client.accepted.stream;
+        let looked = self.insiders.borrow_mut().look(stream);
+        let error = match looked.and_then(|peer| Ok((peer, link::watch_hangup(stream)?))) {
+            Ok((peer, hangup)) => {
+                // What was lent goes back before it is served.
+                let Waiting { accepted: Accepted { stream, .. }, admit, .. } = client;
+                return admit(Arrival { link: link::unix(stream, hangup), peer });
+            }
+            Err(error) => error,
+        };
+        if !is_shortage(&error) || Instant::now() >= client.give_up_at {
+            tracing::warn!(%error, "a client cannot be looked up, and is hung up on");
+            return;
+        }
+        if client.lends && client.accepted.lent.is_none() {
+            client.accepted.lent = Some(reserve::lend());
+        } else {
+            sleep(PLACING_INTERVAL).await;
+        }
+        self.wait(client);
     }
 }
 
 /// Whether something failed for want of a descriptor, which says nothing about a client.
-pub fn is_shortage(error: &io::Error) -> bool {
+fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// The processes that were found inside sessions.
-struct Insiders {
+#[derive(Debug)]
+pub(super) struct Insiders {
     daemon: ProcessId,
     /// With the start of each, in clock ticks since boot.
     known: HashMap<i32, (u64, Place)>,
 }
 
 impl Insiders {
+    pub(super) fn of(daemon: ProcessId) -> Self {
+        Self { daemon, known: HashMap::new() }
+    }
+
+    /// With whom a client takes turns, as far as that is known before it is looked up; none if it has no peer.
+    fn source_of(&self, stream: &UnixStream) -> Option<Source> {
+        let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
+        let place = self.known.get(&pid).map_or(Place::Unknown, |(_, place)| *place);
+        Some(Source::of(pid, place))
+    }
+
     /// Finds out who is at the other end. Nobody who is inside ever gets out, so they are looked up once.
-    fn look(&mut self, stream: &UnixStream) -> io::Result<Peer> {
+    ///
+    /// # Errors
+    /// As of [`Peer::of`].
+    pub(super) fn look(&mut self, stream: &UnixStream) -> io::Result<Peer> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         let pid = credentials.pid();
-        let started = || Member::find(pid).map(|member| member.started);
+        let started = || seen(Member::look(pid).map(|member| member.started));
+        let before = started()?;
         if let Some((since, place)) = self.known.get(&pid) {
-            if started() == Some(*since) {
+            if before == Some(*since) {
                 let (uid, gid, place) = (credentials.uid(), credentials.gid(), *place);
                 return Ok(Peer { uid, gid, pid: Some(pid), place });
             }
             self.known.remove(&pid);
         }
-        let before = started();
         let peer = Peer::of(stream, self.daemon)?;
         if let (Some(since), Place::Inside { .. }) = (before, peer.place) {
             if self.known.len() >= INSIDERS_MAX {
@@ -173,53 +289,4 @@ impl Insiders {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn clients_are_taken_at_a_bounded_pace() {
-        let reception = Reception::new(ProcessId(1));
-        let begin = Instant::now();
-        for _ in 0..10 * SLICE_CLIENTS {
-            reception.pace().await;
-        }
-        assert!((9 * SLICE..10 * SLICE).contains(&begin.elapsed()), "{:?}", begin.elapsed());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_some_wait_inside_to_be_looked_up() {
-        let reception = Reception::new(ProcessId(1));
-        let mut turns = Vec::new();
-        for _ in 0..WAITING_MAX {
-            turns.push(reception.turn().await);
-        }
-        let hour = Duration::from_secs(3_600);
-        assert!(tokio::time::timeout(hour, reception.turn()).await.is_err());
-        turns.pop();
-        let _turn = reception.turn().await;
-    }
-
-    #[tokio::test]
-    async fn who_was_found_inside_is_known_again() {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        let (own, place) = (std::process::id().cast_signed(), Place::Inside { holder: Some(7) });
-        let started = Member::find(own).unwrap().started;
-        let mut insiders = Insiders { daemon: ProcessId(own), known: HashMap::new() };
-        insiders.known.insert(own, (started, place));
-        assert_eq!(insiders.look(&ours).unwrap().place, place);
-        // Of another process with that number nothing is known.
-        insiders.known.insert(own, (started + 1, place));
-        assert_eq!(insiders.look(&ours).unwrap().place, Place::Outside);
-        assert!(insiders.known.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_client_comes_back_with_who_it_is() {
-        let reception = Reception::new(ProcessId(std::process::id().cast_signed()));
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (mut back, peer) = reception.place(ours).await.unwrap();
-        assert_eq!(peer.unwrap().place, Place::Outside);
-        tokio::io::AsyncWriteExt::write_all(&mut back, b"x").await.unwrap();
-        assert_eq!(tokio::io::AsyncReadExt::read_u8(&mut theirs).await.unwrap(), b'x');
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use super::*;
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use crate::session::pty::ProcessId;
 use crate::transport::unix::alone;
 use crate::transport::unix::peer::Place;
-use crate::transport::unix::reception::Reception;
+use crate::transport::unix::reception::Insiders;
 
 fn locked() -> (TempDir, DaemonLock) {
     let directory = tempfile::tempdir().unwrap();
@@ -36,7 +37,7 @@ fn leave_stale(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_client_that_has_gone_without_a_word_can_be_told_from_others() {
+async fn a_client_that_has_hung_up_can_be_told_from_others() {
     let (directory, lock) = locked();
     let path = directory.path().join("gateway.sock");
     let listener = Listener::bind(&path, &lock).unwrap();
@@ -44,12 +45,13 @@ async fn a_client_that_has_gone_without_a_word_can_be_told_from_others() {
     spoke.write_all(b"x").unwrap();
     drop(spoke);
     drop(net::UnixStream::connect(&path).unwrap());
-    let _silent = net::UnixStream::connect(&path).unwrap();
+    let silent = net::UnixStream::connect(&path).unwrap();
+    silent.shutdown(Shutdown::Write).unwrap();
     let mut ended = Vec::new();
     for _ in 0..3 {
-        ended.push(listener.accept().await.has_ended());
+        ended.push(listener.accept().await.has_hung_up());
     }
-    assert_eq!(ended, [false, true, false]);
+    assert_eq!(ended, [true, true, false], "who only ended its input still listens");
 }
 
 #[tokio::test]
@@ -359,15 +361,12 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     let connect = || net::UnixStream::connect(&path).unwrap();
     let clients = [connect(), connect(), connect()];
     let late = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).unwrap();
-    // Whoever looks them up is there.
-    let reception = Reception::new(ProcessId(std::process::id().cast_signed()));
-    let first = within_reason(listener.accept()).await;
-    let _first = reception.place(first.stream).await.unwrap();
+    let mut insiders = Insiders::of(ProcessId(std::process::id().cast_signed()));
+    let _first = within_reason(listener.accept()).await;
     let _taken = take_all_descriptors();
     for _ in &clients[1..] {
         let Accepted { stream, lent } = within_reason(listener.accept()).await;
-        let (_stream, peer) = within_reason(reception.place(stream)).await.unwrap();
-        assert_eq!(peer.unwrap().place, Place::Outside);
+        assert_eq!(insiders.look(&stream).unwrap().place, Place::Outside);
         assert!(File::open("/dev/null").is_ok(), "something is left to serve it with");
         drop(lent);
         assert!(File::open("/dev/null").is_err(), "the rest is held back again");
@@ -383,13 +382,11 @@ async fn without_descriptors_the_operator_still_gets_in_and_is_known() {
     let _taken = take_all_descriptors();
     connect_socket(late.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
     let Accepted { stream, lent } = within_reason(next).await;
-    let (stream, peer) = within_reason(reception.place(stream)).await.unwrap();
-    assert_eq!(peer.unwrap().place, Place::Outside);
+    assert_eq!(insiders.look(&stream).unwrap().place, Place::Outside);
 
     // Where nothing is lent, nobody is taken for a program inside a session.
     drop(lent);
-    let (_stream, peer) = within_reason(reception.place(stream)).await.unwrap();
-    let error = peer.unwrap_err();
+    let error = insiders.look(&stream).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
 }
 
