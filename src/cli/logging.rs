@@ -28,6 +28,17 @@ pub enum LogFormat {
     Json,
 }
 
+/// The log of this process; dropped at its end, it says what was left out.
+#[must_use = "what was left out is said when it is dropped"]
+#[derive(Debug)]
+pub struct Logging(Throttle);
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.0.tell_rest();
+    }
+}
+
 /// Begins logging, for the life of the process, into `file` if that is what standard error is.
 ///
 /// # Errors
@@ -36,7 +47,7 @@ pub fn start_logging(
     format: LogFormat,
     verbosity: u8,
     file: Option<Bounded>,
-) -> Result<(), Failure> {
+) -> Result<Logging, Failure> {
     let wanted = env::var("RUST_LOG").ok();
     let filter = EnvFilter::try_new(directives(wanted.as_deref(), verbosity))
         .map_err(|error| Failure::Usage(format!("RUST_LOG: {error}")))?;
@@ -50,8 +61,9 @@ pub fn start_logging(
         LogFormat::Text => log.with_ansi(false).boxed(),
         LogFormat::Json => log.json().boxed(),
     };
-    Registry::default().with(log).with(Throttle::default()).with(filter).init();
-    Ok(())
+    let throttle = Throttle::default();
+    Registry::default().with(log).with(throttle.clone()).with(filter).init();
+    Ok(Logging(throttle))
 }
 
 /// Writes lines into a file that stays within its bound.

@@ -71,7 +71,7 @@ impl Mcp {
     /// Why there is no daemon at first. Later the client is told.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let signals = Signals::listen().context("cannot listen to signals")?;
-        start_logging(LogFormat::Text, 0, None)?;
+        let _logging = start_logging(LogFormat::Text, 0, None)?;
         let way = self.way(context).await?;
         let upstream = way.dial(Dial::ConnectOrStart).await?;
         let cwd = env::current_dir().ok();

@@ -80,7 +80,7 @@ impl Serve {
             let _ = nix::unistd::setsid();
             log = Bounded::of_standard_error(&paths(context)?);
         }
-        start_logging(self.log_format, self.verbose, log)?;
+        let logging = start_logging(self.log_format, self.verbose, log)?;
         if self.stdio {
             self.serve_stdio().await?;
             return Ok(Exit::Done);
@@ -88,6 +88,8 @@ impl Serve {
         let settings = self.settings(context)?;
         let program = settings.program.clone();
         let ended = serve(settings, |banner| context.output.note(&banner_text(banner))).await?;
+        // Another program that takes the place of this one ends it, too.
+        drop(logging);
         match ended {
             Ended::Stopped | Ended::Left => Ok(Exit::Done),
             Ended::Unfinished => Ok(Exit::Failed),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use crate::outlive::client::{Client, LOOK, SAFETY, Started, listed, soon, start, within};
@@ -188,6 +189,42 @@ async fn programs_inside_a_session_keep_nobody_out() {
     daemon.ends().await;
 }
 
+/// Connects and hangs up in a loop; says so once it is at it.
+const STORMER: &str = "
+import socket, sys
+path, ready = sys.argv[1:]
+made = 0
+while True:
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    client.close()
+    made += 1
+    if made == 5000:
+        open(ready, 'w').close()
+";
+
+#[tokio::test]
+async fn a_storm_at_the_operators_door_keeps_no_operator_out() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (script, door) = (home.file("stormer.py"), home.runtime("operator.sock"));
+    fs::write(&script, STORMER).unwrap();
+    let [inside, outside] = ["inside", "outside"].map(|name| home.file(name));
+    let words = |ready: &Path| [&*script, &*door, ready].map(|word| word.display().to_string());
+    let line = format!("exec /usr/bin/python3 {}", words(&inside).join(" "));
+    start(&mut client, &line).await;
+    let mut storming = Command::new("/usr/bin/python3");
+    let mut storming = storming.args(words(&outside)).kill_on_drop(true).spawn().unwrap();
+    within(SAFETY, "both storms to rage", || inside.exists() && outside.exists()).await;
+    for _ in 0..3 {
+        home.run(&["ls"]).await;
+    }
+    assert_eq!(storming.try_wait().unwrap(), None, "it still rages");
+    home.run(&["stop"]).await;
+    daemon.ends().await;
+}
+
 #[tokio::test]
 async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     /// Each asks again for a second.
@@ -208,7 +245,9 @@ async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     let (_, log) = daemon.ends().await;
     let said = log.lines().filter(|line| line.contains("operators' door"));
     let (about, said): (Vec<&str>, Vec<&str>) = said.partition(|line| line.contains("left out"));
-    assert_eq!((said.len(), about.len()), (10, 1), "{log}");
+    // That it begins, and at the end how much it was.
+    assert_eq!((said.len(), about.len()), (10, 2), "{log}");
+    assert!(about.iter().any(|line| line.contains("more like this were left out")), "{log}");
 }
 
 /// A program that leaves its session, waits for a file `go`, kills the process that held it and then asks to be

@@ -1,11 +1,11 @@
 //! How often the log says the same: what a client or a program causes does not make it grow at their will.
 //!
-//! It knows lines by where they are written in the code and by the session or party they speak of, which
+//! It knows lines by where they are written in the code and by the session, party or peer they speak of, which
 //! nobody can vary at will. What nobody but an operator causes is far below the bounds.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,16 +23,28 @@ const KIND_MAX: u32 = 200;
 /// What is told apart at a time.
 const KEYS_MAX: usize = 1_024;
 /// The fields that say what a line speaks of.
-const SOURCES: [&str; 3] = ["session", "party", "key"];
+const SOURCES: [&str; 4] = ["session", "party", "peer", "key"];
 /// Longest text kept of a line, in bytes.
 const TEXT_MAX: usize = 120;
 
 /// What the lines about lines come from; they are never left out.
 const OWN: &str = module_path!();
 
-/// Leaves out of the log what was said often enough, and says so.
-#[derive(Debug, Default)]
-pub(super) struct Throttle(Mutex<Counts>);
+/// Leaves out of the log what was said often enough, and says so; clones count together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Throttle(Arc<Mutex<Counts>>);
+
+impl Throttle {
+    /// Says what was left out and not told yet, whether its minute is over or not.
+    pub(super) fn tell_rest(&self) {
+        let counts = std::mem::take(&mut *self.lock());
+        tell(counts.0.into_iter().filter_map(left_of));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl<S: Subscriber> Layer<S> for Throttle {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
@@ -43,17 +55,18 @@ impl<S: Subscriber> Layer<S> for Throttle {
         }
         let mut said = Said::default();
         event.record(&mut said);
-        let verdict = {
-            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.take(Instant::now(), metadata.callsite(), said)
-        };
-        for Left { count, text, source } in verdict.told {
-            tracing::warn!(source, "{count} more like this were left out: {text}");
-        }
+        let verdict = self.lock().take(Instant::now(), metadata.callsite(), said);
+        tell(verdict.told);
         if let Some(text) = verdict.begins {
             tracing::warn!("more like this is left out for a minute: {text}");
         }
         verdict.logged
+    }
+}
+
+fn tell(left: impl IntoIterator<Item = Left>) {
+    for Left { count, text, source } in left {
+        tracing::warn!(source, "{count} more like this were left out: {text}");
     }
 }
 
@@ -116,14 +129,15 @@ impl Counts {
     /// Forgets what was counted long enough; gives back what was left out of it.
     fn take_ended(&mut self, now: Instant) -> Vec<Left> {
         let ended = self.0.extract_if(|_, count| now.duration_since(count.since) >= WINDOW);
-        let left = ended.filter(|(_, count)| count.left_out > 0);
-        let told = |((_, source), count): (Key, Count)| Left {
-            count: count.left_out,
-            text: count.text,
-            source: source.unwrap_or_default(),
-        };
-        left.map(told).collect()
+        ended.filter_map(left_of).collect()
     }
+}
+
+/// What was left out of this, if anything was.
+fn left_of(((_, source), count): (Key, Count)) -> Option<Left> {
+    let Count { left_out, text, .. } = count;
+    let source = source.unwrap_or_default();
+    (left_out > 0).then_some(Left { count: left_out, text, source })
 }
 
 /// What a line says, as far as it is looked at.
@@ -171,11 +185,15 @@ mod tests {
 
     /// What is logged meanwhile, line by line.
     fn logged(say: impl FnOnce()) -> Vec<String> {
+        logged_by(Throttle::default(), say)
+    }
+
+    fn logged_by(throttle: Throttle, say: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();
         let log = tracing_subscriber::fmt::layer().with_ansi(false).without_time();
         let log = log.with_writer(move || writer.clone());
-        let subscriber = tracing_subscriber::registry().with(Throttle::default()).with(log);
+        let subscriber = tracing_subscriber::registry().with(throttle).with(log);
         tracing::subscriber::with_default(subscriber, say);
         let bytes = written.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
@@ -203,6 +221,28 @@ mod tests {
         let lines = logged(|| (0..1_000).for_each(|pid| speak(1, pid)));
         let said = lines.iter().filter(|line| line.contains("pid=")).count();
         assert_eq!(said, SAME_MAX as usize, "{lines:?}");
+    }
+
+    #[test]
+    fn what_one_peer_repeats_takes_no_lines_from_others() {
+        let speak = |peer: u32| tracing::info!(peer, "a token was not taken");
+        let lines = logged(|| {
+            (0..100).for_each(|_| speak(1));
+            (0..5).for_each(|_| speak(2));
+        });
+        assert_eq!(lines.iter().filter(|line| line.contains("peer=2")).count(), 5, "{lines:?}");
+    }
+
+    #[test]
+    fn how_much_was_left_out_is_said_at_the_end_too() {
+        let throttle = Throttle::default();
+        let lines = logged_by(throttle.clone(), || {
+            (0..25).for_each(|pid| speak(1, pid));
+            throttle.tell_rest();
+            throttle.tell_rest();
+        });
+        let told = lines.iter().filter(|line| line.contains("15 more like this were left out"));
+        assert_eq!(told.count(), 1, "{lines:?}");
     }
 
     #[test]
