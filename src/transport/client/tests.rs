@@ -2,7 +2,6 @@
 //!
 //! It must not know the real daemon, so that its answers may also be wrong ones.
 
-use nix::sys::socket::{Backlog, listen};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 use super::*;
@@ -188,16 +187,4 @@ async fn a_missing_and_a_stale_socket_are_told_apart() {
     assert!(matches!(Client::connect(&path).await, Err(ConnectError::Absent)));
     drop(tokio::net::UnixListener::bind(&path).unwrap());
     assert!(matches!(Client::connect(&path).await, Err(ConnectError::Refused)));
-}
-
-#[tokio::test]
-async fn a_daemon_whose_backlog_is_full_is_waited_for() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("gateway.sock");
-    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    listen(&listener, Backlog::new(0).unwrap()).unwrap();
-    let _first = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let accepting = async { listener.accept().unwrap() };
-    let (dialed, _accepted) = tokio::join!(dial(&path), accepting);
-    dialed.unwrap();
 }

@@ -61,13 +61,28 @@ mod tests {
 
     use super::*;
 
+    /// Listens at a path with a backlog that is full, until the first is accepted.
+    fn full(path: &Path) -> (net::UnixListener, net::UnixStream) {
+        let listener = net::UnixListener::bind(path).unwrap();
+        listen(&listener, Backlog::new(0).unwrap()).unwrap();
+        (listener, net::UnixStream::connect(path).unwrap())
+    }
+
+    #[tokio::test]
+    async fn room_in_a_full_backlog_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("gateway.sock");
+        let (listener, _first) = full(&path);
+        let accepting = async { listener.accept().unwrap() };
+        let (dialed, _accepted) = tokio::join!(connect_or_wait(&path, ROOM_MAX), accepting);
+        dialed.unwrap();
+    }
+
     #[tokio::test]
     async fn a_backlog_that_stays_full_is_waited_for_in_vain() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("gateway.sock");
-        let listener = net::UnixListener::bind(&path).unwrap();
-        listen(&listener, Backlog::new(0).unwrap()).unwrap();
-        let _first = net::UnixStream::connect(&path).unwrap();
+        let _full = full(&path);
         let error = connect_or_wait(&path, Duration::from_millis(1)).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
     }
