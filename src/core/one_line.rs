@@ -20,9 +20,15 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Control characters, and the separators of lines and paragraphs.
+/// Control characters, the separators of lines and paragraphs, and what reverses the order of reading
+/// (Unicode's property `Bidi_Control`).
 fn is_unfit(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+    let separates = matches!(character, '\u{2028}' | '\u{2029}');
+    let reorders = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || separates || reorders
 }
 
 #[cfg(test)]
@@ -33,6 +39,7 @@ mod tests {
     fn what_ends_a_line_or_commands_a_terminal_is_written_out() {
         assert_eq!(one_line("a\nb\r\n\x1b[2J\u{9b}\u{85}"), r"a\nb\r\n\u{1b}[2J\u{9b}\u{85}");
         assert_eq!(one_line("a\u{2028}b\u{2029}"), r"a\u{2028}b\u{2029}");
+        assert_eq!(one_line("a\u{202e}b\u{2069}\u{61c}"), r"a\u{202e}b\u{2069}\u{61c}");
     }
 
     #[test]

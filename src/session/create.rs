@@ -25,6 +25,7 @@ use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
 use crate::session::pty::held::HeldPty;
+use crate::session::pty::kill::{self, Tree};
 use crate::session::pty::own::OwnPty;
 use crate::session::pty::shell;
 use crate::session::pty::spawn::SpawnError;
@@ -170,7 +171,15 @@ pub(in crate::session) async fn start(
         Some(options) => {
             // It waits for other processes, while sessions want to go on.
             let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
-            let started = starting.await.map_err(|error| SpawnError::Holder(error.into()))?;
+            let started =
+                starting.await.unwrap_or_else(|error| Err(SpawnError::Holder(error.into())));
+            if let Err(SpawnError::Holder(_)) = started {
+                // It may have died after it had started the program.
+                let left = kill::end_tree(Tree::of_mark(record.id)).await;
+                left.unwrap_or_else(
+                    |error| tracing::error!(session = %record.id, %error, "it was not started"),
+                );
+            }
             Ok(begin(registry, record, creation, started?))
         }
         None => Ok(begin(registry, record, creation, OwnPty::open(&spec)?)),

@@ -132,11 +132,12 @@ async fn whatever_lies_in_the_place_of_a_socket_ends_no_session() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
-    let damages: [fn(&Path); 4] = [
+    let damages: [fn(&Path); 5] = [
         |_| {},
         |path| fs::write(path, "plain").unwrap(),
         |path| drop(UnixListener::bind(path).unwrap()),
         |path| fs::create_dir(path).unwrap(),
+        |path| fs::create_dir_all(path.join("not/empty")).unwrap(),
     ];
     let mut sessions = Vec::new();
     for (number, damage) in damages.into_iter().enumerate() {

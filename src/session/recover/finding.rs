@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::task::{JoinSet, spawn_blocking};
+use uuid::Uuid;
 
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
@@ -211,8 +212,11 @@ impl Registry {
             if !self.is_silent(id) {
                 tracing::warn!(session = %id, %error, "its holder lives, and will listen there again");
             }
-            if lies_there && self.own_holders().is_some() {
-                let _ = fs::remove_file(&socket).or_else(|_| fs::remove_dir(&socket));
+            if lies_there
+                && self.own_holders().is_some()
+                && let Err(error) = clear_away(&socket)
+            {
+                tracing::warn!(session = %id, %error, "its holder cannot listen: its place is taken");
             }
             Found::Silent(id)
         } else if lies_there {
@@ -285,6 +289,15 @@ impl Registry {
             window: WriteWindow::Closed,
         }))
     }
+}
+
+/// Makes room where a holder listens, whatever lies there.
+fn clear_away(place: &Path) -> io::Result<()> {
+    let aside = place.with_file_name(format!(".{}.aside", Uuid::new_v4()));
+    fs::rename(place, &aside)?;
+    // A directory with something in it stays aside.
+    let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
+    Ok(())
 }
 
 /// The holders that lived when somebody first asked, which is after a holder was not found.

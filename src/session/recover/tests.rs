@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +30,14 @@ use crate::holder::socket;
 use crate::holder::wire::to_holder::Unread;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
+use crate::session::create::Creation;
 use crate::session::error::SessionError;
-use crate::session::pty::Note;
+use crate::session::pty::command::Launch;
+use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::held::options::{Holders, Holding, OWN_PROGRAM, socket_of};
+use crate::session::pty::processes::Process;
+use crate::session::pty::{Note, ProcessId};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
 use crate::session::urgent::Parting;
 
@@ -362,4 +367,38 @@ async fn a_silent_session_is_asked_again_though_the_place_was_not_sure_for_a_mom
     let registry = registry_of_holders(ground.path(), false);
     let unanswered = registry.recover_left(vec![id(1)], closed).await;
     assert_eq!(unanswered.silent, [id(1)]);
+}
+
+/// A holder that dies once it has started its program: it writes down its number.
+const DYING_HOLDER: &str = "#!/bin/bash
+session=${2##*/}
+ulimit -x $(((0x7ffe << 48) | 0x${session%.sock}))
+trap '' HUP TERM
+setsid sleep 7777 </dev/null &
+echo $! >${2%/*}/started
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_a_start_whose_holder_died() {
+    let ground = tempfile::tempdir().unwrap();
+    let program = ground.path().join("holder");
+    std::fs::write(&program, DYING_HOLDER).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let registry = registry_with(Some(Holding { holders: Holders::at(ground.path()), program }));
+    let creation = Creation {
+        tenant: tenant(),
+        name: None,
+        launch: Launch::Line("true".to_owned()),
+        cwd: None,
+        client: ClientEnvironment::default(),
+        env: BTreeMap::new(),
+        size: Size { rows: 5, cols: 20 },
+        tags: Vec::new(),
+        window: WriteWindow::Closed,
+        first: None,
+    };
+    assert!(registry.create(&permit(), creation).await.is_err());
+    let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
+    let started = ProcessId(started.trim().parse().unwrap());
+    assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");
 }
