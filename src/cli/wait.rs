@@ -23,7 +23,8 @@ const REACHED_WITHIN: Duration = Duration::from_secs(1);
 /// Wait until something happens in a session, or in the first of several
 ///
 /// Ends with 0 when what was waited for happened, with 6 when the time is over, and with 1 when the
-/// stop text appeared or the program ended although that was not waited for. When the daemon is
+/// stop text appeared, the program ended although that was not waited for, or the outcome is
+/// pattern_too_costly (then give a simpler pattern). When the daemon is
 /// upgraded it goes on under the next one; with --since also when the daemon dies. It ends with 7 where
 /// it cannot: for several sessions, for a daemon that dies without --since, and when none comes back.
 #[derive(Debug, Args)]

@@ -43,12 +43,6 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The memory that the patterns take for waits on so many sessions.
-    pub fn bytes(&self, sessions: usize) -> usize {
-        let patterns = [&self.pattern, &self.stop_pattern].into_iter().flatten();
-        patterns.map(|pattern| pattern.bytes() + sessions * pattern.search_bytes()).sum()
-    }
-
     fn is_empty(&self) -> bool {
         let patterns = self.pattern.is_some() || self.stop_pattern.is_some();
         let done = self.command_done || self.needs_input || self.exit;

@@ -14,7 +14,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 34] = [
+const HOMES: [(&str, &[&str]); 35] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -33,6 +33,7 @@ const HOMES: [(&str, &[&str]); 34] = [
     // What is kept over a restart has types of its own; the core is not serializable otherwise.
     ("postcard", &["core/frame/kept", "core/screen/snapshot"]),
     ("regex_automata", &["core/wait/automaton"]),
+    ("regex_syntax", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
     ("schemars", &["surface"]),

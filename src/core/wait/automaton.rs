@@ -3,20 +3,24 @@
 //! All ways through the automaton are followed side by side, so that a search costs at most text times
 //! automaton, takes memory that is known in advance, and can stop and go on at any byte.
 
+mod cost;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use regex_automata::nfa::thompson::{BuildError, Compiler, Config, NFA, State, WhichCaptures};
 use regex_automata::util::primitives::StateID;
-use regex_automata::util::syntax;
+use regex_syntax::ast::parse::Parser;
+use regex_syntax::hir::translate::Translator;
 
+use crate::core::wait::automaton::cost::cost;
 use crate::core::wait::steps::Steps;
 
 /// Says why an expression is no automaton.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It would take more memory than it may.
-    TooLarge,
+    /// It would take more time or memory than it may.
+    TooCostly,
     /// The expression is wrong, as the parser says over several lines.
     Invalid(String),
 }
@@ -30,14 +34,25 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// Compiles an expression that takes at most `bytes_max`.
-    pub(super) fn compile(expression: &str, bytes_max: usize) -> Result<Self, Refusal> {
-        let hir = syntax::parse_with(expression, &syntax::Config::new())
-            .map_err(|error| Refusal::Invalid(error.to_string()))?;
+    /// The most that compiling may cost. The worst that is left takes about ten milliseconds and five
+    /// megabytes.
+    const COST_MAX: usize = 1 << 15;
+    /// How many bytes a compiled expression may take.
+    const BYTES_MAX: usize = 1 << 20;
+
+    /// Compiles an expression unless that costs too much, which is known before.
+    pub(super) fn compile(expression: &str) -> Result<Self, Refusal> {
+        let ast = Parser::new().parse(expression);
+        let ast = ast.map_err(|error| Refusal::Invalid(error.to_string()))?;
+        if cost(&ast) > Self::COST_MAX {
+            return Err(Refusal::TooCostly);
+        }
+        let hir = Translator::new().translate(expression, &ast);
+        let hir = hir.map_err(|error| Refusal::Invalid(error.to_string()))?;
         let config =
-            Config::new().nfa_size_limit(Some(bytes_max)).which_captures(WhichCaptures::None);
+            Config::new().nfa_size_limit(Some(Self::BYTES_MAX)).which_captures(WhichCaptures::None);
         let refusal = |error: BuildError| match error.size_limit() {
-            Some(_) => Refusal::TooLarge,
+            Some(_) => Refusal::TooCostly,
             None => Refusal::Invalid(error.to_string()),
         };
         let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(refusal)?;

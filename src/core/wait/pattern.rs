@@ -1,6 +1,6 @@
 //! What a line is compared with: a text as it stands, or a regular expression.
 //!
-//! It knows nothing of rows. Callers are strangers, so an expression is bounded when it is compiled,
+//! It knows nothing of rows. Callers are strangers, so an expression is bounded before it is compiled,
 //! and a search for it can be interrupted.
 
 use std::ops::Range;
@@ -29,10 +29,10 @@ pub enum PatternError {
     #[error("the pattern spans lines; patterns are compared with one line at a time")]
     ManyLines,
     #[error(
-        "the pattern does not compile: it would take more than {} bytes; repeat less in it",
-        Pattern::COMPILED_MAX
+        "the pattern costs too much to compile; repeat less in it, use fewer classes such as \\w and \\pL, \
+         or leave out (?i)"
     )]
-    TooLarge,
+    TooCostly,
     #[error("the pattern does not compile: {message}")]
     Invalid {
         /// What the compiler says and where, over several lines.
@@ -43,8 +43,6 @@ pub enum PatternError {
 impl Pattern {
     /// How many bytes a pattern may have.
     pub const BYTES_MAX: usize = 4_096;
-    /// How many bytes a compiled pattern may take.
-    const COMPILED_MAX: usize = 1 << 20;
 
     /// A text to be found as it stands, case included.
     ///
@@ -59,29 +57,17 @@ impl Pattern {
 
     /// A regular expression in the syntax of the `regex` crate. This takes milliseconds.
     ///
-    /// Errors: it is empty or too long, does not compile, or would take more than a megabyte.
+    /// Errors: it is empty or too long, does not compile, or would cost too much time or memory.
     pub fn regex(expression: &str) -> Result<Self, PatternError> {
         check_length(expression)?;
-        match Automaton::compile(expression, Self::COMPILED_MAX) {
-            Ok(automaton) => Ok(Self(Matcher::Regex(Arc::new(automaton)))),
-            Err(Refusal::TooLarge) => Err(PatternError::TooLarge),
-            Err(Refusal::Invalid(message)) => Err(PatternError::Invalid { message }),
-        }
+        Ok(Self(Matcher::Regex(Arc::new(Automaton::compile(expression)?))))
     }
 
-    /// The memory it takes, however many search for it.
-    pub fn bytes(&self) -> usize {
+    /// The memory that it takes together with so many searches for it.
+    pub fn bytes(&self, searches: usize) -> usize {
         match &self.0 {
             Matcher::Literal(text) => text.len(),
-            Matcher::Regex(automaton) => automaton.bytes(),
-        }
-    }
-
-    /// The memory that each of those takes besides.
-    pub fn search_bytes(&self) -> usize {
-        match &self.0 {
-            Matcher::Literal(_) => 0,
-            Matcher::Regex(automaton) => automaton.search_bytes(),
+            Matcher::Regex(automaton) => automaton.bytes() + searches * automaton.search_bytes(),
         }
     }
 
@@ -90,6 +76,15 @@ impl Pattern {
         match &self.0 {
             Matcher::Literal(text) => Search::Literal(Arc::clone(text)),
             Matcher::Regex(automaton) => Search::Regex(Finder::new(Arc::clone(automaton))),
+        }
+    }
+}
+
+impl From<Refusal> for PatternError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooCostly => Self::TooCostly,
+            Refusal::Invalid(message) => Self::Invalid { message },
         }
     }
 }
@@ -160,7 +155,52 @@ mod tests {
 
     #[test]
     fn an_expression_that_would_take_too_much_memory_is_refused() {
-        assert_eq!(refused(Pattern::regex(r"(\pL{1000}){1000}")), PatternError::TooLarge);
+        assert_eq!(refused(Pattern::regex(r"(\pL{1000}){1000}")), PatternError::TooCostly);
+        assert_eq!(refused(Pattern::regex(r"(?:a?){32000}")), PatternError::TooCostly);
+    }
+
+    #[test]
+    fn an_expression_that_would_take_long_is_refused_before_it_is_compiled() {
+        let longest = |start: &str, repeated: &str, end: &str| {
+            let times = (Pattern::BYTES_MAX - start.len() - end.len()) / repeated.len();
+            format!("{start}{}{end}", repeated.repeat(times))
+        };
+        let distinct: String = ('一'..'龠').step_by(3).take(1_000).collect();
+        let costly = [
+            format!("[{distinct}]{{100}}"),
+            longest("(?i)", r"[\s\S]", ""),
+            longest("(?i)", r"[!-\u{10FFFE}]", ""),
+            longest("(?i)[", r"[\x00-\u{10FFFF}]", "]"),
+            longest("(?i)", r"\p{Any}", ""),
+            longest("", r"\W", ""),
+            format!(r"[\w{}]", "--a".repeat(200)),
+            longest("[", r"[\w]", "]"),
+            longest(r"(?i)[\w", r"[[:^alpha:]]", "]"),
+            r"(?:(?:\d{100}){100}){100}".to_owned(),
+            r"(?:(?:a{4294967295}){4294967295}){4294967295,}".to_owned(),
+        ];
+        for expression in costly {
+            let read = Pattern::regex(&expression);
+            assert_eq!(read.expect_err(&expression), PatternError::TooCostly);
+        }
+    }
+
+    #[test]
+    fn common_expressions_are_cheap_enough() {
+        let common = [
+            r"(?i)error[\s\S]*done",
+            r"(?i)\b(?:error|warning|failed)\b.{0,200}$",
+            r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z?\s+\[\w+\]\s+[\w.-]+:",
+            r"(?i)[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+            r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
+            r"\b(?:\d{1,3}\.){3}\d{1,3}\b",
+            r"(?i)^[^\s@]+@[^\s@]+\s*$",
+            r"\w{32}",
+            r"\p{Lu}\p{Ll}+ \P{L}",
+        ];
+        for expression in common {
+            Pattern::regex(expression).expect(expression);
+        }
     }
 
     #[test]

@@ -52,13 +52,11 @@ impl Tool for WaitFor {
         let timeout = parameters.timeout_ms.unwrap_or(30_000);
         let timeout = millis("timeout_ms", timeout, 0..=600_000)?;
         let share = call.share();
-        let conditions = parameters.wanted.conditions(&share).await?;
+        let sessions = parameters.chosen(&call)?;
+        let (conditions, _memory) = parameters.wanted.conditions(sessions.len(), &share).await?;
         let since = parameters.since.map(Watermark);
         let bounds = Bounds { since, started, timeout, epoch: None };
         let clock = call.daemon.sessions.clock().clone();
-
-        let sessions = parameters.chosen(&call)?;
-        let _memory = share.reserve(conditions.bytes(sessions.len()))?;
         let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
         for session in sessions {
             let watch = Watch::begin(session, conditions.clone(), bounds, share.clone())?;

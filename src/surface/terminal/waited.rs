@@ -34,7 +34,8 @@ pub const DAEMON_LEFT: &str = "daemon_left";
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Waited {
     /// `matched`, `stopped`, `changed`, `idle`, `command_done`, `needs_input`, `exited`, `timeout`,
-    /// `lease_lost`, `lease_suspended` while a person types, or `daemon_left`: ask the next one.
+    /// `lease_lost`, `lease_suspended` while a person types, `pattern_too_costly`, or `daemon_left`: ask
+    /// the next one.
     pub outcome: &'static str,
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,11 +17,11 @@ use crate::surface::error::SurfaceError;
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::page::Form;
 use crate::surface::shape::room::room_left;
-use crate::surface::terminal::condition::Wanted;
+use crate::surface::terminal::condition::{Memory, Wanted};
 use crate::surface::terminal::waited::Waited;
 use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::Answer;
-use crate::surface::turns::{Reserved, Share};
+use crate::surface::turns::Share;
 
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
@@ -149,20 +149,19 @@ pub async fn write(
 struct Waiting {
     conditions: crate::core::wait::Conditions,
     timeout: std::time::Duration,
-    _memory: Reserved,
+    _memory: Memory,
 }
 
 impl Waiting {
     async fn of(options: &WriteOptions, share: &Share) -> Result<Option<Self>, SurfaceError> {
-        let conditions = match (&options.until, options.wait_ms) {
+        let (conditions, memory) = match (&options.until, options.wait_ms) {
             (None, None | Some(0)) => return Ok(None),
-            (Some(wanted), _) => wanted.conditions(share).await?,
+            (Some(wanted), _) => wanted.conditions(1, share).await?,
             (None, Some(_)) => {
-                Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions(share).await?
+                Wanted { idle_ms: Some(200), ..Wanted::default() }.conditions(1, share).await?
             }
         };
         let timeout = millis("wait_ms", options.wait_ms.unwrap_or(WAIT_MS_DEFAULT), 0..=600_000)?;
-        let memory = share.reserve(conditions.bytes(1))?;
         Ok(Some(Self { conditions, timeout, _memory: memory }))
     }
 }

@@ -1,0 +1,146 @@
+//! What compiling an expression costs, counted before it is done.
+//!
+//! One unit is about a quarter of a microsecond. What is costly are classes of many ranges, each of which is
+//! split into bytes wherever it is repeated, and looking for the other case of each character of a class.
+
+use regex_syntax::ast::{
+    Ast, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags, GroupKind,
+    RepetitionKind, RepetitionRange,
+};
+
+/// A class that has a name: as large as the largest.
+const NAMED: usize = 1_000;
+const DIGIT: usize = 100;
+const SPACE: usize = 30;
+const DOT: usize = 30;
+/// A class of ASCII characters in brackets, by its ranges.
+const ASCII: usize = 4;
+/// How many characters there are, and how many of them are looked up for one unit.
+const CHARACTERS: usize = 0x11_0000;
+const FOLDED_PER_UNIT: usize = 36;
+
+/// What compiling this costs at most.
+pub(super) fn cost(ast: &Ast) -> usize {
+    Counter { folds: false }.ast(ast)
+}
+
+struct Counter {
+    /// Case is ignored from here to the end of the group.
+    folds: bool,
+}
+
+impl Counter {
+    fn ast(&mut self, ast: &Ast) -> usize {
+        match ast {
+            Ast::Empty(_) | Ast::Literal(_) | Ast::Assertion(_) => 1,
+            Ast::Flags(set) => {
+                self.on_flags(&set.flags);
+                1
+            }
+            Ast::Dot(_) => DOT,
+            Ast::ClassUnicode(_) => NAMED + self.folded(CHARACTERS),
+            Ast::ClassPerl(class) => perl(class),
+            Ast::ClassBracketed(class) => self.bracketed(class),
+            Ast::Repetition(repetition) => {
+                let each = self.ast(&repetition.ast);
+                each.saturating_mul(times(&repetition.op.kind))
+            }
+            Ast::Group(group) => {
+                let outside = self.folds;
+                if let GroupKind::NonCapturing(flags) = &group.kind {
+                    self.on_flags(flags);
+                }
+                let cost = self.ast(&group.ast);
+                self.folds = outside;
+                cost
+            }
+            Ast::Alternation(alternation) => self.all(&alternation.asts),
+            Ast::Concat(concat) => self.all(&concat.asts),
+        }
+    }
+
+    fn all(&mut self, asts: &[Ast]) -> usize {
+        asts.iter().fold(0, |sum, ast| sum.saturating_add(self.ast(ast)))
+    }
+
+    fn on_flags(&mut self, flags: &Flags) {
+        self.folds = flags.flag_state(Flag::CaseInsensitive).unwrap_or(self.folds);
+    }
+
+    fn folded(&self, characters: usize) -> usize {
+        if self.folds { characters.min(CHARACTERS) / FOLDED_PER_UNIT } else { 0 }
+    }
+
+    /// Each set that it is put together from may go through all of the others.
+    fn bracketed(&self, class: &ClassBracketed) -> usize {
+        let mut parts = Parts::default();
+        parts.on_set(&class.kind);
+        let each = parts.ranges + self.folded(parts.characters);
+        parts.sets.saturating_mul(each)
+    }
+}
+
+/// What a class in brackets is put together from.
+#[derive(Default)]
+struct Parts {
+    sets: usize,
+    ranges: usize,
+    /// The characters that may have another case, as far as that is not known to cost little.
+    characters: usize,
+}
+
+impl Parts {
+    fn on_set(&mut self, set: &ClassSet) {
+        self.sets += 1;
+        match set {
+            ClassSet::Item(item) => self.on_item(item),
+            ClassSet::BinaryOp(operation) => {
+                self.on_set(&operation.lhs);
+                self.on_set(&operation.rhs);
+            }
+        }
+    }
+
+    fn on_item(&mut self, item: &ClassSetItem) {
+        let (ranges, characters) = match item {
+            ClassSetItem::Empty(_) => (0, 0),
+            ClassSetItem::Literal(_) => (1, 1),
+            ClassSetItem::Range(range) => {
+                let (start, end) = (u32::from(range.start.c), u32::from(range.end.c));
+                (1, (end - start) as usize + 1)
+            }
+            ClassSetItem::Ascii(class) => (ASCII, if class.negated { CHARACTERS } else { 0 }),
+            ClassSetItem::Unicode(_) => (NAMED, CHARACTERS),
+            ClassSetItem::Perl(class) => (perl(class), if class.negated { CHARACTERS } else { 0 }),
+            ClassSetItem::Bracketed(class) => {
+                self.on_set(&class.kind);
+                (0, if class.negated { CHARACTERS } else { 0 })
+            }
+            ClassSetItem::Union(union) => {
+                union.items.iter().for_each(|item| self.on_item(item));
+                (0, 0)
+            }
+        };
+        self.ranges += ranges;
+        self.characters += characters;
+    }
+}
+
+fn perl(class: &ClassPerl) -> usize {
+    match class.kind {
+        ClassPerlKind::Digit => DIGIT,
+        ClassPerlKind::Space => SPACE,
+        ClassPerlKind::Word => NAMED,
+    }
+}
+
+/// How often an expression that is repeated like this stands in what is compiled.
+fn times(kind: &RepetitionKind) -> usize {
+    let times = match kind {
+        RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore => 1,
+        RepetitionKind::Range(RepetitionRange::Exactly(times)) => *times,
+        RepetitionKind::Range(RepetitionRange::AtLeast(least)) => least.saturating_add(1),
+        RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => *most,
+    };
+    times.max(1) as usize
+}
