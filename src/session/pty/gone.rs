@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::core::moment::Moment;
 use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::processes::ticks;
 use crate::session::pty::remains::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
@@ -18,15 +20,17 @@ use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
 #[derive(Debug)]
 pub struct GonePty {
     session: SessionId,
+    /// When it was created; what is older came of another one, whatever mark it was given.
+    created_at: Moment,
     /// Where it listened; removed once none of its programs is left, so that until then each daemon
     /// finds them.
     socket: PathBuf,
 }
 
 impl GonePty {
-    /// What is left of a session whose holder listened at `socket`.
-    pub fn left_at(socket: PathBuf, session: SessionId) -> Self {
-        Self { session, socket }
+    /// What is left of a session that was created at this moment, and whose holder listened at `socket`.
+    pub fn left_at(socket: PathBuf, session: SessionId, created_at: Moment) -> Self {
+        Self { session, created_at, socket }
     }
 }
 
@@ -91,7 +95,8 @@ impl Pty for GonePty {
     }
 
     async fn kill(&self) -> Result<(), KillError> {
-        kill::end_tree(Tree::of_mark(self.session)).await?;
+        let started = ticks(self.created_at);
+        kill::end_tree(Tree { started, ..Tree::of_mark(self.session) }).await?;
         let _ = fs::remove_file(&self.socket);
         Remains::beside(&self.socket).clear();
         Ok(())
@@ -100,4 +105,39 @@ impl Pty for GonePty {
     fn forget(&self) {}
 
     async fn vanished(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::holder::mark;
+    use crate::session::clock::boot;
+
+    /// A process that carries the mark of a session, or was given it.
+    #[allow(unsafe_code)]
+    fn marked(session: SessionId) -> Child {
+        let mut command = Command::new("sleep");
+        // SAFETY: it makes system calls only.
+        unsafe {
+            command.arg("1000").pre_exec(move || mark::set(session.number()));
+        }
+        command.spawn().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_older_than_a_session_does_not_end_with_it_whatever_mark_it_carries() {
+        let ground = tempfile::tempdir().unwrap();
+        let session = SessionId::from_random(uuid::Uuid::from_u128(0x0123_4567_89ab << 80));
+        let before = boot::now();
+        let mut child = marked(session);
+        let gone = |created_at| GonePty::left_at(ground.path().join("x.sock"), session, created_at);
+        gone(before + std::time::Duration::from_secs(60)).kill().await.unwrap();
+        assert_eq!(child.try_wait().unwrap(), None, "it is of before");
+        // Who has ended and was not waited for is none of those who are left.
+        gone(before).kill().await.unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::errno::Errno;
 use nix::libc;
 
+use crate::core::moment::Moment;
 use crate::session::pty::ProcessId;
 
 /// One process, as it was when the table was made.
@@ -73,6 +74,14 @@ pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
     let mut page = [0; 4096];
     let count = File::open(format!("/proc/{pid}/{what}")).ok()?.read(&mut page).ok()?;
     Some(String::from_utf8_lossy(&page[..count]).into_owned())
+}
+
+/// How the kernel says when a process starts at this moment, in clock ticks since boot.
+pub fn ticks(moment: Moment) -> u64 {
+    /// So many make a second, on every machine this runs on.
+    const A_SECOND: u128 = 100;
+    let ticks = moment.since_boot().as_millis() * A_SECOND / 1_000;
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 /// Sends a signal to every process of a group that belongs to a terminal's session, which its

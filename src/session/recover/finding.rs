@@ -16,6 +16,7 @@ use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::lease::record::LeaseRecord;
+use crate::core::moment::Moment;
 use crate::holder::socket;
 use crate::session::handle::Session;
 use crate::session::opening::Opening;
@@ -237,9 +238,14 @@ impl Registry {
         let remains = Remains::beside(&socket);
         let screen = remains.screen();
         let opening = screen.and_then(|it| Opening::left(&it.snapshot, it.kept_at, limits));
+        // Programs of a session that nobody knows may be of any age.
+        let mut since = Moment::default();
         let session = match remains.identity().map(|kept| SessionRecord::from_note(&kept, id)) {
-            // One that lies on a disk may be of a run of the machine that is over.
-            Some(Ok(kept)) => SessionRecord { created_at: kept.created_at.min(now), ..kept },
+            Some(Ok(kept)) => {
+                // One that lies on a disk may be of a run of the machine that is over.
+                since = kept.created_at.min(now);
+                SessionRecord { created_at: since, ..kept }
+            }
             None => SessionRecord::unknown(id, self.own_tenant().clone(), now),
             Some(Err(error)) => {
                 tracing::warn!(session = %id, %error, "nobody knows what the session was called");
@@ -254,7 +260,7 @@ impl Registry {
                 lease: LeaseRecord::default(),
                 commands: CommandsRecord::default(),
             },
-            pty: GonePty::left_at(socket, id),
+            pty: GonePty::left_at(socket, id, since),
             pid: 0,
             // It is shown once its end is.
             opening: Opening { unread_until: u64::MAX, ..opening },
