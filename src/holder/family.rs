@@ -11,7 +11,8 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
-use crate::holder::{COMM, mark};
+use crate::holder::COMM;
+use crate::holder::mark::Depth;
 
 /// How often a family that changes while it is looked at is looked at again.
 const WALKS_MAX: usize = 3;
@@ -79,14 +80,15 @@ impl Member {
 
 /// Whether a process lives in a session in which `own` does not live itself.
 ///
-/// `own` is a daemon or a holder, and all that came of it lives inside. It may itself live in a session,
-/// whose programs are its neighbours and not its affair. Who carries the mark of a session came of a
-/// holder that may be gone.
+/// `own` is this process, a daemon or a holder, and all that came of it lives inside. It may itself live in a
+/// session, whose programs are its neighbours and not its affair. A process that carries a mark and has no
+/// holder above it came of a holder that is gone.
 ///
 /// # Errors
 /// When its family kept changing, or a part of it cannot be seen.
 pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
-    Ok(mark::is_on(pid)? || again(|| inside(pid, own, Member::look))?)
+    let marks = Marks::of(pid)?;
+    again(|| inside(pid, own, marks, Member::look))
 }
 
 /// Whether a process that listens, and that `own` has connected with, lives in a session in which `own`
@@ -97,15 +99,8 @@ pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
 /// # Errors
 /// As above.
 pub fn listens_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
-    let holder_above = |pid| {
-        let parent = Member::look(pid)?.parent;
-        nearest(parent, |_, member| member.holds, Member::look)
-    };
-    let inside = || {
-        let Some(home) = holder_above(pid)? else { return Ok(false) };
-        Ok(seen(holder_above(own)).map_err(Unseen::Shortage)?.flatten() != Some(home))
-    };
-    Ok(mark::is_on(pid)? || again(inside)?)
+    let marks = Marks::of(pid)?;
+    again(|| listener_inside(pid, own, marks, Member::look))
 }
 
 /// Looks again where a family changed while it was looked at.
@@ -114,25 +109,64 @@ fn again(look: impl Fn() -> Result<bool, Unseen>) -> Result<bool, Unseen> {
     looks.find(|looked| *looked != Err(Unseen::Gone)).unwrap_or(Err(Unseen::Gone))
 }
 
+/// How deep two processes lie, as their marks say.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    theirs: Depth,
+    own: Depth,
+}
+
+impl Marks {
+    fn of(pid: i32) -> Result<Self, Unseen> {
+        Ok(Self { theirs: Depth::of(pid)?, own: Depth::own()? })
+    }
+}
+
 /// The same by what `look` tells of a family that may change meanwhile.
 fn inside(
     pid: i32,
     own: i32,
+    marks: Marks,
     look: impl Fn(i32) -> Result<Member, Unseen>,
 ) -> Result<bool, Unseen> {
     if pid == own {
         return Ok(false);
     }
-    let is_home = |pid: i32, member: &Member| pid == own || member.holds;
-    let Some(home) = nearest(pid, is_home, &look)? else { return Ok(false) };
-    if home == own {
-        return Ok(true);
+    let home = nearest(pid, |pid, member| pid == own || member.holds, &look)?;
+    is_apart(home, own, marks, look)
+}
+
+fn listener_inside(
+    pid: i32,
+    own: i32,
+    marks: Marks,
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<bool, Unseen> {
+    is_apart(holder_above(pid, &look)?, own, marks, look)
+}
+
+/// Whether a process with this home lives in a session in which `own` does not live.
+///
+/// Any process of the user can lower the limit of any other. So the mark of `own` counts only where a holder
+/// above it shows that it has one.
+fn is_apart(
+    home: Option<i32>,
+    own: i32,
+    marks: Marks,
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<bool, Unseen> {
+    if home.is_none() {
+        return Ok(marks.theirs.is_marked());
     }
-    let around = match seen(look(own)).map_err(Unseen::Shortage)? {
-        Some(own) => nearest(own.parent, |_, member| member.holds, &look)?,
-        None => None,
-    };
-    Ok(around != Some(home))
+    Ok(home != holder_above(own, look)? || marks.theirs < marks.own)
+}
+
+/// The nearest holder that a process came of.
+fn holder_above(
+    pid: i32,
+    look: impl Fn(i32) -> Result<Member, Unseen>,
+) -> Result<Option<i32>, Unseen> {
+    nearest(look(pid)?.parent, |_, member| member.holds, look)
 }
 
 /// The outermost holder that a process came of and that `own` did not; none where there is none left.

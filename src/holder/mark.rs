@@ -29,25 +29,55 @@ const LINE: &[u8] = b"Max file locks";
 /// What the kernel said.
 pub fn set(session: u64) -> io::Result<()> {
     let (_, own) = getrlimit(Resource::RLIMIT_LOCKS)?;
-    let Some(below) = depth(own).checked_sub(1).filter(|below| *below > 0) else { return Ok(()) };
+    let Depth(own) = Depth::of_limit(own);
+    let Some(below) = own.checked_sub(1).filter(|below| *below > 0) else { return Ok(()) };
     let limit = below << SESSION_BITS | session & ((1 << SESSION_BITS) - 1);
     Ok(setrlimit(Resource::RLIMIT_LOCKS, limit, limit)?)
 }
 
-/// Whether a process came of a session in which this process does not live itself. Allocates nothing.
-///
-/// # Errors
-/// When it cannot be looked at.
-pub fn is_on(pid: i32) -> Result<bool, Unseen> {
-    static OWN: OnceLock<u64> = OnceLock::new();
-    let own = match OWN.get() {
-        Some(own) => *own,
-        None => {
-            let found = depth(limit_of(std::process::id().cast_signed())?);
-            *OWN.get_or_init(|| found)
+/// How deep in sessions a process lies, as its limit says; the deeper, the less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Depth(u64);
+
+impl Depth {
+    /// That of a process. Allocates nothing.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn of(pid: i32) -> Result<Self, Unseen> {
+        limit_of(pid).map(Self::of_limit)
+    }
+
+    /// That of this process, as it was when it was first asked for.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn own() -> Result<Self, Unseen> {
+        static OWN: OnceLock<Depth> = OnceLock::new();
+        match OWN.get() {
+            Some(own) => Ok(*own),
+            None => {
+                let found = Self::of(std::process::id().cast_signed())?;
+                Ok(*OWN.get_or_init(|| found))
+            }
         }
-    };
-    Ok(depth(limit_of(pid)?) < own)
+    }
+
+    /// Whether there is any limit: a session's mark, or what a process has set instead of one.
+    pub fn is_marked(self) -> bool {
+        self.0 < NOBODY
+    }
+
+    /// That of a process in so many sessions, each in the next.
+    #[cfg(test)]
+    pub(super) fn in_sessions(sessions: u64) -> Self {
+        Self(NOBODY - sessions)
+    }
+
+    fn of_limit(limit: u64) -> Self {
+        // No limit at all lies highest.
+        Self((limit >> SESSION_BITS).min(NOBODY))
+    }
 }
 
 /// The number of the session that a process came of, as its mark says; none without one.
@@ -56,13 +86,8 @@ pub fn is_on(pid: i32) -> Result<bool, Unseen> {
 /// and gives it nothing.
 pub fn session_of(pid: i32) -> Option<u64> {
     let limit = limit_of(pid).ok()?;
-    let depth = depth(limit);
-    (depth > 0 && depth < NOBODY).then_some(limit & ((1 << SESSION_BITS) - 1))
-}
-
-/// How deep a limit lies; no limit at all lies highest.
-fn depth(limit: u64) -> u64 {
-    (limit >> SESSION_BITS).min(NOBODY)
+    let depth = Depth::of_limit(limit);
+    (depth.0 > 0 && depth.is_marked()).then_some(limit & ((1 << SESSION_BITS) - 1))
 }
 
 fn limit_of(pid: i32) -> Result<u64, Unseen> {
@@ -123,7 +148,8 @@ mod tests {
         let mut child = marked(&[SESSION], &format!("exec 3<&0; {leaves} read -r end"));
         let left = said(&mut child);
         for one in [pid(&child), left] {
-            assert_eq!((is_on(one), session_of(one)), (Ok(true), Some(SESSION)));
+            assert!(Depth::of(one).unwrap() < Depth::own().unwrap());
+            assert_eq!(session_of(one), Some(SESSION));
         }
         end(child);
     }
@@ -132,17 +158,17 @@ mod tests {
     fn a_session_in_a_session_lies_deeper() {
         let (outer, inner) =
             (marked(&[SESSION], "read -r end"), marked(&[SESSION, 7], "read -r end"));
-        let depths = [&outer, &inner].map(|child| depth(limit_of(pid(child)).unwrap()));
-        assert_eq!(depths[0], depths[1] + 1);
+        let depths = [&outer, &inner].map(|child| Depth::of(pid(child)).unwrap());
+        assert_eq!(depths[0].0, depths[1].0 + 1);
         assert_eq!(session_of(pid(&inner)), Some(7));
         end(outer);
         end(inner);
     }
 
     #[test]
-    fn this_process_is_outside_of_its_own_sessions_and_nobody_is_not_known() {
-        assert_eq!(is_on(std::process::id().cast_signed()), Ok(false));
-        assert_eq!((is_on(i32::MAX), session_of(i32::MAX)), (Err(Unseen::Gone), None));
+    fn this_process_lies_as_deep_as_it_does_and_nobody_is_not_known() {
+        assert_eq!(Depth::of(std::process::id().cast_signed()), Depth::own());
+        assert_eq!((Depth::of(i32::MAX), session_of(i32::MAX)), (Err(Unseen::Gone), None));
     }
 
     #[test]
@@ -161,8 +187,10 @@ mod tests {
     #[test]
     fn who_lowers_the_limit_stays_inside() {
         for limit in [0, 1, SESSION, (NOBODY - 1) << SESSION_BITS] {
-            assert!(depth(limit) < depth(u64::MAX), "{limit}");
+            assert!(Depth::of_limit(limit).is_marked(), "{limit}");
         }
-        assert_eq!(depth(i64::MAX.cast_unsigned()), depth(u64::MAX), "no limit, as some say it");
+        for limit in [u64::MAX, i64::MAX.cast_unsigned()] {
+            assert!(!Depth::of_limit(limit).is_marked(), "no limit, as some say it: {limit}");
+        }
     }
 }

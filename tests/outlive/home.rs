@@ -145,10 +145,10 @@ impl Home {
         Daemon { child, log }
     }
 
-    /// Starts a daemon that may have so many descriptors, and waits until it serves.
-    pub(crate) async fn serve_with_descriptors(&self, most: usize) -> Daemon {
-        let line = format!("ulimit -n {most} && exec \"$0\" serve --allow-write");
-        let mut command = Command::new("sh");
+    /// Starts a daemon from a shell with a limit, as words for `ulimit`, and waits until it serves.
+    pub(crate) async fn serve_with_limit(&self, limit: &str) -> Daemon {
+        let line = format!("ulimit {limit} && exec \"$0\" serve --allow-write");
+        let mut command = Command::new("bash");
         command.args(["-c", &line, env!("CARGO_BIN_EXE_termgate")]).env_clear();
         command.env("PATH", PATH).envs(self.directories()).stdin(Stdio::null());
         let mut daemon = self.start(command.current_dir(self.ground.path()));

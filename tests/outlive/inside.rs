@@ -272,6 +272,23 @@ async fn leaver(home: &Home, client: &mut Client, name: &str, lowers: bool) -> (
     (session, pid)
 }
 
+/// Has a leaver kill the process that holds its session.
+async fn kills_its_holder(home: &Home, name: &str, session: &Started) {
+    let holder = home.holder(&session.id);
+    let go = home.file(&format!("{name}.go"));
+    fs::write(go.with_extension("part"), format!("{holder}\n")).unwrap();
+    fs::rename(go.with_extension("part"), go).unwrap();
+    within(SAFETY, "its holder to be gone", || !lives(holder)).await;
+}
+
+/// Has a leaver ask to be an operator, in vain.
+async fn is_no_operator(home: &Home, name: &str) {
+    fs::write(home.file(&format!("{name}.come")), "").unwrap();
+    let code = number_in(&home.file(&format!("{name}.code"))).await;
+    let told = fs::read_to_string(home.file(&format!("{name}.told"))).unwrap();
+    assert_ne!(code, 0, "it is an operator: {told}");
+}
+
 #[tokio::test]
 async fn a_program_that_killed_its_holder_ends_with_its_session_or_still_lives_inside_one() {
     let home = Home::new();
@@ -281,21 +298,33 @@ async fn a_program_that_killed_its_holder_ends_with_its_session_or_still_lives_i
     let (lowers, lowers_pid) = leaver(&home, &mut client, "lowers", true).await;
     daemon.kill().await;
     for (name, session) in [("stays", &stays), ("lowers", &lowers)] {
-        let holder = home.holder(&session.id);
-        let go = home.file(&format!("{name}.go"));
-        fs::write(go.with_extension("part"), format!("{holder}\n")).unwrap();
-        fs::rename(go.with_extension("part"), go).unwrap();
-        within(SAFETY, "its holder to be gone", || !lives(holder)).await;
+        kills_its_holder(&home, name, session).await;
     }
     let daemon = home.serve().await;
     let ended = || !lives(i32::try_from(stays_pid).unwrap());
     within(SAFETY, "what carries the mark to end", ended).await;
     assert!(lives(i32::try_from(lowers_pid).unwrap()), "it tells of no session any more");
-    fs::write(home.file("lowers.come"), "").unwrap();
-    let code = number_in(&home.file("lowers.code")).await;
-    let told = fs::read_to_string(home.file("lowers.told")).unwrap();
-    assert_ne!(code, 0, "it is an operator: {told}");
+    is_no_operator(&home, "lowers").await;
     // The same words from outside are obeyed.
     home.run(&["allow-write", "off"]).await;
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_program_gains_nothing_by_the_limit_of_the_shell_that_the_next_daemon_is_started_from() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (lowers, _) = leaver(&home, &mut client, "lowers", true).await;
+    daemon.kill().await;
+    kills_its_holder(&home, "lowers", &lowers).await;
+    // As low as its own: any process of the user can have set it, by `prlimit`.
+    let daemon = home.serve_with_limit("-x 5").await;
+    is_no_operator(&home, "lowers").await;
+    // Who asks from outside is told what is wrong with that daemon.
+    let refused = soon("the program to end", home.command(&["ls"]).output()).await.unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(7), "{told}");
+    assert!(told.contains("ulimit -Hx"), "{told}");
     daemon.kill().await;
 }

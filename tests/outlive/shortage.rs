@@ -33,7 +33,7 @@ async fn a_daemon_without_descriptors_says_so_and_creates_sessions_again_once_it
 
 async fn run_short_of(most: usize) {
     let home = Home::new();
-    let daemon = home.serve_with_descriptors(most).await;
+    let daemon = home.serve_with_limit(&format!("-n {most}")).await;
     let mut client = home.client().await;
     let mut created = Vec::new();
     let refused = loop {
@@ -78,7 +78,7 @@ async fn crowd(home: &Home, most: usize) -> Vec<Client> {
 async fn a_daemon_without_descriptors_answers_its_operator_and_can_be_stopped() {
     for most in DESCRIPTORS.step_by(3) {
         let home = Home::new();
-        let daemon = home.serve_with_descriptors(most).await;
+        let daemon = home.serve_with_limit(&format!("-n {most}")).await;
         start(&mut home.client().await, "exec sleep 1000").await;
         let crowd = crowd(&home, most).await;
         assert!(crowd.len() > 8, "{} came in", crowd.len());
@@ -117,12 +117,12 @@ async fn running(client: &mut Client) -> Vec<String> {
 async fn a_daemon_has_descriptors_for_all_sessions_of_one_that_had_as_few() {
     for most in DESCRIPTORS.step_by(4) {
         let home = Home::new();
-        let mut daemon = home.serve_with_descriptors(most).await;
+        let mut daemon = home.serve_with_limit(&format!("-n {most}")).await;
         let mut created = create_many(&mut home.client().await, SESSIONS_MAX).await;
         created.sort();
         for _ in 0..3 {
             daemon.kill().await;
-            daemon = home.serve_with_descriptors(most).await;
+            daemon = home.serve_with_limit(&format!("-n {most}")).await;
             assert_eq!(running(&mut home.client().await).await, created, "{most}");
         }
         daemon.kill().await;
@@ -139,7 +139,7 @@ async fn a_daemon_with_fewer_descriptors_than_its_sessions_need_serves_what_it_c
     assert_eq!(created.len(), MANY);
     daemon.kill().await;
 
-    let daemon = home.serve_with_descriptors(76).await;
+    let daemon = home.serve_with_limit("-n 76").await;
     let mut client = home.client().await;
     let found = running(&mut client).await;
     assert!(!found.is_empty() && found.len() < MANY, "{found:?}");

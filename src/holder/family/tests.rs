@@ -5,15 +5,28 @@ use super::*;
 /// The daemon, or a holder that is asked.
 const OWN: i32 = 10;
 
-fn look_in(family: &[(i32, i32, u64)], holders: &[i32], wanted: i32) -> Result<Member, Unseen> {
+type Family<'a> = &'a [(i32, i32, u64)];
+
+fn look_in(family: Family<'_>, holders: &[i32], wanted: i32) -> Result<Member, Unseen> {
     let found = family.iter().find(|member| member.0 == wanted);
     let &(pid, parent, started) = found.ok_or(Unseen::Gone)?;
     Ok(Member { parent, started, holds: holders.contains(&pid) })
 }
 
-/// Whether process 30 lives inside.
-fn is_inside(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<bool> {
-    inside(30, OWN, |wanted| look_in(family, holders, wanted)).ok()
+/// Marks that lie so many sessions deep.
+fn marks(theirs: u64, own: u64) -> Marks {
+    Marks { theirs: Depth::in_sessions(theirs), own: Depth::in_sessions(own) }
+}
+
+/// Whether process 30 lives inside, where nobody carries a mark.
+fn is_inside(family: Family<'_>, holders: &[i32]) -> Option<bool> {
+    inside(30, OWN, marks(0, 0), |wanted| look_in(family, holders, wanted)).ok()
+}
+
+/// Whether process 30 lives inside as one that came, and as one that listens.
+fn both(family: Family<'_>, holders: &[i32], marks: Marks) -> [bool; 2] {
+    let look = |wanted| look_in(family, holders, wanted);
+    [inside(30, OWN, marks, look).unwrap(), listener_inside(30, OWN, marks, look).unwrap()]
 }
 
 const INIT: (i32, i32, u64) = (1, 0, 1);
@@ -23,7 +36,11 @@ const DAEMON: (i32, i32, u64) = (OWN, 1, 2);
 fn whoever_came_of_the_daemon_is_inside() {
     assert_eq!(is_inside(&[(30, 20, 9), (20, OWN, 8), DAEMON, INIT], &[]), Some(true));
     assert_eq!(is_inside(&[(30, 20, 9), (20, 11, 8), (11, 1, 7), DAEMON, INIT], &[]), Some(false));
-    assert_eq!(inside(OWN, OWN, |_| Err(Unseen::Gone)), Ok(false), "it is not inside itself");
+    assert_eq!(
+        inside(OWN, OWN, marks(0, 0), |_| Err(Unseen::Gone)),
+        Ok(false),
+        "it is not inside itself"
+    );
 }
 
 #[test]
@@ -41,6 +58,31 @@ fn the_neighbours_of_a_daemon_that_lives_in_a_session_are_outside_of_its_own() {
     assert_eq!(is_inside(&[(30, 6, 9), (6, 1, 3), holder, daemon, INIT], &[5, 6]), Some(true));
     assert_eq!(is_inside(&[(30, 6, 9), (6, 5, 4), holder, daemon, INIT], &[5, 6]), Some(true));
     assert_eq!(is_inside(&[(30, 1, 9), holder, daemon, INIT], &[5]), Some(false));
+}
+
+#[test]
+fn whoever_lost_its_holder_is_inside_by_its_mark_whatever_was_done_to_the_limit_of_who_asks() {
+    let family = [(30, 1, 9), DAEMON, INIT];
+    for (theirs, own) in [(1, 0), (1, 1), (5, 5), (1, 5)] {
+        assert_eq!(both(&family, &[], marks(theirs, own)), [true; 2], "{theirs} {own}");
+    }
+    assert_eq!(both(&family, &[], marks(0, 5)), [false; 2]);
+}
+
+#[test]
+fn of_those_with_the_same_holder_only_the_deeper_one_is_inside() {
+    let family = [(30, 5, 9), (5, 1, 2), (OWN, 5, 3), INIT];
+    assert_eq!(both(&family, &[5], marks(1, 1)), [false; 2]);
+    assert_eq!(both(&family, &[5], marks(2, 1)), [true; 2]);
+}
+
+#[test]
+fn a_holder_that_listens_lives_where_the_daemon_does_that_started_it() {
+    let family = [(30, OWN, 9), DAEMON, INIT];
+    assert_eq!(both(&family, &[30], marks(0, 0)), [true, false]);
+    assert_eq!(both(&family, &[30], marks(1, 0)), [true; 2]);
+    let family = [(30, 20, 9), (20, 1, 8), DAEMON, INIT];
+    assert_eq!(both(&family, &[20, 30], marks(0, 0)), [true; 2], "it is in another session");
 }
 
 #[test]
@@ -69,12 +111,12 @@ fn whom_nobody_has_a_descriptor_to_look_at_is_not_gone() {
             if wanted == missing { Err(short) } else { look_in(&family, &[20], wanted) }
         };
         assert_eq!(outermost(30, OWN, look), Err(Errno::EMFILE), "{missing}");
-        assert_eq!(inside(30, OWN, look), Err(short), "{missing}");
+        assert_eq!(inside(30, OWN, marks(0, 0), look), Err(short), "{missing}");
     }
 }
 
 /// The outermost holder of process 30.
-fn outermost_of(family: &[(i32, i32, u64)], holders: &[i32]) -> Option<i32> {
+fn outermost_of(family: Family<'_>, holders: &[i32]) -> Option<i32> {
     outermost(30, OWN, |wanted| look_in(family, holders, wanted)).unwrap()
 }
 

@@ -14,7 +14,9 @@ use crate::transport::unix::limits::own_uid;
 pub enum Impostor {
     #[error("process {pid}, which listens there, belongs to user {uid}")]
     User { pid: i32, uid: u32 },
-    #[error("process {pid}, which listens there, lives in a session")]
+    #[error(
+        "process {pid}, which listens there, lives in a session, or its limit `ulimit -Hx` was lowered"
+    )]
     Inside { pid: i32 },
     #[error("process {pid}, which listens there, cannot be looked at")]
     Unknown { pid: i32 },
