@@ -5,8 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use termgate::holder;
+use termgate::holder::memory;
 
 fn main() -> anyhow::Result<ExitCode> {
+    // At once: whoever opened the memory of a process that was not hidden keeps it.
+    memory::hide().context("cannot hide the memory of this process")?;
     let words: Vec<_> = env::args_os().collect();
     // Before anything is made that a holder must not have, a second thread above all.
     if words.get(1).is_some_and(|word| word == holder::WORD) {

@@ -12,6 +12,7 @@ mod holder {
     mod fake;
     mod golden;
     mod harness;
+    mod hiding;
     mod input;
     mod noise;
     mod orphans;

@@ -15,6 +15,8 @@ use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::holder::family::read;
+
 /// Makes a file of zeros in memory that can still be sealed; nobody inherits it.
 ///
 /// # Errors
@@ -49,12 +51,26 @@ pub fn seal(file: impl AsFd) -> io::Result<()> {
 }
 
 /// Keeps other processes of the user from looking at the memory and the descriptors of this one, as by
-/// `/proc/PID/fd`, and from tracing it. A program that this one starts is not concerned.
+/// `/proc/PID/fd`, and from tracing it. A copy made by `fork` is hidden from its first moment; a program
+/// that this one starts is not concerned.
+///
+/// Whoever opened its memory before keeps it.
 ///
 /// # Errors
 /// What the kernel said.
 pub fn hide() -> io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(false)?)
+}
+
+/// Whether a process traces this one, or nobody can say. None begins to once this one is hidden.
+pub fn is_traced() -> bool {
+    /// The line is among the first of a text that is longer.
+    const ROOM: usize = 1_024;
+    let mut room = [0; ROOM];
+    let status = read(std::process::id().cast_signed(), "status", &mut room);
+    let lines =
+        |status: &[u8]| status.split(|byte| *byte == b'\n').any(|line| line == b"TracerPid:\t0");
+    !status.is_ok_and(lines)
 }
 
 fn add_seals(file: impl AsFd, seals: SealFlag) -> io::Result<()> {

@@ -70,12 +70,18 @@ impl Failure {
 
 /// Makes this process the holder of a session, by `termgate hold SOCKET` with a daemon's connection
 /// as standard input; none when it cannot be one, or when it has only given birth to it.
+///
+/// It is hidden already, so that nobody ever opens the memory of the copy that holds.
 pub fn start(words: &[OsString]) -> Result<(Holder, Box<Frame>), ExitCode> {
     let path = words.get(2).map(PathBuf::from);
     let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
         let _ = io::stderr().write_all(b"termgate hold is for termgate itself, which starts it\n");
         return Err(ExitCode::from(2));
     };
+    if memory::is_traced() {
+        // The copy that is to hold would be traced as well.
+        return Err(ExitCode::FAILURE);
+    }
     leave_daemon()?;
     use_no_memory_in_advance();
     let mut room = frame();
@@ -149,7 +155,6 @@ fn settle() -> io::Result<OwnedFd> {
     }
     nix::sys::prctl::set_child_subreaper(true)?;
     nix::sys::prctl::set_name(COMM)?;
-    memory::hide()?;
     Ok(daemon)
 }
 

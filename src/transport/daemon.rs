@@ -32,7 +32,6 @@ use crate::core::input::WriteWindow;
 use crate::core::policy::Door;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
-use crate::holder::memory::hide;
 use crate::mcp::attach::names::Names;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::holders::Holders;
@@ -239,7 +238,6 @@ pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
     // Sessions start with the limit that we were started with; some programs walk all of it.
     give_children_descriptors(limit.before);
     become_subreaper()?;
-    hide()?;
     Ok(limit)
 }
 
