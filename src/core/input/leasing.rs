@@ -40,7 +40,7 @@ impl Input {
                 return Ok(Acquired::Waiting(waiter));
             }
             Recall::Done(Outcome::Granted(grant)) => {
-                self.lease.on_asked_again(caller);
+                self.lease.on_asked_again(caller, grant.lease);
                 return Ok(Acquired::Granted(grant));
             }
             Recall::New => {}
@@ -78,7 +78,7 @@ impl Input {
         self.judge(now);
         match self.recall(now, caller, key.as_ref()) {
             Recall::Done(Outcome::Granted(grant)) => {
-                self.lease.on_asked_again(caller);
+                self.lease.on_asked_again(caller, grant.lease);
                 return Ok(grant);
             }
             Recall::New => {}

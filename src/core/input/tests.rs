@@ -19,7 +19,7 @@ use crate::core::lease::error::LeaseError;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{
-    AcquireRequest, Acquired, ReleaseRequest, Released, RenewRequest,
+    AcquireRequest, Acquired, OnDisconnect, ReleaseRequest, Released, RenewRequest,
 };
 
 fn at(millis: u64) -> Moment {
@@ -680,4 +680,22 @@ fn an_acquire_whose_grant_reached_nobody_is_not_replayed() {
     let again = AcquireRequest { fresh: id(3), ..request };
     let answer = input.acquire(at(31_000), &caller(2), again, key("a", 1));
     assert!(matches!(answer, Ok(Acquired::Granted(grant)) if grant.lease == id(3)));
+}
+
+#[test]
+fn a_lease_hangs_on_nobody_who_asks_again_for_one_that_it_had_before() {
+    let operator = |number| Caller { kind: Kind::Operator, ..caller(number) };
+    let kept = |fresh| AcquireRequest { on_disconnect: Some(OnDisconnect::Keep), ..asking(fresh) };
+    let mut input = open();
+    let again = |input: &mut Input| input.acquire(at(1), &operator(1), kept(1), key("a", 1));
+    assert!(matches!(again(&mut input), Ok(Acquired::Granted(grant)) if grant.lease == id(1)));
+    let release = ReleaseRequest { presented: Some(id(1)), hand_to: None };
+    input.release(at(1), &operator(1), release, None).unwrap();
+    input.acquire(at(1), &operator(2), kept(2), None).unwrap();
+    assert!(matches!(again(&mut input), Ok(Acquired::Granted(grant)) if grant.lease == id(1)));
+    input.on_connection_closed(at(2), ConnectionId(2));
+    // With none of its connections there, it goes to the agent that shows its id.
+    let shown = AcquireRequest { presented: Some(id(2)), ..asking(3) };
+    let taken = input.acquire(at(3), &caller(5), shown, None);
+    assert!(matches!(&taken, Ok(Acquired::Granted(grant)) if grant.lease == id(2)), "{taken:?}");
 }

@@ -3,7 +3,7 @@
 //! Nothing about rights is decided here; a connection is where a principal speaks, and no more.
 
 use crate::core::caller::Caller;
-use crate::core::ids::ConnectionId;
+use crate::core::ids::{ConnectionId, LeaseId};
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::request::WaiterId;
 use crate::core::lease::{LeaseManager, State};
@@ -28,10 +28,12 @@ impl LeaseManager {
         self.judge(now);
     }
 
-    /// Notes that a caller asked again for what it was granted before; where it still has the lease,
-    /// it has it on this connection too.
-    pub(crate) fn on_asked_again(&mut self, caller: &Caller) {
-        if let State::Held(held) = &mut self.state {
+    /// Notes that a caller asked again for the lease it was granted before; where it still has it, it
+    /// has it on this connection too.
+    pub(crate) fn on_asked_again(&mut self, caller: &Caller, lease: LeaseId) {
+        if let State::Held(held) = &mut self.state
+            && held.id == lease
+        {
             held.follow(caller);
         }
     }
