@@ -205,11 +205,12 @@ impl Input {
         self.cut_ended_epochs(now);
         let WriteRequest { unit, write, key, .. } = request;
         let stamp = key.as_ref().map(|key| WriteStamp::new(&caller.tenant, grant.lease, key));
+        let own = key.as_ref().map(|key| WriteStamp::of_principal(caller.principal, key));
         if let Some(key) = key {
             self.replays.begin(caller.principal, key, Flight::Write(write));
         }
         let epoch = grant.epoch;
-        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp });
+        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp, own });
         self.follow(now);
         Ok((Accepted::Queued { write, grant }, token))
     }
@@ -269,6 +270,11 @@ impl Input {
     /// idempotency key.
     pub fn next_stamp(&self) -> Option<WriteStamp> {
         self.queue.next_stamp()
+    }
+
+    /// What this daemon itself will know the same write by; none for what people type.
+    pub fn next_own_stamp(&self) -> Option<WriteStamp> {
+        self.queue.next_own_stamp()
     }
 
     /// Notes how many of the bytes to write the terminal took.

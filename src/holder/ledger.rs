@@ -125,6 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn as_many_writes_of_agents_are_known_as_a_daemon_knows_itself() {
+        let mut ledger = Ledger::default();
+        for write in 1..=64 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        for write in PERSONS..=PERSONS + 64 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results();
+        let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
+        assert!(names.starts_with(&(1..=64).collect::<Vec<_>>()), "{names:?}");
+    }
+
+    #[test]
     fn queries_are_answered_once_the_whole_answer_was_taken() {
         let mut ledger = Ledger::default();
         let answer = Input { answered: 50, ..input(0, 0) };

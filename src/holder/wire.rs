@@ -24,8 +24,8 @@ pub const INPUT_MAX: usize = 32 * 1024;
 pub const NOTE_MAX: usize = 8 * 1024;
 /// How many notes a holder keeps.
 pub const NOTES: usize = 8;
-/// How many results of writes a holder keeps.
-pub const RESULTS_MAX: usize = 64;
+/// How many results of writes a holder keeps: half of them of agents, half of people.
+pub const RESULTS_MAX: usize = 128;
 /// How many segments of history a holder keeps.
 pub const SEGMENTS_MAX: usize = 64;
 /// How many snapshots a holder keeps.

@@ -335,11 +335,12 @@ impl<P: Pty> Actor<P> {
             // All output so far was fed, and the answers to it wait before anything newer.
             let answered = if epoch.is_none() { self.offset } else { 0 };
             let stamp = Stamp { epoch, answered, write: self.input.next_stamp() };
+            let own = self.input.next_own_stamp();
             let all = bytes.len();
             match self.pty.try_write(bytes, stamp) {
                 Ok(0) => return,
                 Ok(taken) => {
-                    self.reserve.on_taken(stamp, taken);
+                    self.reserve.on_taken(stamp, own, taken);
                     if taken == all {
                         self.answered = self.answered.max(stamp.answered);
                     }

@@ -24,6 +24,7 @@ async fn every_write_is_counted_for_the_next_daemon() {
     assert_eq!(terminal.try_write(b"g", Stamp::default()).unwrap(), 1);
     let written = |number: u8, taken| FormerWrite {
         stamp: WriteStamp([number; 16]),
+        own: None,
         taken,
         length: None,
         command: None,
@@ -44,7 +45,7 @@ async fn a_write_that_is_too_long_for_the_terminal_is_counted_as_far_as_it_was_t
     }
     assert_eq!(
         terminal.restart().writes,
-        [FormerWrite { stamp: WriteStamp([1; 16]), taken, length: None, command: None }]
+        [FormerWrite { stamp: WriteStamp([1; 16]), taken, own: None, length: None, command: None }]
     );
 }
 

@@ -313,7 +313,7 @@ fn session() -> SessionId {
 
 fn written(first: u8, taken: usize) -> FormerWrite {
     let stamp = WriteStamp(std::array::from_fn(|index| first + index as u8));
-    FormerWrite { stamp, taken, length: None, command: None }
+    FormerWrite { stamp, taken, own: None, length: None, command: None }
 }
 
 #[tokio::test]

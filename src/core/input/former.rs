@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::core::commands::record::CommandId;
 use crate::core::fnv::Fnv;
-use crate::core::ids::{LeaseId, TenantId};
+use crate::core::ids::{LeaseId, PrincipalId, TenantId};
 use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::mutant::{self, Mutant};
 use crate::core::moment::Moment;
@@ -43,6 +43,15 @@ impl WriteStamp {
         stamp
     }
 
+    /// What the daemon that makes a write itself knows it by, whatever lease its principal has by then.
+    pub fn of_principal(principal: PrincipalId, key: &IdempotencyKey) -> Self {
+        let kind = match principal {
+            PrincipalId::Connection(_) => 0,
+            PrincipalId::Token(_) => 1,
+        };
+        Self::of(&[&[2, kind], &principal.number().to_be_bytes()], key)
+    }
+
     /// Whether a person typed it. What people type and what agents write are remembered apart, so that
     /// neither makes the other forgotten.
     pub fn is_persons(&self) -> bool {
@@ -64,10 +73,12 @@ impl WriteStamp {
     }
 }
 
-/// A write that a daemon before has made.
+/// A write that a daemon before has made, or this one before its session's task failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormerWrite {
     pub stamp: WriteStamp,
+    /// The stamp of its principal; none of a daemon before, whose principals have other numbers now.
+    pub own: Option<WriteStamp>,
     /// How many of its bytes the terminal took.
     pub taken: usize,
     /// How many bytes it had, where that is known.
@@ -94,12 +105,8 @@ pub(super) struct FormerWrites {
 }
 
 impl FormerWrites {
-    /// How many are remembered.
-    pub(super) const KEPT_MAX: usize = 64;
-
-    /// The newest of these, which come oldest first, for as long as results are kept.
-    pub(super) fn new(now: Moment, mut writes: Vec<FormerWrite>, kept_for: Duration) -> Self {
-        writes.drain(..writes.len().saturating_sub(Self::KEPT_MAX));
+    /// All of these, which come oldest first, for as long as results are kept.
+    pub(super) fn new(now: Moment, writes: Vec<FormerWrite>, kept_for: Duration) -> Self {
         Self { writes, until: now + kept_for }
     }
 
@@ -108,13 +115,17 @@ impl FormerWrites {
         &self.writes
     }
 
-    /// What is known of a write with this stamp at this moment.
+    /// What is known of a write with this stamp, its own or that of its principal, at this moment.
     pub(super) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
         let forgotten = now >= self.until || mutant::is(Mutant::WrittenAgainAfterRestart);
-        let known = self.writes.iter().rev().find(|write| write.stamp.is_of_call_of(stamp));
+        let of_call = |write: &FormerWrite| {
+            let mut known = [Some(write.stamp), write.own].into_iter().flatten();
+            known.find(|known| known.is_of_call_of(stamp))
+        };
+        let known = self.writes.iter().rev().find_map(|write| Some((write, of_call(write)?)));
         match known.filter(|_| !forgotten) {
             None => FormerRecall::New,
-            Some(write) if write.stamp == *stamp => FormerRecall::Made(*write),
+            Some((write, known)) if known == *stamp => FormerRecall::Made(*write),
             Some(_) => FormerRecall::Conflict,
         }
     }
@@ -138,6 +149,7 @@ mod tests {
     fn memory(count: usize) -> FormerWrites {
         let write = |number: usize| FormerWrite {
             stamp: stamp(1, 1, &number.to_string(), 7),
+            own: None,
             taken: number,
             length: None,
             command: Some(CommandId(number as u64)),
@@ -176,10 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way_when_there_are_too_many() {
-        let memory = memory(FormerWrites::KEPT_MAX + 1);
-        assert_eq!(memory.recall(at(0), &stamp(1, 1, "0", 7)), FormerRecall::New);
-        let kept = memory.recall(at(0), &stamp(1, 1, "1", 7));
-        assert!(matches!(kept, FormerRecall::Made(FormerWrite { taken: 1, .. })), "{kept:?}");
+    fn all_that_a_daemon_left_are_known() {
+        // So many of agents and as many of people.
+        let memory = memory(128);
+        let kept = memory.recall(at(0), &stamp(1, 1, "0", 7));
+        assert!(matches!(kept, FormerRecall::Made(FormerWrite { taken: 0, .. })), "{kept:?}");
     }
 }

@@ -872,6 +872,7 @@ impl Pair {
                 Some(known) => known.taken += taken,
                 None => self.stamps.push(FormerWrite {
                     stamp,
+                    own: None,
                     taken,
                     length: Some(length),
                     command: None,

@@ -35,6 +35,7 @@ pub(super) struct Queued {
     pub until_taken: Option<HoldToken>,
     pub discarded: usize,
     pub stamp: Option<WriteStamp>,
+    pub own: Option<WriteStamp>,
 }
 
 /// A write to be queued.
@@ -47,6 +48,8 @@ pub(super) struct Wanted {
     pub until_taken: Option<HoldToken>,
     /// By what the next daemon knows it, if it is ever asked for again.
     pub stamp: Option<WriteStamp>,
+    /// By what this daemon knows it then.
+    pub own: Option<WriteStamp>,
 }
 
 impl Queued {
@@ -122,7 +125,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, writer: Caller, wanted: Wanted, awaited: Awaited) {
-        let Wanted { write, unit, epoch, until_taken, stamp } = wanted;
+        let Wanted { write, unit, epoch, until_taken, stamp, own } = wanted;
         self.writes.push_back(Queued {
             write,
             writer,
@@ -132,6 +135,7 @@ impl Queue {
             until_taken,
             discarded: 0,
             stamp,
+            own,
         });
     }
 
@@ -172,16 +176,22 @@ impl Queue {
 
     /// The epoch of the bytes that go out next; none for an answer.
     pub(super) fn next_epoch(&self) -> Option<Epoch> {
-        match self.turn() {
-            Turn::Write => self.writes.front().map(|front| front.epoch),
-            Turn::Answers | Turn::Nobody => None,
-        }
+        self.next_write().map(|next| next.epoch)
     }
 
     /// The stamp of the write whose bytes go out next.
     pub(super) fn next_stamp(&self) -> Option<WriteStamp> {
+        self.next_write()?.stamp
+    }
+
+    /// The stamp of its principal.
+    pub(super) fn next_own_stamp(&self) -> Option<WriteStamp> {
+        self.next_write()?.own
+    }
+
+    fn next_write(&self) -> Option<&Queued> {
         match self.turn() {
-            Turn::Write => self.writes.front().and_then(|front| front.stamp),
+            Turn::Write => self.writes.front(),
             Turn::Answers | Turn::Nobody => None,
         }
     }

@@ -137,7 +137,11 @@ impl Input {
         caller: &Caller,
         call: KeyedCall<'_>,
     ) -> Option<FormerRecall> {
-        Some(self.former.recall(now, &self.stamp_of(caller, call)?))
+        let own = WriteStamp::of_principal(caller.principal, call.key?);
+        match self.former.recall(now, &own) {
+            FormerRecall::New => Some(self.former.recall(now, &self.stamp_of(caller, call)?)),
+            known @ (FormerRecall::Made(_) | FormerRecall::Conflict) => Some(known),
+        }
     }
 
     /// What is known of a call that has this key.

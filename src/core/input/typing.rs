@@ -95,7 +95,8 @@ impl Input {
             self.typed.note(stamp);
         }
         let until_taken = Some(self.lease.hold());
-        self.enqueue(now, caller, Wanted { write, unit, epoch: grant.epoch, until_taken, stamp });
+        let (epoch, own) = (grant.epoch, None);
+        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken, stamp, own });
         self.follow(now);
         Ok(grant)
     }

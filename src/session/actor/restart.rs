@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
-use crate::core::input::former::FormerWrite;
+use crate::core::input::former::{FormerWrite, WriteStamp};
 use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
@@ -23,6 +23,7 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
+use crate::holder::wire::RESULTS_MAX;
 use crate::session::actor::Actor;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::running::Mailbox;
@@ -40,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How many writes with a key are remembered of agents, and how many of people; as many as the next
 /// daemon would know.
-pub(super) const SENT_MAX: usize = 32;
+pub(super) const SENT_MAX: usize = RESULTS_MAX / 2;
 
 /// What the task goes on with when its parts have failed.
 #[derive(Debug)]
@@ -102,8 +103,8 @@ impl Reserve {
         self.sent.iter()
     }
 
-    /// Notes how many bytes of a write the terminal took.
-    pub(super) fn on_taken(&mut self, stamp: Stamp, taken: usize) {
+    /// Notes how many bytes of a write the terminal took; `own` is the stamp of its principal.
+    pub(super) fn on_taken(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: usize) {
         let Some(stamp) = stamp.write.filter(|_| taken > 0) else { return };
         if let Some(known) = self.sent.iter_mut().rev().find(|known| known.stamp == stamp) {
             known.taken += taken;
@@ -115,7 +116,7 @@ impl Reserve {
         {
             self.sent.remove(oldest);
         }
-        self.sent.push_back(FormerWrite { stamp, taken, length: None, command: None });
+        self.sent.push_back(FormerWrite { stamp, own, taken, length: None, command: None });
     }
 }
 

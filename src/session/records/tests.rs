@@ -114,7 +114,13 @@ fn the_number_of_a_command_is_read_back_and_without_a_note_there_was_none() {
 
 /// A write of a daemon before, as the terminal knows it.
 fn former(number: u8) -> FormerWrite {
-    FormerWrite { stamp: WriteStamp([number; 16]), taken: 3, length: None, command: None }
+    FormerWrite {
+        stamp: WriteStamp([number; 16]),
+        taken: 3,
+        own: None,
+        length: None,
+        command: None,
+    }
 }
 
 #[test]

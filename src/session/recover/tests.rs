@@ -51,7 +51,7 @@ fn id(number: u128) -> SessionId {
     SessionId::from_random(Uuid::from_u128(number << 80))
 }
 
-fn registry() -> Registry {
+pub(in crate::session) fn registry() -> Registry {
     registry_with(None)
 }
 
@@ -120,7 +120,7 @@ fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
     (survivor, terminal)
 }
 
-fn caller() -> Caller {
+pub(in crate::session) fn caller() -> Caller {
     Caller {
         principal: PrincipalId::Connection(1),
         connection: ConnectionId(1),
@@ -130,7 +130,7 @@ fn caller() -> Caller {
     }
 }
 
-fn permit() -> Permit {
+pub(in crate::session) fn permit() -> Permit {
     let mut switches = Switches::default();
     switches.set(Scope::Everything, WriteWindow::Open);
     let (door, reach) = (Door::Gateway, Reach::Tenant);
@@ -307,7 +307,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     let key = IdempotencyKey::new("a", 1).expect("short");
     let stamp = WriteStamp::new(&tenant(), LEASE, &key);
     let (mut survivor, terminal) = survivor(notes(1));
-    survivor.writes = vec![FormerWrite { stamp, taken: 2, length: None, command: None }];
+    survivor.writes = vec![FormerWrite { stamp, taken: 2, own: None, length: None, command: None }];
     survivor.notes.commands.note_length(stamp, 4);
     let session = registry.recover(survivor).await;
     let order = WriteOrder {

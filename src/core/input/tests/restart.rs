@@ -24,7 +24,7 @@ fn survived(taken: usize) -> (LeaseRecord, Vec<FormerWrite>) {
     let stamp = before.next_stamp().expect("the write has a key");
     assert_eq!(take(&mut before, at(0), taken).len(), taken);
     let writes = if taken > 0 {
-        vec![FormerWrite { stamp, taken, length: Some(2), command: None }]
+        vec![FormerWrite { stamp, taken, own: None, length: Some(2), command: None }]
     } else {
         Vec::new()
     };
@@ -166,7 +166,7 @@ fn what_a_person_typed_is_known_by_this_daemon_and_by_the_next_as_far_as_it_was_
     take_all(&mut before, at(0));
     assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(TypedBefore::Bytes(2)));
 
-    let writes = vec![FormerWrite { stamp, taken: 1, length: None, command: None }];
+    let writes = vec![FormerWrite { stamp, taken: 1, own: None, length: None, command: None }];
     let mut next = next_daemon((before.lease().record(), writes));
     assert_eq!(next.typed_before(at(LATER), &stamp, 2), Ok(TypedBefore::Bytes(1)));
     let other = stamp_of_person("a", 2);

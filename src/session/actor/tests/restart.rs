@@ -365,6 +365,26 @@ async fn a_write_that_was_made_is_not_made_again_and_one_that_was_begun_says_how
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_was_made_is_not_made_again_by_a_caller_that_shows_no_lease() {
+    let desk = Desk::open();
+    let order = |who: &Caller, text: &str| WriteOrder { key: key("a"), ..typing(who, text) };
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.write(order(&agent(1), "made")).await.expect("held");
+    for _ in 0..2 {
+        desk.fail().await;
+        desk.acquire(&agent(1)).await.expect("free");
+        let made = desk.write(order(&agent(1), "made")).await.expect("it was made");
+        assert_eq!((made.replayed, made.outcome.written), (true, 4));
+    }
+    desk.session.connection_closed(ConnectionId(1));
+    desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+    desk.acquire(&agent(2)).await.expect("free");
+    let others = desk.write(order(&agent(2), "more")).await.expect("a key of its own");
+    assert!(!others.replayed);
+    assert_eq!(desk.terminal.written(), b"mademore");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_posted_when_it_failed_is_done_after_it() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
@@ -433,16 +453,16 @@ fn what_people_type_makes_no_write_of_an_agent_forgotten() {
     };
     let lease = LeaseManager::new(Epoch(0), LeaseLimits::default());
     let mut reserve = Reserve::begin(&Input::new(lease, WriteWindow::Open), 0);
-    reserve.on_taken(agents, 3);
+    reserve.on_taken(agents, None, 3);
     for number in 0..=100 {
-        reserve.on_taken(persons(number), 1);
+        reserve.on_taken(persons(number), None, 1);
     }
     let sent: Vec<_> = reserve.sent().map(|write| write.stamp).collect();
     assert_eq!(sent.len(), 1 + SENT_MAX);
     assert_eq!(Some(sent[0]), agents.write);
     assert_eq!(sent.last().copied(), persons(100).write);
     for number in 2..=200 {
-        reserve.on_taken(Stamp { write: Some(WriteStamp([number % 128; 16])), ..agents }, 1);
+        reserve.on_taken(Stamp { write: Some(WriteStamp([number % 128; 16])), ..agents }, None, 1);
     }
     assert_eq!(reserve.sent().filter(|write| !write.stamp.is_persons()).count(), SENT_MAX);
 }

@@ -66,6 +66,7 @@ impl Recovered {
             writes: written
                 .map(|one| FormerWrite {
                     stamp: WriteStamp(one.write),
+                    own: None,
                     taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
                     length: None,
                     command: None,
