@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::core::caller::Caller;
@@ -15,7 +16,7 @@ use crate::core::frame::Size;
 use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
-use crate::core::lease::request::{AcquireRequest, Acquired, Grant};
+use crate::core::lease::request::AcquireRequest;
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::handle::{About, Ends, Identity, Session};
 use crate::session::live::Live;
@@ -53,9 +54,7 @@ pub struct Creation {
     pub env: BTreeMap<String, String>,
     pub size: Size,
     pub tags: Vec<String>,
-    /// What the write switches leave open for it.
-    pub window: WriteWindow,
-    /// Who holds its first lease, on which terms; nobody can come before.
+    /// Who holds its first lease, on which terms; nobody can come before. None where nobody holds it.
     pub first: Option<(Caller, AcquireRequest)>,
 }
 
@@ -138,15 +137,16 @@ pub(in crate::session) fn resolve(
     Ok(SpawnSpec::resolve(creation.launch.clone(), id, cwd, environment, creation.size)?)
 }
 
-/// A session that runs, and the task that owns it.
+/// A session whose program runs, and the task that is to own it.
 pub(in crate::session) struct Started {
     pub session: Session,
-    /// Its first lease, where one was asked for.
-    pub grant: Option<Grant>,
-    pub task: JoinHandle<()>,
+    pub task: SessionTask,
 }
 
-/// Starts the program and the task that owns it.
+/// What serves a session from its first poll until it is forgotten.
+pub(in crate::session) type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Starts the program.
 pub(in crate::session) async fn start(
     registry: &Registry,
     identity: Identity,
@@ -186,7 +186,8 @@ pub(in crate::session) async fn start(
     }
 }
 
-/// Starts the task of a session whose program was just started.
+/// Makes the session of a program that was just started. Nobody may write before its task is told
+/// what the switches leave open.
 fn begin<P: Pty>(
     registry: &Registry,
     record: SessionRecord,
@@ -194,19 +195,12 @@ fn begin<P: Pty>(
     pty: P,
 ) -> Started {
     let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
-    let mut input = Input::new(lease, creation.window);
-    let grant = creation.first.clone().and_then(|(caller, request)| {
-        match input.acquire(registry.clock().now(), &caller, request, None) {
-            Ok(Acquired::Granted(grant)) => Some(grant),
-            // The switch was closed in the same moment; the session is there, and nobody's.
-            Ok(Acquired::Waiting(_)) | Err(_) => None,
-        }
-    });
+    let input = Input::new(lease, WriteWindow::Closed);
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
     let opening = Opening::empty(creation.size, registry.limits().screen);
     let commands = CommandsRecord::default();
-    let (session, task) = run(registry, Making { record, commands, pid, opening, input, pty });
-    Started { session, grant, task }
+    let (session, task) = make(registry, Making { record, commands, pid, opening, input, pty });
+    Started { session, task }
 }
 
 /// What a session's task is made of, besides what the registry knows.
@@ -220,11 +214,11 @@ pub(in crate::session) struct Making<P> {
     pub pty: P,
 }
 
-/// Runs a session on any terminal.
-pub(in crate::session) fn run<P: Pty>(
+/// Makes a session on any terminal, and the task that is to own it.
+pub(in crate::session) fn make<P: Pty>(
     registry: &Registry,
     making: Making<P>,
-) -> (Session, JoinHandle<()>) {
+) -> (Session, SessionTask) {
     let Making { record, commands, pid, opening, input, pty } = making;
     let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at, .. } =
         record.clone();
@@ -251,7 +245,7 @@ pub(in crate::session) fn run<P: Pty>(
     let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
     let ends = Ends { commands, people, urgent, frames, live };
     let session = Session::new(identity, about, ends);
-    (session, tokio::spawn(actor.run(receiver, asked)))
+    (session, Box::pin(actor.run(receiver, asked)))
 }
 
 /// Makes an id for a session that no other has.

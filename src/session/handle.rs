@@ -3,6 +3,7 @@
 //! Reading borrows the newest frame and costs no message; changing sends a command and takes a
 //! permit, so that nothing is changed that policy was not asked about.
 
+mod first;
 mod operators;
 mod people;
 

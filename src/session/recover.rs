@@ -15,7 +15,7 @@ use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
 use crate::core::moment::Moment;
-use crate::session::create::{Making, run};
+use crate::session::create::{Making, make};
 use crate::session::handle::Session;
 use crate::session::opening::Opening;
 use crate::session::pty::{Note, Pty};
@@ -96,10 +96,12 @@ impl Registry {
         }
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes);
-        let (session, task) = run(self, Making { record, commands, pid, opening, input, pty });
+        let (session, task) = make(self, Making { record, commands, pid, opening, input, pty });
+        let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was kept.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
-        self.adopt(session.clone(), task);
+        self.list(&session);
+        self.look_after(session.clone(), task);
         tracing::info!(session = %session.id(), name = %session.name(), "a session of before goes on");
         self.end_silence(session.id());
         self.announce(&session).await;
@@ -108,4 +110,4 @@ impl Registry {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::session) mod tests;

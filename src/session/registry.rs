@@ -2,6 +2,7 @@
 //!
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
+mod creating;
 mod names;
 pub mod parting;
 pub mod silent;
@@ -9,7 +10,7 @@ pub mod silent;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,23 +21,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::core::ids::{LeaseId, SessionId, TenantId};
 use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::request::Grant;
-use crate::core::policy::Permit;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::holder::wire::to_holder::Unread;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
 use crate::session::counters::Counters;
-use crate::session::create::{CreateError, Creation, Started, fresh_id, name_of, resolve, start};
+use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
-use crate::session::handle::{Identity, Session};
+use crate::session::handle::Session;
 use crate::session::live::Live;
 use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::parting::Unended;
-use crate::session::urgent::Parting;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
@@ -226,78 +224,6 @@ impl Registry {
         }
     }
 
-    /// Creates a session and waits until its doors are open.
-    ///
-    /// What was begun is finished, whether or not anybody still waits for it.
-    ///
-    /// # Errors
-    /// Why there is none; nothing of it is left then.
-    pub async fn create(
-        &self,
-        _permit: &Permit,
-        creation: Creation,
-    ) -> Result<(Session, Option<Grant>), CreateError> {
-        let registry = self.clone();
-        let creating = tokio::spawn(async move { registry.create_now(creation).await });
-        creating.await.unwrap_or_else(|failed| match failed.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(CreateError::Ending),
-        })
-    }
-
-    async fn create_now(
-        &self,
-        creation: Creation,
-    ) -> Result<(Session, Option<Grant>), CreateError> {
-        let tenant = &creation.tenant;
-        if self.0.ending.load(Ordering::SeqCst) {
-            return Err(CreateError::Ending);
-        }
-        let id = fresh_id(|id| self.0.sessions.contains_key(&id));
-        let spec = resolve(self, id, &creation)?;
-        let name = match &creation.name {
-            Some(name) => self.take_name_of_ended(tenant, name, id).await?,
-            None => self.take_free_name(tenant, &name_of(&creation.launch, &spec), id),
-        };
-        let identity = Identity { id, tenant: tenant.clone() };
-        let started = match self.check_room(tenant) {
-            Ok(()) => start(self, identity, Arc::clone(&name), &creation, spec).await,
-            Err(error) => Err(error),
-        };
-        let Started { session, grant, task } = started.inspect_err(|_| {
-            self.0.names.remove(&(tenant.clone(), name));
-        })?;
-        if let Some(grant) = &grant {
-            self.remember_lease(grant.lease, id);
-        }
-        self.0.counters.sessions_created.add(1);
-        self.adopt(session.clone(), task);
-        // Whoever ends the daemon either sees this session or is seen here.
-        if self.0.ending.load(Ordering::SeqCst) {
-            session.part(Parting::End);
-            return Err(CreateError::Ending);
-        }
-        self.announce(&session).await;
-        Ok((session, grant))
-    }
-
-    /// Gives a session another name, be it that of one that has ended.
-    ///
-    /// # Errors
-    /// Why it cannot have the name, or that it is gone.
-    pub async fn rename(
-        &self,
-        _permit: &Permit,
-        session: &Session,
-        name: &str,
-    ) -> Result<(), RenameError> {
-        if *session.name() == *name {
-            return Ok(());
-        }
-        let name = self.take_name_of_ended(session.tenant(), name, session.id()).await?;
-        Ok(self.rename_to(session, name).await?)
-    }
-
     pub(in crate::session) fn environment(&self) -> &BTreeMap<OsString, OsString> {
         &self.0.environment
     }
@@ -352,9 +278,14 @@ impl Registry {
         Outlets { facts, changes, live, counters: Arc::clone(&self.0.counters) }
     }
 
-    pub(in crate::session) fn adopt(&self, session: Session, task: JoinHandle<()>) {
+    /// Has a session found by everybody.
+    pub(in crate::session) fn list(&self, session: &Session) {
         self.0.sessions.insert(session.id(), session.clone());
-        self.tell_listed(&session);
+        self.tell_listed(session);
+    }
+
+    /// Forgets a listed session when its task has ended.
+    pub(in crate::session) fn look_after(&self, session: Session, task: JoinHandle<()>) {
         let registry = self.clone();
         self.0.tasks.spawn(async move {
             if let Err(error) = task.await {

@@ -210,8 +210,13 @@ impl Call {
 
     /// Notes that the caller's connection has a stake in a session, which is told when it closes.
     pub fn touched(&self, session: &Session) {
-        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(session.id());
+        note_touched(&self.touched, session);
     }
+}
+
+/// Notes that a connection has a stake in a session.
+pub fn note_touched(touched: &Touched, session: &Session) {
+    touched.lock().unwrap_or_else(PoisonError::into_inner).insert(session.id());
 }
 
 /// Finds a session by id, unique prefix of an id, or name, among those the caller sees.

@@ -15,6 +15,7 @@ use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Denial, Permit, Standing, decide_write};
+use crate::session::handle::Session;
 use crate::session::registry::Registry;
 
 /// How long whoever switches waits until that is kept; it counts all the same.
@@ -155,6 +156,12 @@ impl Switchboard {
                 Keeping::Late
             }
         }
+    }
+
+    /// Tells a session that is listed by now what it may do.
+    pub fn tell_one(&self, session: &Session) {
+        let switches = self.lock();
+        session.set_window(switches.window(session.tenant(), Some(session.id())));
     }
 
     /// Posts to every session while the switches are locked, so that an older state cannot come

@@ -162,7 +162,8 @@ impl Doors {
         shared.gateway.daemon().principals.enter(&caller);
         let server = Server::new(Arc::clone(&shared), Arc::clone(&connection), standing);
         let hanging_up = self.hanging_up.clone();
-        let visit = Visit { touched: server.touched(), shared, caller, hanging_up };
+        let (touched, its) = (server.touched(), Arc::clone(&connection));
+        let visit = Visit { touched, shared, caller, hanging_up, connection: its };
         let leaving = connection.ended.clone();
         let expiry = async {
             match pass {
@@ -190,6 +191,7 @@ struct Visit {
     caller: Caller,
     touched: Touched,
     hanging_up: CancellationToken,
+    connection: Arc<Connection>,
 }
 
 impl Visit {
@@ -205,6 +207,10 @@ impl Visit {
             std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
         for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {
             session.connection_closed(self.caller.connection);
+            if !self.connection.may_speak() {
+                // A call may have taken a lease while others were told that the right is over.
+                session.end_right_of(self.caller.principal);
+            }
         }
     }
 }
@@ -256,3 +262,6 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
     };
     Standing { caller, door, reach, token: None, managed }
 }
+
+#[cfg(test)]
+mod tests;

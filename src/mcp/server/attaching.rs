@@ -33,7 +33,7 @@ use crate::session::handle::Session;
 use crate::session::people::Typed;
 use crate::session::registry::silent::Known;
 use crate::surface::argument::read;
-use crate::surface::call::{find_session, seen_known};
+use crate::surface::call::{find_session, note_touched, seen_known};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::LeaseShape;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key};
@@ -92,7 +92,7 @@ impl Server {
         let attached = Arc::new(Attached::new(session.clone(), &caller, names, &open));
         daemon.principals.call_also(attached.person.name());
         note(&attached, "attached");
-        self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session.id());
+        note_touched(&self.touched, &session);
         let mut detaches = session.live().detaches();
         let _seat = self.people.sit(context.id.clone(), attached);
         // What the person types comes after this and is not to wait for its end.

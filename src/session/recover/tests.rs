@@ -394,10 +394,9 @@ async fn nothing_is_left_of_a_start_whose_holder_died() {
         env: BTreeMap::new(),
         size: Size { rows: 5, cols: 20 },
         tags: Vec::new(),
-        window: WriteWindow::Closed,
         first: None,
     };
-    assert!(registry.create(&permit(), creation).await.is_err());
+    assert!(registry.create(&permit(), creation, |_| {}).await.is_err());
     let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
     let started = ProcessId(started.trim().parse().unwrap());
     assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,11 @@ use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::lease::request::AcquireRequest;
 use crate::session::create::{Creation, TAGS_MAX};
+use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::surface::argument::plain;
-use crate::surface::call::Call;
+use crate::surface::call::{Call, note_touched};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::lease::GrantWire;
 use crate::surface::shape::session::{ALONE, SessionWire};
@@ -71,10 +73,12 @@ impl Tool for CreateSession {
         let permit = call.take_permit()?;
         let creation = parameters.creation(&call)?;
         let sessions = &call.daemon.sessions;
-        let (session, grant) = sessions.create(&permit, creation).await?;
-        // A switch that was thrown meanwhile did not find the session yet.
-        session.set_window(call.daemon.switchboard.window_of(session.tenant(), Some(session.id())));
-        call.touched(&session);
+        let (daemon, touched) = (Arc::clone(&call.daemon), Arc::clone(&call.touched));
+        let listed = move |session: &Session| {
+            daemon.switchboard.tell_one(session);
+            note_touched(&touched, session);
+        };
+        let (session, grant) = sessions.create(&permit, creation, listed).await?;
         let lease = grant.map(|grant| GrantWire::of(&session, &grant, sessions.clock()));
         let session = SessionWire::of(&session, true, sessions.clock().now()).within(ALONE);
         let held = lease.as_ref().map_or_else(
@@ -113,7 +117,6 @@ impl Parameters {
             env: self.env,
             size: size(rows, cols, call.cells_max())?,
             tags: self.tags,
-            window: call.daemon.switchboard.window_of(&tenant, None),
             first: self.lease.unwrap_or(true).then(|| first_lease(call)),
             tenant,
         })

@@ -1,0 +1,111 @@
+//! The first lease of a session that is created.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::core::caller::Caller;
+use crate::core::frame::Size;
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
+use crate::core::input::WriteWindow;
+use crate::core::input::error::WriteError;
+use crate::core::lease::request::AcquireRequest;
+use crate::session::command::Accepted;
+use crate::session::error::SessionError;
+use crate::session::pty::command::Launch;
+use crate::session::pty::environment::ClientEnvironment;
+use crate::session::recover::tests::{caller, permit, registry};
+
+const FIRST: LeaseId = LeaseId(Uuid::from_u128(1));
+
+fn other() -> Caller {
+    let (principal, connection) = (PrincipalId::Connection(2), ConnectionId(2));
+    Caller { principal, connection, ..caller() }
+}
+
+fn asking(fresh: LeaseId) -> AcquireRequest {
+    AcquireRequest {
+        fresh,
+        presented: None,
+        ttl: None,
+        on_disconnect: None,
+        reason: None,
+        wait_until: None,
+    }
+}
+
+/// A session whose first lease the caller asks for.
+fn creation() -> Creation {
+    Creation {
+        tenant: caller().tenant,
+        name: None,
+        launch: Launch::Program { name: "/bin/cat".to_owned(), args: Vec::new() },
+        cwd: None,
+        client: ClientEnvironment::of(std::iter::empty()),
+        env: BTreeMap::new(),
+        size: Size { rows: 5, cols: 20 },
+        tags: Vec::new(),
+        first: Some((caller(), asking(FIRST))),
+    }
+}
+
+fn open(session: &Session) {
+    session.set_window(WriteWindow::Open);
+}
+
+async fn acquire(session: &Session, caller: Caller) -> Result<LeaseId, SessionError> {
+    let request = asking(LeaseId(Uuid::from_u128(9)));
+    let granted = session.acquire(&permit(), caller, request, None, Accepted::nothing()).await;
+    granted.map(|grant| grant.lease)
+}
+
+#[tokio::test]
+async fn who_creates_a_session_has_its_first_lease_before_all_others() {
+    let registry = registry();
+    let (taken, asked) = oneshot::channel();
+    let listed = |session: &Session| {
+        open(session);
+        let session = session.clone();
+        tokio::spawn(async move { taken.send(acquire(&session, other()).await) });
+    };
+    let (session, grant) = registry.create(&permit(), creation(), listed).await.unwrap();
+    assert_eq!(grant.map(|grant| grant.lease), Some(FIRST));
+    assert!(matches!(asked.await, Ok(Err(SessionError::Write(WriteError::Lease(_))))));
+    assert_eq!(registry.of_lease(FIRST).map(|found| found.id()), Some(session.id()));
+}
+
+#[tokio::test]
+async fn a_session_whose_creator_has_gone_is_nobodys() {
+    let registry = registry();
+    let mut changes = registry.changes();
+    let (permit, begun) = (permit(), std::future::ready(()));
+    tokio::select! {
+        biased;
+        created = registry.create(&permit, creation(), open) => panic!("{created:?}"),
+        () = begun => {}
+    }
+    while registry.is_empty() {
+        changes.changed().await.unwrap();
+    }
+    let session = registry.all().remove(0);
+    acquire(&session, other()).await.expect("nobody has its lease");
+}
+
+#[tokio::test]
+async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
+    let registry = registry();
+    let closed = |session: &Session| session.set_window(WriteWindow::Closed);
+    let (session, grant) = registry.create(&permit(), creation(), closed).await.unwrap();
+    assert_eq!(grant, None);
+    open(&session);
+    acquire(&session, other()).await.expect("nobody has its lease");
+
+    let left = |session: &Session| {
+        open(session);
+        session.connection_closed(caller().connection);
+    };
+    let (session, grant) = registry.create(&permit(), creation(), left).await.unwrap();
+    assert_eq!(grant, None);
+    acquire(&session, other()).await.expect("nobody has its lease");
+}
