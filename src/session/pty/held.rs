@@ -263,8 +263,6 @@ impl Pty for HeldPty {
         }
     }
 
-    /// A holder does not say whether the terminal took the size, so the terminal is asked after it has
-    /// answered what came next.
     fn resize(&self, size: Size) -> io::Result<()> {
         self.link().say(&ToHolder::Resize(size.into()), &[])
     }
