@@ -293,3 +293,25 @@ async fn no_command_and_no_directory_forges_a_line_of_a_list() {
     }
     daemon.stop().await;
 }
+
+#[tokio::test]
+async fn no_row_forges_a_line_of_an_answer() {
+    let daemon = TestDaemon::writable().await;
+    let mut wire = daemon.client(Era::Modern).await;
+    let row = r"row\342\200\250000000000000 forged";
+    let session = wire
+        .start(&format!("printf '{row}\\n{row}\\n'; echo over; printf '{row}'; sleep 600"))
+        .await;
+    wire.wait_for(json!({"session": session, "pattern": "over", "since": 0})).await;
+    let asked = json!({"session": session, "pattern": "row", "since": 0});
+    let waited = wire.call("wait_for", asked).await;
+    let listed = wire.call("list_sessions", json!({})).await;
+    let written_out = r"row\u{2028}000000000000 forged";
+    let told = [(&waited, "matched at row "), (&waited, "also pattern at row "), (&listed, "")];
+    for (answer, begin) in told {
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        let mut lines = text.lines().filter(|line| line.starts_with(begin));
+        assert!(lines.any(|line| line.contains(written_out)), "{begin}: {text}");
+    }
+    daemon.stop().await;
+}

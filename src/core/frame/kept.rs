@@ -110,3 +110,16 @@ fn runs_are_possible(runs: &[Run]) -> bool {
         begins_behind && end <= Size::SIDE_MAX
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_older_version_kept_of_concealed_text_is_not_shown() {
+        let style = Style { attributes: Attributes::CONCEALED, ..Style::default() };
+        let runs = [Run { column: 5, columns: 6, style }];
+        let line = KeptLine::of("user secret end", &runs, false).line().unwrap();
+        assert_eq!(&*line.text, "user        end");
+    }
+}

@@ -187,4 +187,19 @@ mod tests {
         let next = tokio::time::timeout(Duration::from_secs(20), QUEUE.take(Census::look)).await;
         assert!(next.expect("somebody looks").is_ok());
     }
+
+    #[tokio::test]
+    async fn all_who_ask_before_a_look_begins_share_it() {
+        use futures_util::FutureExt;
+
+        static QUEUE: Queue = Queue::new();
+        // A thread is about to look, which is this one.
+        *QUEUE.waiting() = Some(Vec::new());
+        let mut asking: Vec<_> = (0..64).map(|_| Box::pin(QUEUE.take(Census::look))).collect();
+        assert!(asking.iter_mut().all(|one| one.now_or_never().is_none()), "nobody has looked");
+        QUEUE.serve(Census::look);
+        let found = asking.iter_mut().map(|one| one.now_or_never().unwrap().unwrap());
+        let found: Vec<_> = found.collect();
+        assert!(found.iter().all(|one| Arc::ptr_eq(one, &found[0])));
+    }
 }

@@ -57,6 +57,7 @@ struct State {
     killed: bool,
     /// Who does not end when all is killed.
     survivor: Option<Survivor>,
+    kill_hangs: bool,
     superseded: bool,
     /// What is killed ends, and nobody says so.
     ends_untold: bool,
@@ -97,6 +98,7 @@ impl State {
             signals: Vec::new(),
             killed: false,
             survivor: None,
+            kill_hangs: false,
             superseded: false,
             ends_untold: false,
             silent: false,
@@ -276,10 +278,11 @@ impl Pty for FakePty {
         }
         self.state.send_modify(|state| {
             state.killed = true;
-            if !state.ends_untold && state.survivor.is_none() {
+            if !state.ends_untold && state.survivor.is_none() && !state.kill_hangs {
                 state.exit(Exit::Signal(Signal::Kill.number()));
             }
         });
+        self.wait_for(|state| !state.kill_hangs).await;
         match self.state.borrow().survivor.clone() {
             Some(survivor) => Err(KillError::Survivors { left: vec![survivor] }),
             None => Ok(()),

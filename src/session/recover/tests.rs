@@ -36,6 +36,7 @@ use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::held::options::{Holders, Holding, OWN_PROGRAM, socket_of};
+use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
 use crate::session::pty::{Note, ProcessId};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
@@ -400,4 +401,25 @@ async fn nothing_is_left_of_a_start_whose_holder_died() {
     let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
     let started = ProcessId(started.trim().parse().unwrap());
     assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_with_all_sessions_is_named_once_their_time_is_over() {
+    let most = Duration::from_secs(5);
+    let registry = registry();
+    let (ends, survives, hangs) = (survivor(notes(1)), survivor(notes(2)), survivor(notes(3)));
+    let name = "sudo".to_owned();
+    survives.1.survive(LivingProcess { pid: ProcessId(7), name, user: Some(0), stuck: false });
+    hangs.1.kill_takes_for_ever();
+    for (session, _) in [ends, survives, hangs] {
+        registry.recover(session).await;
+    }
+    let begin = registry.clock().now();
+    let unended = registry.shut_down(most).await;
+    assert_eq!(registry.clock().now().since(begin), most);
+    let mut told: Vec<_> = unended.iter().map(|one| (one.session, one.what.as_str())).collect();
+    told.sort_unstable();
+    let survives = "processes that do not end: 7 (sudo, of user 0)";
+    assert_eq!(told, [(id(2), survives), (id(3), "it takes longer to end")]);
+    assert_eq!(registry.ended().await, unended);
 }

@@ -275,4 +275,22 @@ mod tests {
             assert!(told.text.starts_with(&lines[0]) && told.text.ends_with(&lines[199]));
         }
     }
+
+    #[test]
+    fn a_command_and_its_directory_stand_on_one_line() {
+        let told = CommandWire {
+            command_id: 1,
+            command: "true\nfalse".to_owned(),
+            cwd: Some("/a\u{2028}b".to_owned()),
+            by: None,
+            started: 0,
+            duration_ms: 5,
+            status: "exited",
+            exit_code: Some(0),
+            evidence: None,
+            full_screen: false,
+            cut: false,
+        };
+        assert_eq!(told.summary(), r"#1 true\nfalse (exit 0, 5 ms in /a\u{2028}b)");
+    }
 }

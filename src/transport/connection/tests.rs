@@ -133,9 +133,13 @@ struct Client {
 impl Client {
     /// Connects, but says nothing yet.
     fn silent(limits: Limits) -> Self {
+        Self::of(Connection::new(ConnectionId(7), UnsentLimits::default()), limits)
+    }
+
+    fn of(connection: Connection, limits: Limits) -> Self {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);
-        let connection = Arc::new(Connection::new(ConnectionId(7), UnsentLimits::default()));
+        let connection = Arc::new(connection);
         let probe = Probe::of(&connection);
         let (served, handler) = (connection.clone(), probe.clone());
         let serving = tokio::spawn(async move {
@@ -696,4 +700,23 @@ async fn a_socket_closed_in_one_direction_has_not_hung_up() {
     }
     assert_eq!(count, 2);
     within_time(serving).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_done_of_what_is_said_once_the_right_to_speak_is_over() {
+    use std::sync::atomic::AtomicBool;
+
+    let holds = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&holds);
+    let right = move || asked.load(Ordering::SeqCst);
+    let connection = Connection::new(ConnectionId(7), UnsentLimits::default()).with_right(right);
+    let mut client = Client::of(connection, Limits::default());
+    client.say(initialize(0)).await;
+    assert_eq!(client.hear().await["id"], 0);
+    client.say(call(1, "note", json!({"n": 1}))).await;
+    assert_eq!(client.hear().await["id"], 1);
+    holds.store(false, Ordering::SeqCst);
+    client.say(call(2, "note", json!({"n": 2}))).await;
+    client.hears_the_end().await;
+    assert_eq!(*client.probe.notes.lock().unwrap(), [1]);
 }

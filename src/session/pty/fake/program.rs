@@ -187,6 +187,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.superseded = true);
     }
 
+    /// Has the end of everything in the terminal never come, nor an answer to whoever asked for it.
+    pub fn kill_takes_for_ever(&self) {
+        self.state.send_modify(|state| state.kill_hangs = true);
+    }
+
     /// Whether the session asked for the end of everything in the terminal.
     pub fn killed(&self) -> bool {
         self.state.borrow().killed
