@@ -22,6 +22,7 @@ mod outlive {
     mod inside;
     mod kept;
     mod kills;
+    mod lock;
     mod lost_output;
     mod observer;
     mod programs;

@@ -58,7 +58,7 @@ use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::session_doors::open_session_doors;
-use crate::transport::daemon::turn::take_in_turn;
+use crate::transport::daemon::turn::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::Program;
 use crate::transport::door::{DoorLimits, Doors, Receptions};
 use crate::transport::hangup::Hangups;
@@ -214,6 +214,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         told = signals.told() => told.into(),
         () = shared.stop.cancelled() => Ended::Stopped,
         () = shared.superseded.cancelled() => return Err(DaemonError::Superseded),
+        () = lost(&lock) => return Err(DaemonError::Superseded),
         () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
         () = program.replaceable(upgrades) => Ended::Replaced,
     };

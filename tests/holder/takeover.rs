@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use termgate::core::frame::Exit;
 use termgate::holder::socket::unfinished;
@@ -81,10 +81,14 @@ async fn what_a_superseded_daemon_had_said_before_is_not_read_any_more() {
 #[tokio::test]
 async fn a_daemon_whose_place_another_took_does_not_come_again_to_a_holder_that_was_silent() {
     let ours = Arc::new(AtomicBool::new(true));
-    let place = Arc::clone(&ours);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let place = (Arc::clone(&ours), Arc::clone(&asked));
     let first = Terminal::held("stty raw -echo; echo ready; exec cat", |options| {
         let directory = options.holders.directory.clone();
-        options.holders = Holders::claimed(directory, move || place.load(Ordering::SeqCst));
+        options.holders = Holders::claimed(directory, move || {
+            place.1.fetch_add(1, Ordering::SeqCst);
+            place.0.load(Ordering::SeqCst)
+        });
     });
     wait_for(&first, "ready").await;
     let holder =
@@ -97,8 +101,14 @@ async fn a_daemon_whose_place_another_took_does_not_come_again_to_a_holder_that_
     ours.store(false, Ordering::SeqCst);
     holder.signal(18).unwrap();
     let (second, _) = first.attach();
-    first.as_held().returned().await;
-    assert_eq!(exit_of(&first).await, Exit::Lost);
+    let before = asked.load(Ordering::SeqCst);
+    // The lock says whose the place is, and ends this daemon: it asked nobody, and a holder that it could not
+    // hear says nothing.
+    tokio::select! {
+        () = first.as_held().returned() => panic!("it came again"),
+        () = until("it would have come", || asked.load(Ordering::SeqCst) > before + 1) => {}
+    }
+    assert!(first.as_held().is_silent());
     assert_eq!(second.try_write(b"latter", Stamp::default()).unwrap(), 6);
     let mut output = Vec::new();
     read_until(&second, &mut output, Some("latter")).await;

@@ -107,9 +107,14 @@ impl HeldPty {
 
     /// Notes that a holder which has hung up listens to the daemon that has the place of this one.
     fn mind_successor(&self, link: &Link) {
-        if link.presence() == Presence::Silent && self.is_superseded() {
+        if link.presence() == Presence::Silent && self.has_successor(link) {
             link.lose(Presence::Gone);
         }
+    }
+
+    /// Whether the holder has hung up on this daemon, which has lost its lock, and lives.
+    fn has_successor(&self, link: &Link) -> bool {
+        link.has_hung_up() && self.is_superseded()
     }
 
     /// Hears what the holder said last, once it has ended.
@@ -229,7 +234,7 @@ impl Pty for HeldPty {
         };
         let ended = |error| {
             let told = link.standing().borrow().exit.is_some();
-            if told || self.is_superseded() { io::ErrorKind::BrokenPipe.into() } else { error }
+            if told || self.has_successor(&link) { io::ErrorKind::BrokenPipe.into() } else { error }
         };
         match link.input(input).map_err(ended)? {
             Outcome::Bytes(count) => {

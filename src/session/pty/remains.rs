@@ -117,6 +117,16 @@ impl Remains {
     }
 
     fn keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        match self.try_keep(ending, bytes, ours) {
+            // A daemon that stood still just before it renamed its own file has renamed ours. It does so once.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.try_keep(ending, bytes, ours)
+            }
+            kept => kept,
+        }
+    }
+
+    fn try_keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
         let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
         if !ours() {
             return Ok(());
@@ -127,7 +137,7 @@ impl Remains {
             return Ok(());
         }
         let kept = written.and_then(|()| fs::rename(&fresh, &path));
-        if kept.is_err() {
+        if kept.is_err() && ours() {
             for stale in [fresh, path] {
                 let _ = fs::remove_file(stale);
             }
@@ -255,6 +265,35 @@ mod tests {
         }
         assert_eq!(kept.screen().unwrap().snapshot, b"theirs");
         assert_eq!(kept.identity().unwrap(), b"theirs");
+    }
+
+    /// Keeps an identity while another daemon does at the moment before the file is renamed, and says how that
+    /// went and what is kept then. That one has the place from then on, or had it.
+    fn kept_with_another(theirs_now: bool) -> (io::Result<()>, Vec<u8>) {
+        let (directory, remains) = remains();
+        let path = |ending| directory.path().join(format!("0123456789ab.{ending}"));
+        let asked = std::cell::Cell::new(0);
+        let ours = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 2 {
+                if theirs_now {
+                    fs::write(path("session.new"), "theirs").unwrap();
+                }
+                fs::rename(path("session.new"), path("session")).unwrap();
+            }
+            !theirs_now || asked.get() <= 2
+        };
+        let kept = remains.keep_identity(b"ours", &ours);
+        (kept, remains.identity().unwrap_or_default())
+    }
+
+    #[test]
+    fn of_two_daemons_that_keep_at_once_the_one_that_has_the_place_is_read() {
+        for (theirs_now, whose) in [(false, b"ours".as_slice()), (true, b"theirs")] {
+            let (kept, read) = kept_with_another(theirs_now);
+            assert!(kept.is_ok(), "{kept:?}");
+            assert_eq!(read, whose);
+        }
     }
 
     #[test]

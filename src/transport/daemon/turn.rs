@@ -1,22 +1,26 @@
-//! Whose turn it is to be the daemon: at once, or after one that is ending.
+//! Whose turn it is to be the daemon: at once, or after one that is ending; and until when.
 //!
 //! It knows neither sessions nor what is asked of a daemon.
 
 use std::time::Duration;
 
 use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::config::paths::RuntimePaths;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::Process;
-use crate::transport::unix::lock::{DaemonLock, LockError};
+use crate::transport::unix::lock::{DaemonLock, Keeping, LockError};
 
 /// How often is looked whether the one before has gone.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// For how long a daemon must take clients in to count as one that works.
 const SERVED_FOR: Duration = Duration::from_millis(200);
+
+/// How often a daemon looks whether it still has its place.
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes the lock of the daemon, and waits for it while whoever has it takes nobody in any more,
 /// which is how one ends.
@@ -50,6 +54,23 @@ pub(super) async fn take_in_turn(
             told = true;
         }
         sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Keeps the place of the daemon that has the lock, and completes when another one has it.
+pub(super) async fn lost(lock: &DaemonLock) {
+    loop {
+        sleep(KEEP_INTERVAL).await;
+        if lock.counts() {
+            continue;
+        }
+        // After a standstill another daemon may have come and gone. Sessions whose holders listened to that
+        // one notice it meanwhile, which ends this daemon: what it knows of them is old.
+        sleep(KEEP_INTERVAL).await;
+        let lock = lock.clone();
+        if matches!(spawn_blocking(move || lock.keep()).await, Ok(Keeping::Lost)) {
+            return;
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub(super) struct Link {
     socket: AsyncFd<OwnedFd>,
     exchange: Mutex<Exchange>,
     standing: watch::Sender<Standing>,
+    /// Whether it was the holder that closed the connection.
+    hung_up: AtomicBool,
 }
 
 /// What one thread at a time uses to speak and to hear.
@@ -103,6 +106,7 @@ impl Link {
             socket: watch(socket, Interest::READABLE)?,
             exchange: Mutex::new(Exchange { room: frame(), sequence: 0 }),
             standing: watch::Sender::new(Standing { exit, ..Standing::default() }),
+            hung_up: AtomicBool::new(false),
         })
     }
 
@@ -115,6 +119,13 @@ impl Link {
     pub(super) fn is_lost(&self) -> bool {
         self.hear_all();
         self.presence() != Presence::There
+    }
+
+    /// Whether the holder closed the connection, as of this moment. One that lives does so when another daemon
+    /// comes to it; a program in its session can only have it stand still.
+    pub(super) fn has_hung_up(&self) -> bool {
+        self.hear_all();
+        self.hung_up.load(Ordering::Relaxed)
     }
 
     /// Whether somebody was there when this was last found out.
@@ -222,7 +233,7 @@ impl Link {
                 Err(Errno::EPIPE | Errno::ECONNRESET) => {
                     // What it said before it went is still to be heard.
                     self.hear_rest(exchange);
-                    self.lose(Presence::Silent);
+                    self.on_hang_up();
                     return Err(self.absence().into());
                 }
                 Err(errno) => return Err(errno.into()),
@@ -243,7 +254,7 @@ impl Link {
             Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
             Ok(_) | Err(_) => {
-                self.lose(Presence::Silent);
+                self.on_hang_up();
                 return Heard::Lost;
             }
         };
@@ -283,6 +294,11 @@ impl Link {
             return Err(self.absence().into());
         }
         Ok(())
+    }
+
+    fn on_hang_up(&self) {
+        self.hung_up.store(true, Ordering::Relaxed);
+        self.lose(Presence::Silent);
     }
 
     /// Speaks no more at this connection. Who is gone does not come back.

@@ -8,6 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
+use crate::holder::mark;
 use crate::transport::unix::alone;
 
 fn place() -> (TempDir, PathBuf) {
@@ -32,8 +33,9 @@ fn a_file_that_says_nothing_is_still_locked() {
     let _held = DaemonLock::take(&path).unwrap();
     fs::write(&path, "").unwrap();
     let error = DaemonLock::take(&path).unwrap_err();
-    assert!(matches!(error, LockError::Held { pid: None }), "{error}");
-    assert_eq!(error.to_string(), "another daemon is running");
+    let us = std::process::id().cast_signed();
+    assert!(matches!(error, LockError::Held { pid: Some(pid) } if pid == us), "{error}");
+    assert_eq!(LockError::Held { pid: None }.to_string(), "another daemon is running");
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn a_full_disk_does_not_keep_a_daemon_from_its_lock() {
     let full = Path::new("/dev/full");
     let _held = DaemonLock::take(full).unwrap();
     let error = DaemonLock::take(full).unwrap_err();
-    assert!(matches!(error, LockError::Held { pid: None }), "{error}");
+    assert!(matches!(error, LockError::Held { .. }), "{error}");
 }
 
 #[test]
@@ -172,4 +174,85 @@ fn a_lock_whose_file_was_removed_counts_no_more() {
     assert!(!lock.counts());
     let next = DaemonLock::take(&path).unwrap();
     assert!(next.counts() && !lock.counts());
+}
+
+/// Has another process lock the file at a path, in a session or not, and say that another one did.
+fn locked_by_another(test: &str, inside: bool, path: &Path) -> alone::Other {
+    if let Some(path) = alone::argument(test) {
+        if inside {
+            mark::set(7).unwrap();
+        }
+        let file = File::create(path).unwrap();
+        file.lock().unwrap();
+        (&file).write_all(b"1\n").unwrap();
+        alone::wait_to_be_killed();
+    }
+    let mut other = alone::start(test, path);
+    other.wait_until_ready();
+    other
+}
+
+#[test]
+fn what_a_program_in_a_session_has_locked_keeps_no_daemon_out() {
+    const TEST: &str =
+        "transport::unix::lock::tests::what_a_program_in_a_session_has_locked_keeps_no_daemon_out";
+    let (_directory, path) = place();
+    let _other = locked_by_another(TEST, true, &path);
+    assert_eq!(DaemonLock::owner(&path), None);
+    let lock = DaemonLock::take(&path).unwrap();
+    assert!(lock.counts());
+}
+
+#[test]
+fn whatever_the_file_says_its_owner_is_told() {
+    const TEST: &str = "transport::unix::lock::tests::whatever_the_file_says_its_owner_is_told";
+    let (_directory, path) = place();
+    let other = locked_by_another(TEST, false, &path);
+    let error = DaemonLock::take(&path).unwrap_err();
+    assert!(matches!(error, LockError::Held { pid: Some(pid) } if pid == other.pid()), "{error}");
+    assert_eq!(DaemonLock::owner(&path), Some(other.pid()));
+}
+
+#[test]
+fn a_daemon_keeps_its_lock_though_the_file_was_removed_or_replaced_or_locked_inside() {
+    const TEST: &str = concat!(
+        "transport::unix::lock::tests::",
+        "a_daemon_keeps_its_lock_though_the_file_was_removed_or_replaced_or_locked_inside"
+    );
+    let (_directory, path) = place();
+    if alone::argument(TEST).is_some() {
+        locked_by_another(TEST, true, &path);
+    }
+    let lock = DaemonLock::take(&path).unwrap();
+    let kept = || {
+        assert!(!lock.counts());
+        assert_eq!(lock.keep(), Keeping::Ours);
+        assert!(lock.counts() && DaemonLock::take(&path).is_err());
+    };
+    fs::remove_file(&path).unwrap();
+    kept();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "1\n").unwrap();
+    kept();
+    fs::remove_file(&path).unwrap();
+    let _other = locked_by_another(TEST, true, &path);
+    kept();
+}
+
+#[test]
+fn a_daemon_whose_lock_another_one_has_taken_has_lost_its_place() {
+    const TEST: &str = concat!(
+        "transport::unix::lock::tests::",
+        "a_daemon_whose_lock_another_one_has_taken_has_lost_its_place"
+    );
+    let (_directory, path) = place();
+    if alone::argument(TEST).is_some() {
+        locked_by_another(TEST, false, &path);
+    }
+    let lock = DaemonLock::take(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let other = locked_by_another(TEST, false, &path);
+    assert_eq!(lock.keep(), Keeping::Lost);
+    other.kill();
+    assert_eq!(lock.keep(), Keeping::Ours);
 }

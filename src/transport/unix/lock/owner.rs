@@ -1,0 +1,119 @@
+//! Who has the lock of a file, as the kernel tells: what the file itself says, anybody could have written.
+//!
+//! It takes no lock, and does not know what the lock is for.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use crate::holder::family::listens_inside;
+
+/// Every lock of the machine that can be seen from here.
+const LOCKS: &str = "/proc/locks";
+
+/// Who has a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A process outside of all sessions.
+    Outside(i32),
+    /// Programs in sessions alone.
+    Inside,
+    /// Nobody any more, or nobody that can be seen from here.
+    Unknown,
+}
+
+/// One lock, and the process that took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Taken {
+    pid: i32,
+    exclusive: bool,
+}
+
+impl Owner {
+    /// Finds out who has the lock of a file.
+    pub(super) fn of(file: &File) -> Self {
+        let Ok(inode) = file.metadata().map(|found| found.ino()) else { return Self::Unknown };
+        let table = fs::read_to_string(LOCKS).unwrap_or_default();
+        let own = std::process::id().cast_signed();
+        Self::among(taken(&table, inode), |pid| {
+            // A lock outlasts its taker only in what that one forked, and a daemon forks none.
+            listens_inside(pid, own).ok().or_else(|| has_ended(pid).then_some(true))
+        })
+    }
+
+    /// A shared lock is no daemon's: somebody looks, for a moment.
+    fn among(locks: impl Iterator<Item = Taken>, is_inside: impl Fn(i32) -> Option<bool>) -> Self {
+        let mut owner = None;
+        for Taken { pid, exclusive } in locks {
+            owner = match is_inside(pid) {
+                Some(false) if exclusive => return Self::Outside(pid),
+                Some(true) if owner != Some(Self::Unknown) => Some(Self::Inside),
+                Some(_) | None => Some(Self::Unknown),
+            };
+        }
+        owner.unwrap_or(Self::Unknown)
+    }
+}
+
+/// The locks on a file with this number. Not every file system calls its device here as it does elsewhere, so
+/// a file of the same number on another one counts as well.
+fn taken(table: &str, inode: u64) -> impl Iterator<Item = Taken> {
+    table.lines().filter_map(move |line| {
+        // `1: FLOCK  ADVISORY  WRITE 4711 00:2d:815 0 EOF`; one that is waited for has an arrow.
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, kind, pid, file, ..] = words.as_slice() else { return None };
+        let number: u64 = file.rsplit(':').next()?.parse().ok()?;
+        let pid = pid.parse().ok()?;
+        (number == inode).then_some(Taken { pid, exclusive: *kind == "WRITE" })
+    })
+}
+
+/// Whether there is no such process, neither here nor where `/proc` is from.
+fn has_ended(pid: i32) -> bool {
+    let unknown = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+    unknown && !Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes from 100 on live in sessions, and nobody knows where those from 200 on do.
+    fn owner(pids: &[(i32, bool)]) -> Owner {
+        let locks = pids.iter().map(|(pid, exclusive)| Taken { pid: *pid, exclusive: *exclusive });
+        Owner::among(locks, |pid| (pid < 200).then_some(pid >= 100))
+    }
+
+    #[test]
+    fn one_outside_has_it_whoever_else_does_and_one_who_is_not_known_is_taken_for_nobody() {
+        assert_eq!(owner(&[(100, true), (7, true), (200, true)]), Owner::Outside(7));
+        assert_eq!(owner(&[(100, false), (101, false)]), Owner::Inside);
+        for unknown in [&[][..], &[(7, false)], &[(200, true)], &[(200, true), (100, true)]] {
+            assert_eq!(owner(unknown), Owner::Unknown, "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn the_locks_of_a_file_are_found_in_the_table_of_all() {
+        let table = "1: FLOCK  ADVISORY  WRITE 4711 fe:00:815 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 4712 fe:00:815 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 4713 fe:00:815 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ 4714 00:2d:815 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 4715 fe:00:8150 0 EOF\n";
+        let found: Vec<_> = taken(table, 815).map(|it| (it.pid, it.exclusive)).collect();
+        assert_eq!(found, [(4711, true), (4714, false)]);
+    }
+
+    #[test]
+    fn the_lock_of_this_process_is_of_one_outside() {
+        let ground = tempfile::tempdir().unwrap();
+        let file = File::create(ground.path().join("file")).unwrap();
+        assert_eq!(Owner::of(&file), Owner::Unknown);
+        file.lock().unwrap();
+        assert_eq!(Owner::of(&file), Owner::Outside(std::process::id().cast_signed()));
+    }
+}
