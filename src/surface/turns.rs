@@ -20,6 +20,8 @@ use crate::surface::error::SurfaceError;
 const CELLS_HERE: usize = 1 << 13;
 /// The memory that the patterns of one tenant may take.
 const TENANT_BYTES_MAX: usize = 16 << 20;
+/// How many reads of files of a tenant's choice may be under way. A file system that hangs keeps one.
+const TENANT_READS_MAX: usize = 4;
 /// It is counted in pieces of so many bytes.
 const PIECE_BYTES: usize = 1 << 10;
 
@@ -38,6 +40,7 @@ pub struct Turns {
 struct Tenant {
     turns: Arc<Semaphore>,
     memory: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
 }
 
 impl Default for Turns {
@@ -65,7 +68,9 @@ impl Turns {
         let known = tenants.get(tenant).and_then(Weak::upgrade);
         let tenant = known.unwrap_or_else(|| {
             let memory = Arc::new(Semaphore::new(TENANT_BYTES_MAX / PIECE_BYTES));
-            let fresh = Arc::new(Tenant { turns: Arc::new(Semaphore::new(self.at_once)), memory });
+            let turns = Arc::new(Semaphore::new(self.at_once));
+            let reads = Arc::new(Semaphore::new(TENANT_READS_MAX));
+            let fresh = Arc::new(Tenant { turns, memory, reads });
             tenants.retain(|_, known| known.strong_count() > 0);
             tenants.insert(tenant.clone(), Arc::downgrade(&fresh));
             fresh
@@ -106,6 +111,24 @@ impl Share {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
         if cells <= CELLS_HERE { work() } else { self.turn().await.work(work).await }
+    }
+
+    /// Reads files of the tenant's choice, once fewer than [`TENANT_READS_MAX`] such reads are under way.
+    ///
+    /// It takes up none of the turns, since it may take for ever; and counts until it is over, also when
+    /// nobody waits for it any more. None when the runtime ends or the read fails by a panic.
+    pub async fn read_files<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let tenant = Arc::clone(&self.tenant);
+        let permit = Arc::clone(&tenant.reads).acquire_owned().await.ok();
+        let reading = spawn_blocking(move || {
+            // What is known of the tenant stays known until then.
+            let _counted = (permit, tenant);
+            read()
+        });
+        reading.await.ok()
     }
 
     /// Waits for a turn.
@@ -206,6 +229,30 @@ mod tests {
         assert_eq!(now(&mut large), None);
         drop(others);
         assert_ne!(large.await, here);
+    }
+
+    #[tokio::test]
+    async fn reads_of_one_tenant_that_never_end_keep_no_other_from_reading() {
+        let turns = Turns::new(1);
+        let (hanging, other) = (turns.share_of(&tenant(1)), turns.share_of(&tenant(2)));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = Arc::new(Mutex::new(ended));
+        let mut reads: Vec<_> = (0..=TENANT_READS_MAX)
+            .map(|_| {
+                let ended = Arc::clone(&ended);
+                Box::pin(hanging.read_files(move || ended.lock().unwrap().recv().is_err()))
+            })
+            .collect();
+        assert!(reads.iter_mut().all(|read| now(read).is_none()));
+        assert_eq!(other.read_files(|| 1).await, Some(1));
+        // Nobody waits for them any more, and they count all the same.
+        drop(reads);
+        drop(hanging);
+        let again = turns.share_of(&tenant(1));
+        let mut late = Box::pin(again.read_files(|| 2));
+        assert!(now(&mut late).is_none());
+        drop(end);
+        assert_eq!(late.await, Some(2));
     }
 
     #[test]

@@ -6,32 +6,21 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::mcp::resource::git::files::{Repository, Unreadable};
+use crate::surface::turns::Share;
 
 mod files;
 
-/// How long reading may take, with the wait for others' reading.
+/// How long reading may take, with the wait for other reads of the tenant.
 const READING_MAX: Duration = Duration::from_secs(2);
-
-/// How many repositories are read at a time. A file system that hangs holds its turn.
-static READ: Semaphore = Semaphore::const_new(4);
 
 /// The state of the repository that a directory is in: null outside of one, `unknown` with the
 /// reason when its files do not say.
-pub(super) async fn state_of(directory: &str) -> Value {
+pub(super) async fn state_of(directory: &str, share: &Share) -> Value {
     let directory = directory.to_owned();
-    let reading = async {
-        let turn = READ.acquire().await.ok()?;
-        let looked = spawn_blocking(move || {
-            let _turn = turn;
-            files::look(directory.as_ref())
-        });
-        looked.await.ok()
-    };
+    let reading = share.read_files(move || files::look(directory.as_ref()));
     match timeout(READING_MAX, reading).await {
         Ok(Some(Ok(None))) => Value::Null,
         Ok(Some(Ok(Some(Repository { branch, commit })))) => {

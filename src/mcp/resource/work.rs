@@ -83,7 +83,7 @@ impl Work {
             Self::Directory => Content::Facts(json!({"cwd": cwd_of(&session)})),
             Self::Git => {
                 let cwd = cwd_of(&session);
-                let state = git::state_of(&cwd).await;
+                let state = git::state_of(&cwd, share).await;
                 Content::Facts(json!({"cwd": cwd, "git": state}))
             }
             Self::Log(query) => {

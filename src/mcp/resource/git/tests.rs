@@ -8,6 +8,12 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::*;
+use crate::core::ids::TenantId;
+use crate::surface::turns::Turns;
+
+fn share() -> Share {
+    Turns::default().share_of(&TenantId::of_uid(1))
+}
 
 /// A repository with one commit.
 struct Repository {
@@ -49,7 +55,7 @@ impl Repository {
 }
 
 async fn state_at(directory: &Path) -> Value {
-    state_of(directory.to_str().unwrap()).await
+    state_of(directory.to_str().unwrap(), &share()).await
 }
 
 #[tokio::test]
@@ -102,7 +108,7 @@ async fn another_working_tree_tells_its_own_branch() {
 async fn outside_of_a_repository_there_is_no_state() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(state_at(directory.path()).await, Value::Null);
-    assert_eq!(state_of("/nowhere/at/all").await, Value::Null);
+    assert_eq!(state_of("/nowhere/at/all", &share()).await, Value::Null);
 }
 
 #[tokio::test]
