@@ -155,16 +155,40 @@ pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
 /// # Errors
 ///
 /// What to answer when the line is no message.
-pub fn parse<M: DeserializeOwned>(line: &[u8]) -> Result<M, Refusal> {
+pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal> {
     if let Ok(Params { params: Some(params), .. }) = object::<Params<'_>>(line)
         && !is_object(params.get().as_bytes())
     {
         return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
     }
-    object(line).map_err(|error| match find_id(line) {
+    let message = object(line).map_err(|error| match find_id(line) {
         Ok(id) if error.is_data() => Refusal::NotAMessage(id),
         Ok(_) | Err(_) => Refusal::NotJson,
-    })
+    })?;
+    if line.contains(&b'[') && takes_array_for_object(line, &message) {
+        return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
+    }
+    Ok(message)
+}
+
+/// Whether a member was read as an object that the line has as an array: the library's types take one for
+/// the other, with its items as members in order. Written again, they say what they were read as.
+fn takes_array_for_object(line: &[u8], message: &impl Serialize) -> bool {
+    match (serde_json::from_slice(line), serde_json::to_value(message)) {
+        (Ok(given), Ok(read)) => has_become_object(&given, &read),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+fn has_become_object(given: &Value, read: &Value) -> bool {
+    if let (Some(given), Some(read)) = (given.as_array(), read.as_array()) {
+        return given.iter().zip(read).any(|(given, read)| has_become_object(given, read));
+    }
+    if let (Some(given), Some(read)) = (given.as_object(), read.as_object()) {
+        let mut both = given.iter().filter_map(|(name, given)| Some((given, read.get(name)?)));
+        return both.any(|(given, read)| has_become_object(given, read));
+    }
+    given.is_array() && read.is_object()
 }
 
 /// Reads a JSON object. An array is none: read as a type of ours, it would give its members in order.

@@ -68,6 +68,30 @@ fn an_array_is_neither_a_message_nor_parameters() {
 }
 
 #[test]
+fn an_array_is_no_member_that_is_to_be_an_object() {
+    let hello = |capabilities: &str, client: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{capabilities},"clientInfo":{client}}}}}"#
+        )
+    };
+    let client = r#"{"name":"a","version":"1"}"#;
+    let read = |line: &str| parse::<ClientJsonRpcMessage>(line.as_bytes());
+    assert!(read(&hello("{}", client)).is_ok());
+    assert!(
+        read(&hello("{}", r#"{"name":"a","version":"1","icons":[{"src":"https://a"}]}"#)).is_ok()
+    );
+    for (capabilities, client) in [
+        ("{}", r#"["a",null,"1",null,null,null]"#),
+        ("[null,null,null,null,null]", client),
+        (r#"{"roots":[true]}"#, client),
+        ("{}", r#"{"name":"a","version":"1","icons":[["https://a",null,null,null]]}"#),
+    ] {
+        let line = hello(capabilities, client);
+        assert!(matches!(read(&line), Err(Refusal::NotAMessage(Some(_)))), "{line}");
+    }
+}
+
+#[test]
 fn an_array_is_not_read_in_place_of_an_object() {
     #[derive(Debug, Deserialize)]
     struct Named {
