@@ -62,6 +62,19 @@ pub fn set_size(terminal: BorrowedFd<'_>, window: Window) -> io::Result<()> {
     Ok(())
 }
 
+/// The size of a terminal, asked at either of its ends.
+///
+/// # Errors
+/// What the kernel said.
+#[allow(unsafe_code)]
+pub fn size(terminal: BorrowedFd<'_>) -> io::Result<Window> {
+    let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the size outlives the call that fills it.
+    let asked = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    Errno::result(asked)?;
+    Ok(Window { rows: size.ws_row, cols: size.ws_col })
+}
+
 /// The number of a terminal below `/dev/pts`, by its master.
 ///
 /// # Errors

@@ -12,11 +12,13 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nix::pty::{Winsize, openpty};
 use termgate::core::frame::{Exit, Size};
 use termgate::core::ids::{Epoch, RowNumber, SessionId};
 use termgate::core::input::former::{FormerWrite, WriteStamp};
 use termgate::holder::readiness::{self, READABLE};
 use termgate::holder::socket::{self, Descriptors};
+use termgate::holder::terminal;
 use termgate::holder::wire::FRAME_MAX;
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::options::{Holders, socket_of};
@@ -265,11 +267,13 @@ fn a_holder_of_today_answers_daemons_of_the_first_version_as_it_did() {
 
 /// Where the fields of *attached* are that a daemon compares with the kernel's, and those of the ring.
 const PROCESSES_AT: usize = 20;
+const TERMINAL_AT: usize = 44;
 const HEAD_AT: usize = 56;
 const TAIL_AT: usize = 72;
 
-/// Plays a holder of the first version to one daemon, which must say what was said to it then.
-fn hold(fake: &Fake, name: &str, daemon: char) -> JoinHandle<()> {
+/// Plays a holder of the first version to one daemon, which must say what was said to it then; its terminal
+/// is the one with this number.
+fn hold(fake: &Fake, name: &str, daemon: char, terminal: u32) -> JoinHandle<()> {
     let steps = transcript(name);
     let listener = fake.listener();
     let holding = move || {
@@ -289,6 +293,7 @@ fn hold(fake: &Fake, name: &str, daemon: char) -> JoinHandle<()> {
                     if bytes[0] == ATTACHED {
                         // A holder is a process that there is; this one is the test itself.
                         bytes[PROCESSES_AT..][..12].copy_from_slice(&own_process());
+                        bytes[TERMINAL_AT..][..4].copy_from_slice(&terminal.to_le_bytes());
                         let field =
                             |at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().unwrap());
                         let (head, tail) = (field(HEAD_AT), field(TAIL_AT));
@@ -318,9 +323,22 @@ fn written(first: u8, taken: usize) -> FormerWrite {
 
 #[tokio::test]
 async fn a_daemon_of_today_goes_on_with_a_holder_of_the_first_version() {
+    go_on(Size { rows: 24, cols: 80 }).await;
+}
+
+#[tokio::test]
+async fn a_size_that_the_holder_does_not_give_its_terminal_is_told_and_all_else_goes_on() {
+    go_on(Size { rows: 50, cols: 132 }).await;
+}
+
+/// Goes on with a terminal that has this size, whatever it is to have.
+async fn go_on(size: Size) {
+    let window = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(Some(&window), None).unwrap();
+    let number = terminal::number(terminal.master.as_fd()).unwrap();
     let fake = Fake::at(session());
     assert_eq!(fake.path(), socket_of(fake.directory(), session()));
-    let holding = hold(&fake, "a_session", 'B');
+    let holding = hold(&fake, "a_session", 'B', number);
     let (pty, found) = HeldPty::attach(&Holders::at(fake.directory()), session()).unwrap();
     assert_eq!((found.generation, found.size), (2, Size { rows: 50, cols: 132 }));
     assert_eq!((found.committed, found.head, found.gap.clone()), (5, 12, None));
@@ -339,7 +357,8 @@ async fn a_daemon_of_today_goes_on_with_a_holder_of_the_first_version() {
 
     let gaps = br#"{"v":1,"gaps":[{"row":12,"bytes":4096},{"row":40,"bytes":null}]}"#;
     pty.remember(Note::Gaps, gaps);
-    pty.resize(Size { rows: 24, cols: 80 }).unwrap();
+    let wanted = Size { rows: 24, cols: 80 };
+    assert_eq!(pty.resize(wanted).is_ok(), size == wanted);
     let checkpoint = Checkpoint {
         offset: 12,
         snapshot: b"screen two".to_vec(),
@@ -361,7 +380,7 @@ async fn a_daemon_of_today_goes_on_with_a_holder_of_the_first_version() {
 #[tokio::test]
 async fn a_daemon_of_today_finds_with_a_holder_of_the_first_version_how_its_program_ended() {
     let fake = Fake::at(session());
-    let holding = hold(&fake, "a_session", 'C');
+    let holding = hold(&fake, "a_session", 'C', u32::MAX);
     let (pty, found) = HeldPty::attach(&Holders::at(fake.directory()), session()).unwrap();
     assert_eq!((found.generation, found.exit), (3, Some(Exit::Code(7))));
     assert_eq!((found.committed, found.answered, found.epoch), (12, 12, Epoch(4)));

@@ -32,6 +32,7 @@ use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::holder::readiness::{self, READABLE};
 use crate::holder::ring::{Reader, Unread};
+use crate::holder::terminal;
 use crate::holder::wire::from_holder::Outcome;
 use crate::holder::wire::to_holder::{Input, ToHolder};
 use crate::holder::wire::{INPUT_MAX, Note as WireNote};
@@ -268,8 +269,16 @@ impl Pty for HeldPty {
         }
     }
 
+    /// A holder does not say whether the terminal took the size, so the terminal is asked after it has
+    /// answered what came next.
     fn resize(&self, size: Size) -> io::Result<()> {
-        self.link().say(&ToHolder::Resize(size.into()), &[])
+        let link = self.link();
+        link.say(&ToHolder::Resize(size.into()), &[])?;
+        link.input(Input::NOTHING)?;
+        match terminal::size(self.open()?.as_fd())? == size.into() {
+            true => Ok(()),
+            false => Err(io::Error::other("the terminal has not taken the size")),
+        }
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
