@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod former;
+pub mod open_paste;
 pub mod request;
 pub mod typing;
 pub mod unit;
@@ -128,6 +129,15 @@ impl Input {
             grants: Vec::new(),
             refusals: Vec::new(),
         }
+    }
+
+    /// The same over a terminal whose program a daemon or a task before has left in the middle of a
+    /// paste: that is closed before anything else goes out.
+    pub fn after_paste(mut self, open: bool) -> Self {
+        if open {
+            self.queue.close_former_paste();
+        }
+        self
     }
 
     /// The lease, to look at.

@@ -180,6 +180,7 @@ impl<P: Pty> Actor<P> {
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
         let size = screen.size();
         let last = screen.commands().last();
+        let paste = records.1.paste;
         outlets.live.set_found_still(now, still_since);
         let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
         let mut actor = Self {
@@ -207,7 +208,7 @@ impl<P: Pty> Actor<P> {
             holds: HashMap::new(),
             luggage: Luggage::default(),
             records: Records::begin(records, input.lease(), last, gaps).into(),
-            reserve: Reserve::begin(&input, offset),
+            reserve: Reserve::begin(&input, offset, paste),
             input: input.into(),
             size,
             killing: None,
@@ -340,7 +341,7 @@ impl<P: Pty> Actor<P> {
             match self.pty.try_write(bytes, stamp) {
                 Ok(0) => return,
                 Ok(taken) => {
-                    self.reserve.on_taken(stamp, own, taken);
+                    let paste = self.reserve.on_taken(stamp, own, &bytes[..taken]);
                     if taken == all {
                         self.answered = self.answered.max(stamp.answered);
                     }
@@ -348,6 +349,7 @@ impl<P: Pty> Actor<P> {
                     self.looks.on_typed(self.clock.now(), &bytes[..taken]);
                     self.outlets.live.on_typed(self.clock.now(), &bytes[..taken]);
                     self.input.on_taken(self.clock.now(), taken);
+                    self.remember_paste(paste);
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => return self.on_silence(),
                 Err(error) => {

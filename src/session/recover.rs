@@ -95,7 +95,7 @@ impl Registry {
             self.remember_lease(holding.lease, record.id);
         }
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
-        let input = Input::new(lease, window).with_former(now, writes);
+        let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
         let (session, task) = make(self, Making { record, commands, pid, opening, input, pty });
         let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was kept.

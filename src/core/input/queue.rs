@@ -234,11 +234,15 @@ impl Queue {
         self.paste = done.iter().fold(self.paste, |paste, queued| queued.paste_after(paste));
         let cut_is_out = self.writes.front().is_none_or(|front| front.progress.sent() == 0);
         if self.closes_paste && cut_is_out {
-            // Whatever comes next must not be taken for pasted text.
-            self.answers.splice(..0, Piece::PASTE_END.iter().copied());
+            self.close_former_paste();
             (self.paste, self.closes_paste) = (None, false);
         }
         done.into()
+    }
+
+    /// Has whatever comes next not be taken for pasted text.
+    pub(super) fn close_former_paste(&mut self) {
+        self.answers.splice(..0, Piece::PASTE_END.iter().copied());
     }
 
     /// Takes out the callers that have waited long enough by now; their writes stay.

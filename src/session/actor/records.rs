@@ -132,6 +132,14 @@ impl<P: Pty> Actor<P> {
         self.pty.remember(Note::Commands, &self.records.commands.to_note());
     }
 
+    /// Keeps whether the program is in the middle of a paste, if that is not kept already.
+    pub(super) fn remember_paste(&mut self, open: bool) {
+        if self.records.commands.paste != open {
+            self.records.commands.paste = open;
+            self.pty.remember(Note::Commands, &self.records.commands.to_note());
+        }
+    }
+
     /// Keeps that output was lost; to be called before a frame shows what came behind it.
     pub(super) fn remember_gap(&mut self, gap: Gap) {
         self.records.gaps.add(gap);

@@ -15,6 +15,7 @@ use tokio::task::yield_now;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::input::open_paste::OpenPaste;
 use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
@@ -61,6 +62,8 @@ pub(super) struct Reserve {
     limits: LeaseLimits,
     /// How much of the last writes with a key the terminal took, oldest first.
     sent: VecDeque<FormerWrite>,
+    /// Whether the program is in the middle of a paste.
+    paste: OpenPaste,
     /// The output before this offset was given to a screen, and that before the other was counted.
     pub(super) seen: u64,
     pub(super) counted: u64,
@@ -72,7 +75,7 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// What is known at the beginning.
-    pub(super) fn begin(input: &Input, offset: u64) -> Self {
+    pub(super) fn begin(input: &Input, offset: u64, paste: bool) -> Self {
         Self {
             inbox: Entries::default(),
             window: input.window(),
@@ -82,6 +85,7 @@ impl Reserve {
             waiter: WaiterId(0),
             limits: input.lease().limits().clone(),
             sent: input.former().iter().copied().collect(),
+            paste: OpenPaste::new(paste),
             seen: offset,
             counted: offset,
             failures: VecDeque::new(),
@@ -103,8 +107,15 @@ impl Reserve {
         self.sent.iter()
     }
 
-    /// Notes how many bytes of a write the terminal took; `own` is the stamp of its principal.
-    pub(super) fn on_taken(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: usize) {
+    /// Notes what of a write the terminal took, and says whether a paste is open then; `own` is the stamp of
+    /// its principal.
+    pub(super) fn on_taken(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: &[u8]) -> bool {
+        self.paste.on_taken(taken);
+        self.count_sent(stamp, own, taken.len());
+        self.paste.is_open()
+    }
+
+    fn count_sent(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: usize) {
         let Some(stamp) = stamp.write.filter(|_| taken > 0) else { return };
         if let Some(known) = self.sent.iter_mut().rev().find(|known| known.stamp == stamp) {
             known.taken += taken;
@@ -222,7 +233,8 @@ impl<P: Pty> Actor<P> {
         let mut writes: Vec<_> = reserve.sent().copied().collect();
         self.records.commands().tell_of(&mut writes);
         let lease = LeaseManager::after_failure(failed);
-        self.input = Input::new(lease, reserve.window).with_former(now, writes).into();
+        let input = Input::new(lease, reserve.window).with_former(now, writes);
+        self.input = input.after_paste(reserve.paste.is_open()).into();
         if self.exit.is_some() {
             self.input.close(now);
         }

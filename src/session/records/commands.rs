@@ -28,6 +28,9 @@ struct Wire {
     /// The stamps of other calls, and how many bytes they wrote.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     lengths: VecDeque<(String, usize)>,
+    /// Whether the program is in the middle of a bracketed paste.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    paste: bool,
 }
 
 /// What is kept of the commands of a session besides their screen.
@@ -39,6 +42,8 @@ pub struct CommandsRecord {
     pub calls: VecDeque<(WriteStamp, CommandId)>,
     /// How many bytes the others were to write, oldest first; their terminal knows what it took.
     pub lengths: VecDeque<(WriteStamp, usize)>,
+    /// Whether the terminal took the beginning of a bracketed paste and not its end.
+    pub paste: bool,
 }
 
 impl CommandsRecord {
@@ -65,7 +70,8 @@ impl CommandsRecord {
         let digits = |stamp: &WriteStamp| Uuid::from_bytes(stamp.0).simple().to_string();
         let calls = self.calls.iter().map(|(stamp, command)| (digits(stamp), command.0));
         let lengths = self.lengths.iter().map(|(stamp, length)| (digits(stamp), *length));
-        write(Wire { last: self.last.0, calls: calls.collect(), lengths: lengths.collect() })
+        let (calls, lengths) = (calls.collect(), lengths.collect());
+        write(Wire { last: self.last.0, calls, lengths, paste: self.paste })
     }
 
     /// Reads a note; without one, no command was told.
@@ -76,11 +82,11 @@ impl CommandsRecord {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let Wire { last, calls, lengths } = read(bytes)?;
+        let Wire { last, calls, lengths, paste } = read(bytes)?;
         if last > LAST_MAX {
             return Err(RecordError::value("last", last));
         }
-        let mut record = Self { last: CommandId(last), ..Self::default() };
+        let mut record = Self { last: CommandId(last), paste, ..Self::default() };
         let parse = |member: &'static str, stamp: String| match Uuid::parse_str(&stamp) {
             Ok(stamp) => Ok(WriteStamp(stamp.into_bytes())),
             Err(_) => Err(RecordError::value(member, stamp)),

@@ -17,6 +17,7 @@ use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::error::WriteError;
 use crate::core::input::former::WriteStamp;
 use crate::core::input::request::IdempotencyKey;
+use crate::core::keys::paste::PasteRule;
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::record::HoldingRecord;
@@ -422,4 +423,37 @@ async fn what_does_not_end_with_all_sessions_is_named_once_their_time_is_over() 
     let survives = "processes that do not end: 7 (sudo, of user 0)";
     assert_eq!(told, [(id(2), survives), (id(3), "it takes longer to end")]);
     assert_eq!(registry.ended().await, unended);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goes_out() {
+    let order = |text: &str| WriteOrder {
+        caller: caller(),
+        content: Content::Text { text: text.to_owned(), paste: PasteRule::Auto, enter: false },
+        presented: Some(LEASE),
+        take: TakeRule::HeldOnly,
+        expect: Expectation::default(),
+        key: None,
+        dry_run: false,
+        keep_alive: false,
+        command: None,
+    };
+    let (first, terminal) = survivor(notes(1));
+    terminal.push("\x1b[?2004hready");
+    let session = registry().recover(first).await;
+    let mut frames = session.frames();
+    let pastes = |frame: &Arc<Frame>| frame.input_modes.value.bracketed_paste;
+    frames.wait_for(pastes).await.expect("alive");
+    terminal.limit_writes(Some(8));
+    let begun = session.write(&permit(), order("one\ntwo"), Accepted::nothing()).await.unwrap();
+    assert_eq!((begun.outcome.written, terminal.written().len()), (8, 8));
+    // The next daemon knows what was kept, and nothing else.
+    let (mut second, terminal) = survivor(read_back(&terminal, 1));
+    second.notes.lease = notes(1).lease;
+    let session = registry().recover(second).await;
+    session.write(&permit(), order("Z"), Accepted::nothing()).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&terminal.written()), "\x1b[201~Z");
+    let (third, terminal) = survivor(read_back(&terminal, 1));
+    registry().recover(third).await;
+    assert_eq!(terminal.written(), b"", "it is closed once");
 }

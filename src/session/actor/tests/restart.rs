@@ -452,17 +452,21 @@ fn what_people_type_makes_no_write_of_an_agent_forgotten() {
         Stamp { write: Some(write), ..Stamp::default() }
     };
     let lease = LeaseManager::new(Epoch(0), LeaseLimits::default());
-    let mut reserve = Reserve::begin(&Input::new(lease, WriteWindow::Open), 0);
-    reserve.on_taken(agents, None, 3);
+    let mut reserve = Reserve::begin(&Input::new(lease, WriteWindow::Open), 0, false);
+    reserve.on_taken(agents, None, b"abc");
     for number in 0..=100 {
-        reserve.on_taken(persons(number), None, 1);
+        reserve.on_taken(persons(number), None, b"a");
     }
     let sent: Vec<_> = reserve.sent().map(|write| write.stamp).collect();
     assert_eq!(sent.len(), 1 + SENT_MAX);
     assert_eq!(Some(sent[0]), agents.write);
     assert_eq!(sent.last().copied(), persons(100).write);
     for number in 2..=200 {
-        reserve.on_taken(Stamp { write: Some(WriteStamp([number % 128; 16])), ..agents }, None, 1);
+        reserve.on_taken(
+            Stamp { write: Some(WriteStamp([number % 128; 16])), ..agents },
+            None,
+            b"a",
+        );
     }
     assert_eq!(reserve.sent().filter(|write| !write.stamp.is_persons()).count(), SENT_MAX);
 }
@@ -481,4 +485,26 @@ fn who_lost_its_lease_is_told_so_whatever_fails_at_that_moment() {
         let told = desk.told_of_leases();
         assert!(told.iter().any(|event| event.epoch == epoch && ended(event)), "{told:?}");
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_in_the_middle_of_a_paste_closes_it_before_anything_else_goes_out() {
+    let desk = Desk::open();
+    desk.terminal.push("\x1b[?2004hready");
+    desk.until_shown("ready").await;
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.limit_writes(Some(8));
+    let order = typing(&agent(1), "one\ntwo");
+    let writing = desk.write(order);
+    let failing = async {
+        desk.terminal.until_written(8).await;
+        desk.fail().await;
+        desk.terminal.limit_writes(None);
+    };
+    let (written, ()) = tokio::join!(writing, failing);
+    assert!(matches!(written, Err(SessionError::Restarted)), "{written:?}");
+    desk.acquire(&agent(2)).await.expect("free");
+    desk.write(typing(&agent(2), "Z")).await.expect("the holder writes");
+    let all = desk.terminal.written();
+    assert_eq!(String::from_utf8_lossy(&all), "\x1b[200~on\x1b[201~\x1b[200~Z\x1b[201~");
 }
