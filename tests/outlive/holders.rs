@@ -65,6 +65,27 @@ async fn a_session_whose_holder_is_killed_has_ended_and_can_still_be_read() {
 }
 
 #[tokio::test]
+async fn a_program_that_denies_its_session_ends_with_it_though_its_holder_was_killed() {
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let escaped = home.file("escaped");
+    // The limit is what marks it as of this session.
+    let line = format!(
+        "(setsid bash -c 'trap \"\" HUP TERM; ulimit -x 1; echo $$ > {}; exec sleep 1001' &); \
+         exec sleep 1000",
+        escaped.display()
+    );
+    let session = start(&mut client, &line).await;
+    let escaped = i32::try_from(number_in(&escaped).await).unwrap();
+    let other = start(&mut client, "exec sleep 1000").await;
+    kill_now(home.holder(&session.id));
+    within(CLEARED, "it to end", || !lives(escaped)).await;
+    assert!(lives(other.pid), "a session whose holder lives goes on");
+    daemon.kill().await;
+}
+
+#[tokio::test]
 async fn what_a_holder_left_that_was_killed_while_no_daemon_was_there_is_cleared_away() {
     let home = Home::new();
     let daemon = home.serve().await;

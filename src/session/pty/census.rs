@@ -12,6 +12,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
+use crate::holder::family::Member;
 use crate::holder::mark;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{self, Process};
@@ -25,6 +26,7 @@ pub struct Census {
     children: HashMap<ProcessId, Vec<usize>>,
     sessions: HashMap<ProcessId, Vec<usize>>,
     marks: HashMap<u64, Vec<usize>>,
+    strays: Vec<usize>,
 }
 
 impl Census {
@@ -43,11 +45,18 @@ impl Census {
         census
     }
 
+    /// The same with those as strays for which `is_stray` holds.
+    pub fn with_strays(mut self, is_stray: impl Fn(&Process) -> bool) -> Self {
+        let strays = self.table.iter().enumerate().filter(|(_, process)| is_stray(process));
+        self.strays = strays.map(|(index, _)| index).collect();
+        self
+    }
+
     fn look() -> io::Result<Self> {
         let table = processes::read_table()?;
         // What we adopted and has ended is nobody else's to ask.
         reaper::sweep(&table);
-        Ok(Self::of(table, |process| mark::session_of(process.pid.0)))
+        Ok(Self::of(table, |process| mark::session_of(process.pid.0)).with_strays(is_stray))
     }
 
     /// The process that had this number.
@@ -70,9 +79,25 @@ impl Census {
         self.all(self.marks.get(&session))
     }
 
+    /// Those of sessions whose holders died: they came to this process, whatever their marks say now.
+    pub fn strays(&self) -> impl Iterator<Item = &Process> {
+        self.all(Some(&self.strays))
+    }
+
     fn all(&self, indices: Option<&Vec<usize>>) -> impl Iterator<Item = &Process> {
         indices.into_iter().flatten().map(|index| &self.table[*index])
     }
+}
+
+/// Whether a process came of a session, and then to this process: its holder, which would have adopted it,
+/// has died.
+fn is_stray(process: &Process) -> bool {
+    let pid = process.pid;
+    let is_ours = process.parent.0 == std::process::id().cast_signed();
+    is_ours
+        && !reaper::is_child(pid)
+        && mark::is_on(pid.0).is_ok_and(|is_on| is_on)
+        && Member::find(pid.0).is_ok_and(|member| !member.holds)
 }
 
 type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;

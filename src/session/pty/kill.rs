@@ -234,7 +234,7 @@ async fn ended(handle: ProcessHandle) -> io::Result<()> {
 }
 
 /// Finds who belongs to a tree and still runs: the leader's session, whoever carries the mark or is a child
-/// of the holder, and all their descendants.
+/// of the holder, and all their descendants; once the holder has died, also those that came to us.
 fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
     let is_young = |process: &&Process| process.started >= tree.started && process.pid != own;
@@ -245,10 +245,12 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
         census.find(holder.pid).is_some_and(|found| found.started == holder.started)
     };
     let holder = tree.holder.filter(is_same);
+    // Whoever changed its mark and had its holder killed is known by whom it came to.
+    let strays = census.strays().filter(|_| tree.holder.is_some() && holder.is_none());
     let left_to_holder = holder.into_iter().flat_map(|holder| census.children(holder.pid));
     let marked = census.marked(tree.session.number());
     let mut next: Vec<&Process> =
-        in_session.chain(left_to_holder).chain(marked).filter(is_young).collect();
+        in_session.chain(left_to_holder).chain(marked).chain(strays).filter(is_young).collect();
     let mut found = BTreeMap::new();
     while let Some(process) = next.pop() {
         if found.insert(process.pid, process).is_none() {

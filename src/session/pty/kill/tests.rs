@@ -56,6 +56,21 @@ fn a_marked_orphan_and_its_descendants_belong_to_the_tree() {
 }
 
 #[test]
+fn whoever_came_to_us_belongs_to_a_tree_whose_holder_died_and_to_no_other() {
+    let died = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
+    let holder = Process { started: 40, ..process(90, 1) };
+    let table = [leader(), process(201, 2), process(202, 201), process(203, 2)];
+    let members_of = |tree: &Tree, table: &[Process]| {
+        let census = Census::of(table.to_vec(), |_| None);
+        let census = census.with_strays(|process| process.pid == ProcessId(201));
+        members(&census, tree).iter().map(|process| process.pid.0).collect::<Vec<_>>()
+    };
+    assert_eq!(members_of(&died, &table), [100, 201, 202]);
+    assert_eq!(members_of(&died, &[&table[..], &[holder]].concat()), [100]);
+    assert_eq!(members_of(&tree(), &table), [100], "such a session has no holder to die");
+}
+
+#[test]
 fn the_tree_is_found_without_its_leader() {
     let job = Process { session: LEADER, ..process(101, 1) };
     assert_eq!(found(&[job, process(102, 101)], &[]), [101, 102]);
