@@ -3,7 +3,19 @@
 //! It knows nothing of the work. To part with a worker costs some ten microseconds, so what is quick is
 //! better done where it is.
 
+use std::pin::pin;
+
 use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::core::frame::Size;
+
+/// The most cells of a screen that is worked on where others wait: more than most windows have.
+const CELLS_MAX: usize = 20_000;
+
+/// Whether to go through a screen of this size takes longer than a worker is to be held.
+pub(in crate::session) fn is_large(Size { rows, cols }: Size) -> bool {
+    usize::from(rows) * usize::from(cols) > CELLS_MAX
+}
 
 /// Does this on this thread, and lets its other tasks go to another one where there are several.
 pub(in crate::session) fn while_others_go_on<T>(work: impl FnOnce() -> T) -> T {
@@ -13,6 +25,19 @@ pub(in crate::session) fn while_others_go_on<T>(work: impl FnOnce() -> T) -> T {
         // The flavors may become more; only the one above allows it.
         Ok(_) | Err(_) => work(),
     }
+}
+
+/// Runs a future, each step of it while others go on if `is_long` says so before it.
+pub(in crate::session) async fn in_steps<F: Future>(
+    running: F,
+    is_long: impl Fn() -> bool,
+) -> F::Output {
+    let mut running = pin!(running);
+    std::future::poll_fn(|context| match is_long() {
+        true => while_others_go_on(|| running.as_mut().poll(context)),
+        false => running.as_mut().poll(context),
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -32,5 +57,18 @@ mod tests {
             while_others_go_on(|| told.recv_timeout(Duration::from_secs(30)))
         });
         runtime.block_on(working).expect("no panic").expect("the other one went on");
+    }
+
+    #[test]
+    fn the_only_worker_is_free_during_the_long_steps_of_a_future() {
+        let mut one = tokio::runtime::Builder::new_multi_thread();
+        let runtime = one.worker_threads(1).build().expect("a runtime");
+        let (tell, told) = mpsc::channel();
+        let steps = async move {
+            tokio::spawn(async move { tell.send(()) });
+            told.recv_timeout(Duration::from_secs(30))
+        };
+        let running = runtime.spawn(in_steps(steps, || true));
+        runtime.block_on(running).expect("no panic").expect("the other one went on");
     }
 }

@@ -12,13 +12,12 @@ use std::time::Duration;
 
 use crate::core::commands::Commands;
 use crate::core::commands::record::CommandId;
-use crate::core::frame::Size;
 use crate::core::frame::history::History;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
 use crate::session::actor::Actor;
-use crate::session::off_worker::while_others_go_on;
+use crate::session::off_worker::{is_large, while_others_go_on};
 use crate::session::pty::{Checkpoint, Pty};
 
 /// How long the output must be silent before what it left is kept, and how long until a checkpoint
@@ -31,9 +30,8 @@ const AGE_MAX: Duration = Duration::from_secs(5);
 /// How long after the frame with the end of a command that is kept: whoever waits for it goes first.
 const AFTER_END: Duration = Duration::from_millis(1);
 
-/// How many rows and cells are handed over within a moment.
+/// How many rows of history are handed over within a moment.
 const LARGE_ROWS: u64 = 1_000;
-const LARGE_CELLS: usize = 20_000;
 
 /// What is kept of the screen.
 #[derive(Debug)]
@@ -101,11 +99,9 @@ impl Kept {
 
     /// Whether the next one may take longer than a worker is to be held.
     fn is_large(&self, screen: &Screen) -> bool {
-        let Size { rows, cols } = screen.size();
-        let cells = usize::from(rows) * usize::from(cols);
         let since = self.rows.unwrap_or_default().max(screen.history().first());
         let new = screen.history_end().0.saturating_sub(since.0);
-        cells > LARGE_CELLS || new > LARGE_ROWS
+        is_large(screen.size()) || new > LARGE_ROWS
     }
 
     /// Relies on nothing that was kept before; the next checkpoint is whole, and can be tried now.

@@ -10,6 +10,7 @@ use crate::core::lease::request::{Acquired, TakeRule};
 use crate::session::actor::Actor;
 use crate::session::command::{Acquire, Act, Manage, Release, Renew, Resize};
 use crate::session::error::SessionError;
+use crate::session::off_worker::{is_large, while_others_go_on};
 use crate::session::pty::Pty;
 use crate::session::pty::kill::KillError;
 
@@ -99,14 +100,23 @@ impl<P: Pty> Actor<P> {
                 if silent { SessionError::Silent } else { error.into() }
             })?;
             self.size = size;
-            self.screen.resize(size);
-            self.checkpoint_now(false);
-            self.remember_size(size);
-            self.dirty = true;
-            self.publish_output();
-            self.remember_stillness();
+            // This step began with another size, which may have been a small one.
+            match is_large(size) {
+                true => while_others_go_on(|| self.wrap_to(size)),
+                false => self.wrap_to(size),
+            }
         }
         Ok(())
+    }
+
+    /// Wraps the screen and its history to the size that the terminal has by now.
+    fn wrap_to(&mut self, size: Size) {
+        self.screen.resize(size);
+        self.checkpoint_now(false);
+        self.remember_size(size);
+        self.dirty = true;
+        self.publish_output();
+        self.remember_stillness();
     }
 
     pub(super) fn on_manage(&mut self, ask: Manage) {

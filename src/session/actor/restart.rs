@@ -28,6 +28,7 @@ use crate::holder::wire::RESULTS_MAX;
 use crate::session::actor::Actor;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::running::Mailbox;
+use crate::session::off_worker::{in_steps, is_large};
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty, Stamp};
 use crate::session::records::gaps::Gap;
@@ -164,7 +165,9 @@ impl Failure {
 impl<P: Pty> Actor<P> {
     /// Serves the session until it ends, over every failure of a part.
     pub(super) async fn serve_over_failures(&mut self, mailbox: &mut Mailbox) {
-        while let Err(Failure(text)) = contained(self.serve(mailbox)).await {
+        let frames = self.frames.clone();
+        let is_long = || is_large(frames.borrow().size.value);
+        while let Err(Failure(text)) = contained(in_steps(self.serve(mailbox), is_long)).await {
             tracing::error!(session = %self.identity.id, %text, "its task failed and starts again");
             self.reserve.on_failure(self.clock.now());
             self.pause().await;

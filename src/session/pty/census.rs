@@ -96,8 +96,8 @@ fn is_stray(process: &Process) -> bool {
     let is_ours = process.parent.0 == std::process::id().cast_signed();
     is_ours
         && !reaper::is_child(pid)
-        && mark::is_on(pid.0).is_ok_and(|is_on| is_on)
-        && Member::find(pid.0).is_ok_and(|member| !member.holds)
+        && mark::Depth::of(pid.0).is_ok_and(mark::Depth::is_marked)
+        && Member::find(pid.0).is_some_and(|member| !member.holds)
 }
 
 type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;

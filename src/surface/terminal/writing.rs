@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::core::fnv::Fnv;
+use crate::core::frame::Size;
 use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::request::IdempotencyKey;
@@ -118,8 +119,8 @@ pub async fn write(
     content: Content,
     options: WriteOptions,
 ) -> Result<Answer<WriteResult>, SurfaceError> {
-    let share = call.share();
-    let waiting = Waiting::of(&options, &share).await?;
+    let share = &call.share();
+    let waiting = Waiting::of(&options, share).await?;
     let target = call.take_target()?;
     call.touched(&target.session);
     let clock = call.daemon.sessions.clock().clone();
@@ -134,14 +135,15 @@ pub async fn write(
     if let Some(waiting) = waiting.filter(|_| !dry_run && !written.replayed) {
         let since = Some(written.before);
         let bounds = Bounds { since, started, timeout: waiting.timeout, epoch: written.epoch };
-        let watch = Watch::begin(target.session.clone(), waiting.conditions, bounds, share)?;
+        let watch =
+            Watch::begin(target.session.clone(), waiting.conditions, bounds, share.clone())?;
         let waited = watch.end(&clock, &call.daemon.departure.waiting()).await;
         // The lease was kept alive up to here.
         drop(written.kept.take());
         result.watermark = waited.watermark;
         result.wait = Some(waited);
         let room = room_left(&result, &result.summary());
-        result.changed = Some(changes(&target, written.before, room));
+        result.changed = Some(changes(&target, written.before, room, share).await);
     }
     Ok(Answer { text: result.summary(), result })
 }
@@ -189,9 +191,14 @@ fn order(
     })
 }
 
-fn changes(target: &Target, since: Watermark, room: usize) -> DeltaWire {
-    let delta = target.session.frame().delta_since(Some(since), &View::default(), None);
-    DeltaWire::within(&delta, room, Form::ObjectAndText)
+async fn changes(target: &Target, since: Watermark, room: usize, share: &Share) -> DeltaWire {
+    let frame = target.session.frame();
+    let Size { rows, cols } = frame.size.value;
+    let compare = move || {
+        let delta = frame.delta_since(Some(since), &View::default(), None);
+        DeltaWire::within(&delta, room, Form::ObjectAndText)
+    };
+    share.off_worker(usize::from(rows) * usize::from(cols), compare).await
 }
 
 impl WriteResult {
