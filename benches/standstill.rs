@@ -21,7 +21,7 @@ mod support {
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -41,6 +41,10 @@ const WORKERS: usize = 4;
 /// The sessions: one as wide as they may be, full of digits, and one with all the history it may have.
 const WIDE: &str = "yes 1 | head -n 90000 | tr -d '\\\\n'; exec cat";
 const LONG: &str = "yes 0123456789012345678901234567890123456789 | head -n 20000; exec cat";
+
+/// Fills the whole of the largest screen that there may be, 40 times within two seconds.
+const LARGE: &str =
+    "for n in $(seq 10 50); do yes $n | head -n 100000 | tr -d '\\\\n'; sleep 0.05; done";
 
 /// What somebody does at a daemon's socket, again and again.
 type Work = fn(&Path) -> anyhow::Result<()>;
@@ -68,10 +72,11 @@ fn main() -> anyhow::Result<()> {
     );
     let idle = pings(&gateway)?;
     row("nothing else happens", &idle, &idle);
-    let works: [(&str, Work); 4] = [
+    let works: [(&str, Work); 5] = [
         ("four wait for a hostile pattern", hostile_pattern),
         ("four observe all of a long history", long_history),
         ("four read a wide screen in cells", wide_screen),
+        ("four sessions paint the largest screen", large_screen),
         ("four connect, greet and hang up", storm),
     ];
     for (name, work) in works {
@@ -139,6 +144,20 @@ fn long_history(gateway: &Path) -> anyhow::Result<()> {
 fn wide_screen(gateway: &Path) -> anyhow::Result<()> {
     let read = format_args!(r#"{{"session":"wide","format":"cells","count":1000}}"#);
     Agent::connect(gateway)?.call("read_screen", read)?;
+    Ok(())
+}
+
+fn large_screen(gateway: &Path) -> anyhow::Result<()> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("large{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut agent = Agent::connect(gateway)?;
+    let session = format_args!(
+        r#"{{"name":"{name}","command":"sh","args":["-c","{LARGE}"],"rows":200,"cols":1000}}"#
+    );
+    agent.call("create_session", session)?;
+    agent.call("wait_for", format_args!(r#"{{"session":"{name}","exit":true}}"#))?;
+    // One that has ended is removed by it.
+    agent.call("manage_session", format_args!(r#"{{"session":"{name}","action":"kill"}}"#))?;
     Ok(())
 }
 

@@ -175,6 +175,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
     use super::*;
@@ -219,15 +221,19 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_ask_before_a_look_begins_share_it() {
-        use futures_util::FutureExt;
-
         static QUEUE: Queue = Queue::new();
         // A thread is about to look, which is this one.
         *QUEUE.waiting() = Some(Vec::new());
-        let mut asking: Vec<_> = (0..64).map(|_| Box::pin(QUEUE.take(Census::look))).collect();
-        assert!(asking.iter_mut().all(|one| one.now_or_never().is_none()), "nobody has looked");
+        let mut asking: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
+        asking.resize_with(64, || Box::pin(QUEUE.take(Census::look)));
+        let mut asked = Context::from_waker(Waker::noop());
+        let mut poll = |one: &mut Pin<Box<dyn Future<Output = _>>>| one.as_mut().poll(&mut asked);
+        assert!(asking.iter_mut().all(|one| poll(one).is_pending()), "nobody has looked");
         QUEUE.serve(Census::look);
-        let found = asking.iter_mut().map(|one| one.now_or_never().unwrap().unwrap());
+        let found = asking.iter_mut().map(|one| match poll(one) {
+            Poll::Ready(looked) => looked.unwrap(),
+            Poll::Pending => panic!("it was answered"),
+        });
         let found: Vec<_> = found.collect();
         assert!(found.iter().all(|one| Arc::ptr_eq(one, &found[0])));
     }

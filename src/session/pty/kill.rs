@@ -242,7 +242,7 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
     let is_same = |holder: &Holder| {
-        census.find(holder.pid).is_some_and(|found| found.started == holder.started)
+        census.find(holder.pid).is_some_and(|found| found.started == holder.started && !found.ended)
     };
     let holder = tree.holder.filter(is_same);
     // Whoever changed its mark and had its holder killed is known by whom it came to.
