@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::pipe;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -60,7 +59,7 @@ fn a_process_that_is_traced_becomes_no_holder() {
     let (_ours, theirs) = socket::pair().unwrap();
     let mut command = Command::new(PROGRAM);
     command.arg(WORD).arg(ground.path().join("0123456789ab.sock"));
-    command.stdin(Stdio::from(OwnedFd::from(theirs)));
+    command.stdin(Stdio::from(theirs));
     // SAFETY: it makes one system call.
     unsafe {
         command.pre_exec(|| {
