@@ -113,7 +113,7 @@ impl Share {
         if cells <= CELLS_HERE { work() } else { self.turn().await.work(work).await }
     }
 
-    /// Reads files of the tenant's choice, once fewer than [`TENANT_READS_MAX`] such reads are under way.
+    /// Reads files of the tenant's choice, once fewer than four such reads are under way.
     ///
     /// It takes up none of the turns, since it may take for ever; and counts until it is over, also when
     /// nobody waits for it any more. None when the runtime ends or the read fails by a panic.
