@@ -80,7 +80,8 @@ async fn a_command_that_takes_too_long_goes_on_and_its_end_can_be_waited_for() {
             "{}",
             ended.0
         );
-        assert_eq!(ended.output(), "begun", "{}", shell.name);
+        // A slow shell has not even begun by then.
+        assert!(["", "begun"].contains(&ended.output()), "{}", ended.0);
         let home = shell.call("list_sessions", json!({})).await["sessions"][0]["cwd"].clone();
         std::fs::write(format!("{}/{go}", home.as_str().unwrap()), "").unwrap();
         let mark = ended.number("watermark");

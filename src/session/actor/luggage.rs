@@ -42,6 +42,8 @@ struct Interrupted {
     times: u8,
     /// Who was in front the last time.
     front: Option<Foreground>,
+    /// The writes before the first time: what is in front after another one is no part of the command.
+    writes: u64,
 }
 
 impl Luggage {
@@ -58,7 +60,7 @@ impl Luggage {
     /// Notes that a command was given up, unless that was no act of its caller.
     pub(super) fn on_given_up(&mut self, by: GivenUp) {
         if !self.sparing {
-            self.given_up.insert(by.command, Interrupted { by, times: 0, front: None });
+            self.given_up.insert(by.command, Interrupted { by, times: 0, front: None, writes: 0 });
         }
     }
 }
@@ -111,8 +113,13 @@ impl<P: Pty> Actor<P> {
         let front = view.and_then(|view| view.foreground);
         // One that has just ended may not have been heard of: its shell needs what it does next.
         let again = || program && so_far.front != front && !self.output_is_on_its_way();
-        if so_far.times == 0 || again() {
+        let is_first = so_far.times == 0;
+        if !is_first && so_far.writes != self.writes {
+            return None;
+        }
+        if is_first || again() {
             (so_far.times, so_far.front) = (so_far.times + 1, front);
+            so_far.writes = self.writes;
             so_far.by.kept = None;
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
                 tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");

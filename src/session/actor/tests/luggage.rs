@@ -129,6 +129,15 @@ async fn whoever_comes_to_the_front_next_is_interrupted_while_the_holder_is_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_holder_writes_after_an_interrupt_is_not_interrupted() {
+    let desk = given_up().await;
+    desk.write(typing(&agent(1), "sleep 100\n")).await.expect("it has the lease");
+    desk.bring_to_front(3_000);
+    tokio::time::sleep(STRIKES_WITHIN).await;
+    assert_eq!(desk.terminal.signals().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_holders_program_is_not_interrupted() {
     let desk = given_up().await;
     desk.session.preempt(&permit(), agent(9).name()).await.expect("there");
