@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
 use crate::daemon::shells::Shell;
 
 /// How many bytes a result has at most, for programs and models together.
@@ -174,12 +174,21 @@ async fn a_wait_tells_no_more_of_wide_rows_than_there_is_room_for() {
     let daemon = TestDaemon::writable().await;
     let mut client = daemon.client(Era::Legacy).await;
     let line = format!(
-        "for i in $(seq 30); do printf '%s\\n' '{}END'; done; sleep 300",
+        "for i in $(seq 30); do printf '%s\\n' '{}END'; done; printf '\\033]2;all\\007'; sleep 300",
         "\"\\".repeat(480)
     );
     let arguments = json!({"command": "sh", "args": ["-c", line], "cols": 1_000});
     let created = client.structured("create_session", arguments).await;
     let session = created["session"]["id"].clone();
+    soon("all rows to be shown", async {
+        let listed = json!({"session": session});
+        while client.structured("list_sessions", listed.clone()).await["sessions"][0]["title"]
+            != "all"
+        {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     for wanted in [json!({"pattern": "END"}), json!({"idle_ms": 50})] {
         let mut arguments = wanted;
         arguments["session"] = session.clone();

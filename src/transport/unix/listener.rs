@@ -83,18 +83,34 @@ enum Owner {
     Manager,
 }
 
-/// A listening socket with mode 0600; if it is our own, it is removed from its path when it is
-/// dropped, unless another one stands there.
+/// A listening socket with mode 0600; if it is our own, it is removed from its path with its
+/// [`SocketFile`].
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and number of the file at the path.
-    file: (u64, u64),
-    owner: Owner,
+    /// None once another has it.
+    file: Option<SocketFile>,
     when_full: WhenFull,
+}
+
+/// The file of a listening socket; if it is our own, it is removed when this is dropped, unless another
+/// one stands there.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Its device and number.
+    identity: (u64, u64),
+    owner: Owner,
     // The path may be removed only under the lock, so the lock stays until then.
     _lock: DaemonLock,
+}
+
+impl SocketFile {
+    /// Whether it still stands at its path, so that clients can find it.
+    fn is_in_place(&self) -> bool {
+        identity(&self.path).is_ok_and(|there| there == self.identity)
+    }
 }
 
 impl Listener {
@@ -159,7 +175,13 @@ impl Listener {
     ) -> Self {
         reserve::fill();
         let (path, when_full) = (path.to_owned(), WhenFull::TurnAway);
-        Self { listener, path, file, owner, when_full, _lock: lock.clone() }
+        let file = SocketFile { path: path.clone(), identity: file, owner, _lock: lock.clone() };
+        Self { listener, path, file: Some(file), when_full }
+    }
+
+    /// Hands its file over, for it to be removed by whoever has that; none when it was handed over before.
+    pub fn take_file(&mut self) -> Option<SocketFile> {
+        self.file.take()
     }
 
     /// Lets clients in also when the process has no descriptor left but those it holds back.
@@ -181,7 +203,7 @@ impl Listener {
 
     /// Whether it still stands at its path, so that clients can find it.
     pub fn is_in_place(&self) -> bool {
-        identity(&self.path).is_ok_and(|there| there == self.file)
+        self.file.as_ref().is_some_and(SocketFile::is_in_place)
     }
 
     /// Waits for the next client.
@@ -234,7 +256,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.owner == Owner::Ours && self.is_in_place() {
             // It stays behind at worst, and the next daemon replaces it.

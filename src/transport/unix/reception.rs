@@ -26,7 +26,7 @@ use crate::holder::family::{Member, seen};
 use crate::session::pty::ProcessId;
 use crate::transport::connection::link::{self, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
-use crate::transport::unix::listener::{Accepted, Listener};
+use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::reserve;
 
@@ -69,14 +69,18 @@ pub struct Reception {
 pub struct OpenDoor {
     closing: DropGuard,
     closed: oneshot::Receiver<()>,
+    /// It goes with this, also where the process ends before the thread has heard of it.
+    file: Option<SocketFile>,
 }
 
 impl OpenDoor {
     /// Closes it; afterwards its socket is gone.
     pub async fn close(self) {
-        drop(self.closing);
+        let Self { closing, closed, file } = self;
+        drop(closing);
         // A reception that ended has closed all doors.
-        let _ = self.closed.await;
+        let _ = closed.await;
+        drop(file);
     }
 }
 
@@ -106,11 +110,12 @@ impl Reception {
     /// When there can be no thread for it.
     pub async fn open(
         &self,
-        listener: Listener,
+        mut listener: Listener,
         admit: impl Fn(Arrival) + Send + 'static,
     ) -> io::Result<OpenDoor> {
         let (closing, (on_closed, closed)) = (CancellationToken::new(), oneshot::channel());
-        let open = OpenDoor { closing: closing.clone().drop_guard(), closed };
+        let file = listener.take_file();
+        let open = OpenDoor { closing: closing.clone().drop_guard(), closed, file };
         let opening = Opening { listener, admit: Box::new(admit), closing, closed: on_closed };
         let sent = self.desk()?.send(opening).await;
         sent.map_err(|_| io::ErrorKind::BrokenPipe)?;

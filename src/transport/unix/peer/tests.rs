@@ -103,9 +103,11 @@ fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
         ProcessId(std::fs::read_to_string(children).unwrap().trim().parse().unwrap())
     };
     let (other, holder) = (family("termgate"), family("termgate-hold"));
-    assert_eq!(Place::of(child(&other), NOBODY).unwrap(), Place::Outside);
+    // A daemon that neither of them came of.
+    let daemon = Waiting::start(&[]);
+    assert_eq!(Place::of(child(&other), daemon.pid()).unwrap(), Place::Outside);
     let inside = Place::Inside { holder: Some(holder.pid().0) };
-    assert_eq!(Place::of(child(&holder), NOBODY).unwrap(), inside);
+    assert_eq!(Place::of(child(&holder), daemon.pid()).unwrap(), inside);
 }
 
 #[test]
