@@ -14,7 +14,6 @@ mod support {
     pub(crate) mod bare;
     pub(crate) mod child;
     pub(crate) mod daemon;
-    pub(crate) mod holders;
     pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
@@ -22,6 +21,7 @@ mod support {
     pub(crate) mod pump;
     pub(crate) mod rounds;
     pub(crate) mod samples;
+    pub(crate) mod shims;
     pub(crate) mod speed;
     pub(crate) mod streams;
     pub(crate) mod tmux;
@@ -55,7 +55,7 @@ use crate::support::streams::{BLOCK, Stream};
 use crate::support::tmux::{self, Server};
 use crate::support::watcher::Watcher;
 
-/// Two threads, or a daemon and its holder, need as many.
+/// Two threads, or a daemon and its shim, need as many.
 const PLACEMENT: Placement = Placement::TwoCores;
 
 fn main() -> anyhow::Result<()> {
@@ -168,7 +168,7 @@ impl Terminals {
         let held = in_session(&mut agent, "held")?;
         let watched = in_session(&mut agent, "watched")?;
         let runtime = daemon.gateway().with_file_name("");
-        let held_by = support::holders::of(&runtime);
+        let held_by = support::shims::of(&runtime);
         println!("\n{} of 2 terminals of the daemon are held by others", held_by.len());
         let watcher = Watcher::start(&daemon.gateway(), "watched")?;
         let mut ours = held_by;

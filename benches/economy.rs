@@ -10,12 +10,12 @@ mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
-    pub(crate) mod holders;
     pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod observer;
     pub(crate) mod placement;
     pub(crate) mod samples;
+    pub(crate) mod shims;
 }
 
 use std::time::Duration;

@@ -10,12 +10,12 @@ mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
-    pub(crate) mod holders;
     pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod processes;
     pub(crate) mod samples;
+    pub(crate) mod shims;
     pub(crate) mod tmux;
     pub(crate) mod watcher;
 }
@@ -69,7 +69,7 @@ fn main() -> anyhow::Result<()> {
     let runtime = daemon_of_sessions.gateway().with_file_name("");
     let counted = [
         Counted::start("daemon", vec![daemon(&runtime)?])?,
-        Counted::start("holders", support::holders::of(&runtime))?,
+        Counted::start("shims", support::shims::of(&runtime))?,
         Counted::start("tmux", vec![server.pid()])?,
     ];
     wait(COUNTED);

@@ -10,12 +10,12 @@ mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
-    pub(crate) mod holders;
     pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
     pub(crate) mod processes;
     pub(crate) mod samples;
+    pub(crate) mod shims;
     pub(crate) mod tmux;
 }
 
@@ -65,7 +65,7 @@ fn main() -> anyhow::Result<()> {
     row("idle, resident", |it| it.empty.resident, Some(Target::KiB(16 * 1024)));
     row("idle, proportional", |it| it.empty.proportional, None);
     row("an idle session, server", |it| it.server_each, Some(Target::KiB(400)));
-    row("an idle session, holder, private", |it| it.holder_each, Some(Target::KiB(600)));
+    row("an idle session, shim, private", |it| it.shim_each, Some(Target::KiB(600)));
     row("an idle session, files in memory", |it| it.kept_each, None);
     row("an idle session, all", |it| it.idle_each, None);
     row("10,000 rows of 80", |it| it.rows[0], Some(Target::Ratio(0.5)));
@@ -110,7 +110,7 @@ struct Figures {
     server_each: u64,
     idle_each: u64,
     /// What each idle session keeps beside the server.
-    holder_each: u64,
+    shim_each: u64,
     kept_each: u64,
     /// What each session with rows takes, at 80 and at 200 columns.
     rows: [u64; 2],
@@ -123,7 +123,7 @@ trait Terminals {
     fn server(&self) -> anyhow::Result<Pid>;
 
     /// The processes that hold the terminals, if others do.
-    fn holders(&self) -> Vec<Pid>;
+    fn shims(&self) -> Vec<Pid>;
 
     /// Creates a session that runs a program, with arguments that need no quoting.
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()>;
@@ -140,14 +140,14 @@ fn weigh<T: Terminals>(start: fn() -> anyhow::Result<T>) -> anyhow::Result<Figur
     }
     let (server, all) = memory(&terminals)?;
     let count = IDLE as u64;
-    let holders = Memory::of(&terminals.holders())?;
+    let shims = Memory::of(&terminals.shims())?;
     let [narrow, wide] = [rows(start, 80)?, rows(start, 200)?];
     Ok(Figures {
         empty,
         server_each: server.own.saturating_sub(empty.own) / count,
         idle_each: all.total().saturating_sub(empty.total()) / count,
-        holder_each: holders.private / count,
-        kept_each: holders.kept / count,
+        shim_each: shims.private / count,
+        kept_each: shims.kept / count,
         rows: [narrow.0, wide.0],
         rows_in_server: [narrow.1, wide.1],
     })
@@ -172,7 +172,7 @@ fn rows<T: Terminals>(start: fn() -> anyhow::Result<T>, cols: usize) -> anyhow::
 fn memory(terminals: &impl Terminals) -> anyhow::Result<(Memory, Memory)> {
     std::thread::park_timeout(PAUSE);
     let server = terminals.server()?;
-    let mut all = terminals.holders();
+    let mut all = terminals.shims();
     all.push(server);
     Ok((Memory::of(&[server])?, Memory::of(&all)?))
 }
@@ -199,8 +199,8 @@ impl Terminals for Termgate {
         daemon(&self.runtime())
     }
 
-    fn holders(&self) -> Vec<Pid> {
-        support::holders::of(&self.runtime())
+    fn shims(&self) -> Vec<Pid> {
+        support::shims::of(&self.runtime())
     }
 
     fn create(&mut self, name: &str, words: &[&str], cols: usize) -> anyhow::Result<()> {
@@ -235,7 +235,7 @@ impl Terminals for Tmux {
         Ok(self.0.pid())
     }
 
-    fn holders(&self) -> Vec<Pid> {
+    fn shims(&self) -> Vec<Pid> {
         Vec::new()
     }
 

@@ -10,7 +10,6 @@ mod support {
     pub(crate) mod agent;
     pub(crate) mod child;
     pub(crate) mod daemon;
-    pub(crate) mod holders;
     pub(crate) mod home;
     pub(crate) mod machine;
     pub(crate) mod placement;
@@ -18,6 +17,7 @@ mod support {
     pub(crate) mod rounds;
     pub(crate) mod samples;
     pub(crate) mod shell;
+    pub(crate) mod shims;
 }
 
 use std::time::Duration;

@@ -7,7 +7,7 @@
 //! The modules in reading order, each naming only those above it:
 
 pub mod core;
-pub mod holder;
+pub mod shim;
 
 pub mod config;
 pub mod session;

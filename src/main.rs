@@ -4,16 +4,16 @@ use std::env;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use termgate::holder;
-use termgate::holder::memory;
+use termgate::shim;
+use termgate::shim::memory;
 
 fn main() -> anyhow::Result<ExitCode> {
     // At once: whoever opened the memory of a process that was not hidden keeps it.
     memory::hide().context("cannot hide the memory of this process")?;
     let words: Vec<_> = env::args_os().collect();
-    // Before anything is made that a holder must not have, a second thread above all.
-    if words.get(1).is_some_and(|word| word == holder::WORD) {
-        return Ok(holder::hold(&words));
+    // Before anything is made that a shim must not have, a second thread above all.
+    if words.get(1).is_some_and(|word| word == shim::WORD) {
+        return Ok(shim::run_shim(&words));
     }
     if termgate::cli::completions::answer(&words)? {
         return Ok(ExitCode::SUCCESS);

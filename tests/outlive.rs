@@ -17,7 +17,6 @@ mod outlive {
     mod forged;
     mod former;
     mod full_disk;
-    mod holders;
     mod home;
     mod inside;
     mod kept;
@@ -28,6 +27,7 @@ mod outlive {
     mod programs;
     mod retried;
     mod sent;
+    mod shims;
     mod shortage;
     mod silent;
     mod standstill;

@@ -1,6 +1,6 @@
 //! The yardstick of a drain: a terminal, a thread that reads it and a thread that is the emulator.
 //!
-//! Nothing else: no holder, no history of our own, no lease, nobody who watches. It knows nothing of
+//! Nothing else: no shim, no history of our own, no lease, nobody who watches. It knows nothing of
 //! what is written.
 
 use std::io::Read;

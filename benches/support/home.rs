@@ -9,8 +9,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::holders;
 use crate::support::placement::Placement;
+use crate::support::shims;
 
 /// Directories in which daemons run; whatever still runs there ends when it is dropped.
 #[derive(Debug)]
@@ -60,6 +60,6 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        holders::end_all(&self.runtime());
+        shims::end_all(&self.runtime());
     }
 }

@@ -5,15 +5,15 @@
 //! terminal for answers, which would come back as typing.
 
 pub mod absence;
-pub mod canvas;
-pub mod chord;
-pub mod desk;
-pub mod leaving;
+pub mod client;
+pub mod exit;
+pub mod layout;
 pub mod notice;
 pub mod pointer;
+pub mod prefix_key;
+pub mod renderer;
 pub mod requests;
 pub mod room_told;
-pub mod scene;
 pub mod scrollback;
 pub mod signals;
 pub mod status;
@@ -26,9 +26,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::attach::absence::Absence;
-use crate::cli::attach::desk::{Carried, Desk, terminal_failed};
-use crate::cli::attach::leaving::Leaving;
-use crate::cli::attach::scene::room_for_session;
+use crate::cli::attach::client::{Carried, Desk, terminal_failed};
+use crate::cli::attach::exit::Leaving;
+use crate::cli::attach::layout::room_for_session;
 use crate::cli::attach::signals::Signals;
 use crate::cli::attach::terminal::{Terminal, TerminalError};
 use crate::cli::context::Context;

@@ -6,11 +6,11 @@
 mod check;
 mod clients;
 mod ground;
-mod holders;
 mod machine;
 mod place;
 mod running;
 mod service;
+mod shims;
 
 use clap::Args;
 use serde_json::json;
@@ -34,7 +34,7 @@ const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     place::socket_paths,
     place::sockets,
     running::daemon,
-    holders::holders,
+    shims::shims,
     running::writing,
     running::configuration,
     place::log,

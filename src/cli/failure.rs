@@ -309,7 +309,7 @@ fn code_of(error: &ClientError) -> &str {
 /// Whether there are sessions that a daemon with this socket has left.
 fn sessions_wait_beside(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
-    let held = paths.and_then(|paths| fs::read_dir(paths.holders()).ok());
+    let held = paths.and_then(|paths| fs::read_dir(paths.shims()).ok());
     let is_socket = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("sock"));
     held.is_some_and(|held| held.flatten().any(is_socket))
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::attach::view::HOLDER_LOST;
+use crate::cli::attach::view::SHIM_LOST;
 use crate::cli::context::Context;
 use crate::cli::duration::rough;
 use crate::cli::failure::Failure;
@@ -91,7 +91,7 @@ pub fn state(session: &Value) -> String {
     match (exit["code"].as_i64(), exit["signal"].as_i64()) {
         (Some(code), _) => format!("exited {code}"),
         (None, Some(number)) => signal_name(number),
-        (None, None) if exit["cause"] == HOLDER_LOST => "holder lost".to_owned(),
+        (None, None) if exit["cause"] == SHIM_LOST => "shim lost".to_owned(),
         (None, None) => session["state"].as_str().unwrap_or_default().to_owned(),
     }
 }
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(state(&ended), "SIGKILL");
         ended["exit"] = json!({"signal": 40});
         assert_eq!(state(&ended), "signal 40");
-        ended["exit"] = json!({"cause": "holder_lost"});
-        assert_eq!(state(&ended), "holder lost");
+        ended["exit"] = json!({"cause": "shim_lost"});
+        assert_eq!(state(&ended), "shim lost");
         ended["exit"] = json!({});
         assert_eq!(state(&ended), "exited");
     }

@@ -5,7 +5,7 @@
 
 mod fresh;
 mod interrupts;
-mod live;
+mod output;
 mod resumed;
 mod words;
 
@@ -30,7 +30,7 @@ use crate::cli::own_lease::OwnLease;
 use crate::cli::reader;
 use crate::cli::run::fresh::Fresh;
 use crate::cli::run::interrupts::Interrupts;
-use crate::cli::run::live::Live;
+use crate::cli::run::output::Live;
 use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;

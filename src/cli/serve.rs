@@ -119,7 +119,7 @@ impl Serve {
             paths,
             environment,
             default_cwd,
-            holder: PathBuf::from(OWN_PROGRAM),
+            shim: PathBuf::from(OWN_PROGRAM),
             state,
             handed,
             linger,

@@ -1,6 +1,6 @@
 //! Sessions for whose terminals nobody answers their daemon yet: whoever was at one waits for it.
 //!
-//! It asks the daemon, and knows nothing of holders nor of how a wait is shown.
+//! It asks the daemon, and knows nothing of shims nor of how a wait is shown.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::config::paths::RuntimePaths;
-use crate::mcp::long::STOP_METHOD;
+use crate::mcp::request_class::STOP_METHOD;
 use crate::transport::client::ClientError;
 use crate::transport::unix::lock::DaemonLock;
 
@@ -73,9 +73,9 @@ fn report(unended: &Value, left: &[String]) -> Report {
     }
 }
 
-/// The sessions whose holders have not ended a moment after the daemon.
+/// The sessions whose shims have not ended a moment after the daemon.
 async fn left_behind(socket: &Path) -> Vec<String> {
-    /// Longer than a holder takes to end that was told to.
+    /// Longer than a shim takes to end that was told to.
     const LEFT_FOR: Duration = Duration::from_secs(2);
     let looking = async |left: &mut Vec<String>| {
         while !left.is_empty() {
@@ -93,7 +93,7 @@ async fn left_behind(socket: &Path) -> Vec<String> {
 /// The sessions at whose places something lies.
 fn held(socket: &Path) -> Vec<String> {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
-    let Some(Ok(held)) = paths.map(|paths| fs::read_dir(paths.holders())) else {
+    let Some(Ok(held)) = paths.map(|paths| fs::read_dir(paths.shims())) else {
         return Vec::new();
     };
     let names = held.flatten().filter_map(|entry| entry.file_name().into_string().ok());

@@ -159,7 +159,7 @@ mod tests {
         };
         assert_eq!(told(json!({"code": 3})), "ended with code 3");
         assert_eq!(told(json!({"signal": 9})), "ended by SIGKILL");
-        assert!(told(json!({"cause": "holder_lost"})).contains("held its terminal is gone"));
+        assert!(told(json!({"cause": "shim_lost"})).contains("held its terminal is gone"));
         assert_eq!(told(json!({})), "ended, nobody knows how");
         assert_eq!(end(&json!({"updates": [{"type": "row", "row": 1, "text": "exit"}]})), None);
         assert_eq!(end(&json!({})), None);

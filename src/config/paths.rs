@@ -94,7 +94,7 @@ impl RuntimePaths {
     }
 
     /// The directory of the sockets at which terminals are held.
-    pub fn holders(&self) -> PathBuf {
+    pub fn shims(&self) -> PathBuf {
         self.root.join("h")
     }
 

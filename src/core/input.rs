@@ -3,19 +3,19 @@
 //! It knows nothing of PTYs, tasks or clocks. Check, queue and renew are one method of one value, so
 //! that no write can pass a check that no longer holds when its bytes go out.
 
+pub mod earlier_writes;
 pub mod error;
-pub mod former;
 pub mod open_paste;
 pub mod request;
 pub mod typing;
 pub mod unit;
 
+mod idempotency;
 mod leasing;
 mod outlook;
 mod progress;
 mod queue;
-mod remember;
-mod replay;
+mod remembered;
 mod settle;
 mod warnings;
 
@@ -28,11 +28,11 @@ use std::time::Duration;
 
 use crate::core::caller::Caller;
 use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
+use crate::core::input::earlier_writes::{FormerWrites, WriteStamp};
 use crate::core::input::error::WriteError;
-use crate::core::input::former::{FormerWrites, WriteStamp};
+use crate::core::input::idempotency::Replays;
 use crate::core::input::queue::{Awaited, Queue, Wanted};
-use crate::core::input::remember::{Flight, Outcome};
-use crate::core::input::replay::Replays;
+use crate::core::input::remembered::{Flight, Outcome};
 use crate::core::input::request::{
     Accepted, Completion, DiscardCause, InputEvent, KeyedCall, Warning, WriteRequest,
 };

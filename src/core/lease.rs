@@ -19,7 +19,7 @@ mod people;
 mod revoked;
 pub(crate) mod right;
 mod terms;
-mod turn;
+mod transitions;
 mod waiters;
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::mcp::envelope::{Envelope, KEY};
-use crate::mcp::outbox::room::Room;
-use crate::mcp::turn::Turn;
+use crate::mcp::outbox::budget::Room;
+use crate::mcp::request_order::Turn;
 
 /// The method of a call.
 pub const CALL_METHOD: &str = "tools/call";

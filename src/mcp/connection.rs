@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::ids::ConnectionId;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
-use crate::mcp::turn::Turnstile;
+use crate::mcp::request_order::Turnstile;
 
 /// Whether a client may still speak, to be asked at each of its messages.
 struct Right(Box<dyn Fn() -> bool + Send + Sync>);

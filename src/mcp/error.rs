@@ -20,9 +20,9 @@ use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::{Shortage, SpawnError};
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::ExitShape;
+use crate::surface::shape::budget::ends;
 use crate::surface::shape::delta::DeltaWire;
 use crate::surface::shape::page::Form;
-use crate::surface::shape::room::ends;
 
 /// How many bytes of JSON an error says in one text, which may quote what it was asked: that may be of
 /// any length, and each text is told several times.
@@ -338,7 +338,7 @@ fn create(error: &CreateError) -> WireError {
                 WireError::new(Code::StorageError, error).hint(PLACE_REMEDY)
             }
             (None, SpawnError::Superseded) => WireError::new(Code::DaemonRunning, error),
-            (None, SpawnError::Terminal(_) | SpawnError::Holder(_)) => {
+            (None, SpawnError::Terminal(_) | SpawnError::Shim(_)) => {
                 WireError::new(Code::Internal, error)
             }
         },

@@ -14,7 +14,7 @@ use crate::core::ids::TenantId;
 use crate::core::policy::Standing;
 use crate::core::quota::Quota;
 use crate::mcp::connection::Connection;
-use crate::mcp::news::{Wire, tell_resources, tell_tools, tell_updates};
+use crate::mcp::notifications::{Wire, tell_resources, tell_tools, tell_updates};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
 use crate::surface::call::Daemon;

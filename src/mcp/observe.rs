@@ -20,7 +20,7 @@ use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
 use crate::session::counters::Counter;
 use crate::session::handle::Session;
-use crate::session::live::Observing;
+use crate::session::stats::Observing;
 use crate::surface::turns::Share;
 
 /// The name of the extension under which it is declared.

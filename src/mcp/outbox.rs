@@ -3,8 +3,8 @@
 //! It must not know what the lines mean nor what kind of socket takes them. All that a client which
 //! never reads can cost is decided here.
 
+pub mod budget;
 mod queue;
-pub mod room;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -17,8 +17,8 @@ use rmcp::model::RequestId;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, oneshot};
 
+use crate::mcp::outbox::budget::{Room, Rooms};
 use crate::mcp::outbox::queue::{Line, Mute, Queue};
-use crate::mcp::outbox::room::{Room, Rooms};
 
 /// How many unsent bytes one connection may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,16 +32,16 @@ use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::error::WireError;
-use crate::mcp::holders::Holders;
 use crate::mcp::instructions::INSTRUCTIONS;
+use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
-use crate::mcp::long::{BUSY, OBSERVE_METHOD};
-use crate::mcp::news::Wire;
+use crate::mcp::notifications::Wire;
 use crate::mcp::observe::{self, Tally};
 use crate::mcp::outbox::PushLane;
+use crate::mcp::request_class::{BUSY, OBSERVE_METHOD};
+use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
-use crate::mcp::turn::TurnSlot;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
@@ -57,7 +57,7 @@ pub struct Shared {
     pub gateway: Gateway,
     pub deltas: DeltaCache,
     pub subscriptions: SubscriptionQuota,
-    pub holders: Holders,
+    pub lease_notices: LeaseNotices,
     pub observed: Tally,
     /// What the people who are attached are called.
     pub names: Names,
@@ -185,7 +185,7 @@ fn capabilities(standing: &Standing) -> ServerCapabilities {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.shared.holders.remove(self.connection.id);
+        self.shared.lease_notices.remove(self.connection.id);
     }
 }
 
@@ -213,7 +213,7 @@ impl ServerHandler for Server {
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
         let daemon = self.shared.gateway.daemon();
         self.subscriptions.tell_lists(daemon, &self.standing, &self.connection);
-        self.shared.holders.add(&self.connection);
+        self.shared.lease_notices.add(&self.connection);
     }
 
     #[allow(deprecated)] // As in the capabilities.
@@ -234,9 +234,9 @@ impl ServerHandler for Server {
             | LoggingLevel::Emergency => false,
         };
         if wanted {
-            self.shared.holders.add(&self.connection);
+            self.shared.lease_notices.add(&self.connection);
         } else {
-            self.shared.holders.remove(self.connection.id);
+            self.shared.lease_notices.remove(self.connection.id);
         }
         Ok(())
     }

@@ -18,9 +18,8 @@ use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::request::AcquireRequest;
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
+use crate::session::control::Urgent;
 use crate::session::handle::{About, Ends, Identity, Session};
-use crate::session::live::Live;
-use crate::session::opening::Opening;
 use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
@@ -33,7 +32,8 @@ use crate::session::pty::spawn::SpawnError;
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
-use crate::session::urgent::Urgent;
+use crate::session::restore::Opening;
+use crate::session::stats::Live;
 
 /// How many tags a session may have, and how long each may be in bytes.
 pub const TAGS_MAX: usize = 16;
@@ -172,8 +172,8 @@ pub(in crate::session) async fn start(
             // It waits for other processes, while sessions want to go on.
             let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
             let started =
-                starting.await.unwrap_or_else(|error| Err(SpawnError::Holder(error.into())));
-            if let Err(SpawnError::Holder(_)) = started {
+                starting.await.unwrap_or_else(|error| Err(SpawnError::Shim(error.into())));
+            if let Err(SpawnError::Shim(_)) = started {
                 // It may have died after it had started the program.
                 let left = kill::end_tree(Tree::of_mark(record.id)).await;
                 left.unwrap_or_else(

@@ -26,11 +26,11 @@ use crate::session::command::{
     Accepted, Acquire, Act, Command, Manage, Recall, Release, Renew, Repeated, Resize, WriteOrder,
     Written,
 };
+use crate::session::control::{Parting, Urgent};
 use crate::session::error::SessionError;
 use crate::session::interrupt::{GivenUp, Interrupt};
-use crate::session::live::{Attending, Live, Place};
 use crate::session::people::PersonCommand;
-use crate::session::urgent::{Parting, Urgent};
+use crate::session::stats::{Attending, Live, Place};
 
 /// What names a session for as long as it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]

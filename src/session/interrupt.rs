@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::ids::Epoch;
+use crate::session::control::Urgent;
 use crate::session::handle::KeepAlive;
-use crate::session::urgent::Urgent;
 
 /// A command that its caller gave up.
 #[derive(Debug)]

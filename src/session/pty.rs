@@ -8,14 +8,14 @@ pub mod census;
 pub mod command;
 pub mod environment;
 pub mod fake;
-pub mod gone;
 pub mod held;
 pub mod kill;
+pub mod orphaned;
 pub mod own;
 pub mod processes;
 pub mod reaper;
-pub mod remains;
 pub mod shell;
+pub mod sidecar_files;
 pub mod signal;
 pub mod spare;
 pub mod spawn;
@@ -32,10 +32,10 @@ use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios};
 use crate::core::activity::KernelView;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::former::WriteStamp;
-use crate::holder::wire;
+use crate::core::input::earlier_writes::WriteStamp;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
+use crate::shim::wire;
 
 /// How many bytes one [`Pty::read`] hands over at most, so that a busy terminal leaves the others
 /// their turn.
@@ -301,7 +301,7 @@ pub trait Pty: Send + Sync + 'static {
     /// what is known of the program and what is shown of it belong together.
     ///
     /// # Errors
-    /// What the kernel or the holder said; `TimedOut` when the holder is silent.
+    /// What the kernel or the shim said; `TimedOut` when the shim is silent.
     fn all_read(&self, offset: u64) -> io::Result<bool>;
 
     /// Waits for the end of the program and says how it ended; the same answer every time.

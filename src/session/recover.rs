@@ -1,7 +1,7 @@
 //! Sessions that outlived their daemon: what was kept beside the terminal becomes a session again.
 //!
 //! Whatever is kept may be lost or garbage; the terminal is there all the same, and so is its
-//! session. Holders are found by the names of their sockets.
+//! session. Shims are found by the names of their sockets.
 
 pub mod finding;
 
@@ -10,22 +10,22 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::core::ids::{Epoch, SessionId, TenantId};
-use crate::core::input::former::FormerWrite;
+use crate::core::input::earlier_writes::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
 use crate::core::moment::Moment;
 use crate::session::create::{Making, make};
 use crate::session::handle::Session;
-use crate::session::opening::Opening;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
 use crate::session::registry::Registry;
+use crate::session::restore::Opening;
 
 /// How long a session may be held back until its screen shows what was there when it was found: more than
-/// it takes to read all that holders keep unless they are told to keep more.
+/// it takes to read all that shims keep unless they are told to keep more.
 const CATCHES_UP: Duration = Duration::from_millis(500);
 
 /// What the daemon before kept beside a terminal.

@@ -23,7 +23,6 @@ use crate::core::ids::{LeaseId, SessionId, TenantId};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
-use crate::holder::wire::to_holder::Unread;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
 use crate::session::counters::Counters;
@@ -31,10 +30,11 @@ use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::handle::Session;
-use crate::session::live::Live;
-use crate::session::pty::held::options::{HoldOptions, Holders, Holding};
+use crate::session::pty::held::options::{HoldOptions, Holding, Shims};
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::parting::Unended;
+use crate::session::stats::Live;
+use crate::shim::wire::to_shim::Unread;
 
 /// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
@@ -232,9 +232,9 @@ impl Registry {
         &self.0.default_cwd
     }
 
-    /// Where holders listen; none where sessions end with the daemon.
-    pub(in crate::session) fn holders(&self) -> Option<&Holders> {
-        self.0.holding.as_ref().map(|holding| &holding.holders)
+    /// Where shims listen; none where sessions end with the daemon.
+    pub(in crate::session) fn shims(&self) -> Option<&Shims> {
+        self.0.holding.as_ref().map(|holding| &holding.shims)
     }
 
     pub(in crate::session) fn own_tenant(&self) -> &TenantId {
@@ -243,9 +243,9 @@ impl Registry {
 
     /// How the terminals of sessions created now are held; none where they end with the daemon.
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
-        let Holding { holders, program } = self.0.holding.clone()?;
+        let Holding { shims, program } = self.0.holding.clone()?;
         let HoldingLimits { orphan_ttl, ring_bytes, unread } = self.limits().holding;
-        Some(HoldOptions { holders, program, ring_bytes, unread, orphan_ttl })
+        Some(HoldOptions { shims, program, ring_bytes, unread, orphan_ttl })
     }
 
     /// Where files may lie for a moment that the shells of sessions read, if there is such a place.

@@ -15,7 +15,7 @@ use crate::core::moment::Moment;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
 use crate::session::counters::Counter;
-use crate::session::departure::Departure;
+use crate::session::drain::Departure;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;

@@ -3,6 +3,7 @@
 //! Core types are not serializable; the words and units that clients see are fixed here.
 
 pub mod activity;
+pub mod budget;
 pub mod command;
 pub mod date;
 pub mod delta;
@@ -11,7 +12,6 @@ pub mod lease;
 pub mod line;
 pub mod modes;
 pub mod page;
-pub mod room;
 pub mod session;
 
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ pub struct LeaseShape {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_to: Option<String>,
-    /// Its holder lost its connection when the daemon started anew, and may take it back by its id.
+    /// Its shim lost its connection when the daemon started anew, and may take it back by its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reclaimable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct ExitShape {
     pub code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// `holder_lost`: the process that held the terminal is gone.
+    /// `shim_lost`: the process that held the terminal is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
 }
@@ -112,7 +112,7 @@ impl From<Exit> for ExitShape {
             Exit::Code(code) => Self { code: Some(code), signal: None, cause: None },
             Exit::Signal(signal) => Self { code: None, signal: Some(signal), cause: None },
             Exit::Unknown => Self { code: None, signal: None, cause: None },
-            Exit::Lost => Self { code: None, signal: None, cause: Some("holder_lost") },
+            Exit::Lost => Self { code: None, signal: None, cause: Some("shim_lost") },
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::mcp::long::OBSERVE_METHOD;
+use crate::mcp::request_class::OBSERVE_METHOD;
 use crate::transport::client::wire::{Pending, Wire};
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{Impostor, check_listener};

@@ -8,7 +8,7 @@ mod limits;
 mod recovery;
 mod reload;
 mod session_doors;
-mod turn;
+mod startup_lock;
 pub mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,13 +34,13 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::gateway::Gateway;
 use crate::mcp::attach::names::Names;
 use crate::mcp::delta_cache::DeltaCache;
-use crate::mcp::holders::Holders;
+use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::listen::SubscriptionQuota;
 use crate::mcp::observe::Tally;
 use crate::mcp::server::Shared;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
-use crate::session::departure::Departure;
+use crate::session::drain::Departure;
 use crate::session::facts::{Board, Told};
 use crate::session::pty::ProcessId;
 use crate::session::pty::held::options::{self, Holding};
@@ -58,13 +58,13 @@ use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::daemon::recovery::recover_sessions;
 use crate::transport::daemon::reload::Reloading;
 use crate::transport::daemon::session_doors::open_session_doors;
-use crate::transport::daemon::turn::{lost, take_in_turn};
+use crate::transport::daemon::startup_lock::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::Program;
 use crate::transport::door::{DoorLimits, Doors, Receptions};
 use crate::transport::hangup::Hangups;
+use crate::transport::idle_shutdown::Presence;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier};
-use crate::transport::presence::Presence;
 use crate::transport::roll_call::RollCall;
 use crate::transport::shell_scripts::{or_told, place_scripts};
 use crate::transport::signals::Signals;
@@ -95,7 +95,7 @@ pub struct Settings {
     /// Where sessions start when nobody says.
     pub default_cwd: PathBuf,
     /// The program that holds the terminals of sessions.
-    pub holder: PathBuf,
+    pub shim: PathBuf,
     /// The state directory, where tokens are kept; none where the user has no place for it.
     pub state: Option<PathBuf>,
     /// The sockets of ours that a service manager listens at.
@@ -161,7 +161,7 @@ pub enum DaemonError {
 /// Why it cannot start, or go on.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
     let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
-    let Settings { environment, default_cwd, holder, read_only, .. } = settings;
+    let Settings { environment, default_cwd, shim, read_only, .. } = settings;
     let (sockets, hangup_ignored) = (handed.numbers(), ignores_hangup());
     // Heard from before anybody can find us.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
@@ -173,7 +173,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let found = Found { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
-    let holding = Holding { holders: holders_of(&paths, &lock), program: holder };
+    let holding = Holding { shims: shims_of(&paths, &lock), program: shim };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
@@ -221,12 +221,10 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     Ok(Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
 }
 
-/// The holders that this daemon may come to: those of its place, until its lock counts no more.
-fn holders_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> options::Holders {
+/// The shims that this daemon may come to: those of its place, until its lock counts no more.
+fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> options::Shims {
     let lock = Arc::downgrade(lock);
-    options::Holders::claimed(paths.holders(), move || {
-        lock.upgrade().is_some_and(|lock| lock.counts())
-    })
+    options::Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
 }
 
 /// Makes the process fit to have sessions.
@@ -250,7 +248,7 @@ pub(in crate::transport) fn keep_house(
     shared: Arc<Shared>,
 ) {
     tasks.spawn(roll.enter(close_switches(Arc::clone(shared.gateway.daemon()))));
-    tasks.spawn(roll.enter(tell_holders(facts, shared)));
+    tasks.spawn(roll.enter(tell_shims(facts, shared)));
     tasks.spawn(async {
         if let Err(error) = reap_orphans().await {
             tracing::warn!(%error, "orphans are not reaped");
@@ -321,7 +319,7 @@ impl Assembly {
             gateway: Gateway::new(Arc::clone(&daemon), own_tenant.clone(), config.calls),
             deltas: DeltaCache::default(),
             subscriptions: SubscriptionQuota::new(own_tenant, config.subscriptions),
-            holders: Holders::default(),
+            lease_notices: LeaseNotices::default(),
             observed: Tally::default(),
             names: Names::default(),
             stop: CancellationToken::new(),
@@ -357,10 +355,10 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
 }
 
 /// Tells those who lost a lease, and clears up after sessions that are gone.
-async fn tell_holders(facts: Board, shared: Arc<Shared>) {
+async fn tell_shims(facts: Board, shared: Arc<Shared>) {
     loop {
         let Told { leases, listed, superseded } = facts.next().await;
-        leases.iter().for_each(|((session, _), event)| shared.holders.tell(*session, event));
+        leases.iter().for_each(|((session, _), event)| shared.lease_notices.tell(*session, event));
         let daemon = shared.gateway.daemon();
         let is_gone = |id: &SessionId| daemon.sessions.get(*id).is_none();
         let gone: BTreeSet<_> = listed.into_iter().filter(is_gone).collect();

@@ -22,8 +22,8 @@ use crate::transport::authentication::Authority;
 use crate::transport::connection::link::Link;
 use crate::transport::connection::serve;
 use crate::transport::framing::lines::Lines;
+use crate::transport::idle_shutdown::Presence;
 use crate::transport::limits::Limits;
-use crate::transport::presence::Presence;
 use crate::transport::unix::listener::Listener;
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
@@ -230,8 +230,8 @@ fn party(peer: &Peer, door: Door) -> Option<Party> {
             Place::Outside,
             Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_),
         ) => Party::User(peer.uid),
-        (Place::Inside { holder: Some(holder) }, _) => Party::Session(holder),
-        (Place::Inside { holder: None } | Place::Unknown, _) => return None,
+        (Place::Inside { shim: Some(shim) }, _) => Party::Session(shim),
+        (Place::Inside { shim: None } | Place::Unknown, _) => return None,
     })
 }
 
@@ -249,7 +249,7 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
         connection: ConnectionId(number),
         tenant: match party {
             Party::Operators(uid) | Party::User(uid) => TenantId::of_uid(uid),
-            Party::Session(holder) => TenantId::inside(holder),
+            Party::Session(shim) => TenantId::inside(shim),
         },
         kind,
         label,

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
-use crate::mcp::long::BUSY;
+use crate::mcp::request_class::BUSY;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 
 /// Says why a message is not handled.

@@ -73,7 +73,7 @@ const NIX: &[&str] = &[
     "session/clock",
     "session/ring",
     "session/evidence",
-    "holder",
+    "shim",
     "transport/unix",
     "transport/connection/link",
     "transport/hangup",
@@ -87,11 +87,11 @@ const NIX: &[&str] = &[
 ];
 
 /// Where the system is spoken to in ways that the compiler cannot check.
-const UNSAFE: &[&str] = &["holder", "session/pty", "session/clock", "transport/unix/handed"];
+const UNSAFE: &[&str] = &["shim", "session/pty", "session/clock", "transport/unix/handed"];
 
 /// Where programs are started. Reading runs nothing: no tool and no resource is among these.
 const PROGRAMS: &[&str] =
-    &["session/pty", "holder", "transport/daemon/upgrade", "transport/unix/alone", "cli"];
+    &["session/pty", "shim", "transport/daemon/upgrade", "transport/unix/alone", "cli"];
 
 /// Whether a path names what starts a program.
 fn starts_programs(segments: &[String]) -> bool {
@@ -180,7 +180,7 @@ fn a_file_that_only_begins_like_a_home_is_reported() {
 #[test]
 fn unsafe_code_away_from_home_is_reported() {
     let text = "fn a() {\n    unsafe { b() }\n}";
-    let expected = "src/cli/attach.rs:2: unsafe code, whose home is holder, session/pty, session/clock, \
+    let expected = "src/cli/attach.rs:2: unsafe code, whose home is shim, session/pty, session/clock, \
                     transport/unix/handed";
     assert_eq!(problems("cli/attach.rs", text), [expected]);
     assert!(problems("session/pty/spawn.rs", text).is_empty());

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::commands::harness::{Daemon, Home};
 use crate::commands::seat::{Seat, start, told, until, until_holder};
-use crate::commands::still::{Still, holder};
+use crate::commands::still::{Still, shim};
 
 const UNREACHABLE: i32 = 7;
 
@@ -38,14 +38,14 @@ fn a_daemon_that_was_replaced_is_found_again_and_so_is_the_session() {
 }
 
 #[test]
-fn a_session_whose_holder_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
+fn a_session_whose_shim_was_killed_while_no_daemon_was_there_is_told_to_have_ended_so() {
     let home = Home::new();
     let (daemon, mut seat) = sit_down(&home, "exec cat");
     daemon.kill();
     seat.until_text("[build: the daemon is gone");
-    let holder = holder(&home);
-    kill(holder, Signal::SIGKILL).unwrap();
-    until("the holder to end", || !Path::new(&format!("/proc/{holder}")).exists());
+    let shim = shim(&home);
+    kill(shim, Signal::SIGKILL).unwrap();
+    until("the shim to end", || !Path::new(&format!("/proc/{shim}")).exists());
     let _daemon = home.daemon();
     assert_eq!(seat.until_left().code(), Some(0));
     seat.until_text("ended, as the process that held its terminal is gone");

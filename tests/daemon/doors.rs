@@ -53,7 +53,7 @@ fn settings(paths: &RuntimePaths) -> Settings {
         paths: paths.clone(),
         environment: BTreeMap::new(),
         default_cwd: "/".into(),
-        holder: "/nowhere".into(),
+        shim: "/nowhere".into(),
         state: None,
         handed: Handed::default(),
         linger: None,

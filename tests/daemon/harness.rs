@@ -92,7 +92,7 @@ impl TestDaemon {
             paths: paths.clone(),
             environment,
             default_cwd: directory.path().to_owned(),
-            holder: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
+            shim: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
             state: Some(directory.path().join("state")),
             handed: Handed::default(),
             linger: None,

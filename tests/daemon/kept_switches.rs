@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use termgate::session::pty::held::living::living_holders;
+use termgate::session::pty::held::living::living_shims;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
@@ -127,18 +127,18 @@ async fn a_time_that_passes_after_a_crash_closes_as_it_would_have() {
 }
 
 /// Ends what holds the terminal of a session, and leaves nothing by which it is found.
-async fn end_holder(home: &Home, session: &str) {
+async fn end_shim(home: &Home, session: &str) {
     let session = session.parse().unwrap();
-    let holder = || living_holders(&home.paths.holders()).unwrap().get(&session).copied();
-    let pid = nix::unistd::Pid::from_raw(holder().unwrap().0);
+    let shim = || living_shims(&home.paths.shims()).unwrap().get(&session).copied();
+    let pid = nix::unistd::Pid::from_raw(shim().unwrap().0);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
     let ended = async {
-        while holder().is_some() {
+        while shim().is_some() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
-    fs::remove_file(home.paths.holders().join(format!("{session}.sock"))).unwrap();
+    fs::remove_file(home.paths.shims().join(format!("{session}.sock"))).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,7 +162,7 @@ async fn a_switch_of_a_session_stays_with_the_session_and_goes_with_it() {
         found.unwrap()["id"].as_str().unwrap().to_owned()
     };
     home.kill_daemon().await;
-    end_holder(&home, &id_of("gone")).await;
+    end_shim(&home, &id_of("gone")).await;
     let _next = Served::start(&home, WRITABLE).await;
     assert_eq!(on(&home).await, json!([{"scope": id_of("kept")}]));
     runs(&home, &["send", "kept", "x"]).await;

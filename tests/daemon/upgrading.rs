@@ -111,7 +111,7 @@ impl Installed {
 
     /// The sockets of the processes that hold terminals.
     fn held(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.home.paths.holders()).unwrap();
+        let entries = fs::read_dir(self.home.paths.shims()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.ends_with(".sock")).collect()
     }

@@ -8,7 +8,7 @@ use crate::outlive::client::{SAFETY, within};
 /// How many there are of each kind.
 pub(crate) type Kinds = BTreeMap<String, usize>;
 
-/// What a holder may keep for its session, however old that is, and of which a daemon may have one
+/// What a shim may keep for its session, however old that is, and of which a daemon may have one
 /// open for each.
 const KEPT: [(&str, usize); 2] = [("/memfd:termgate-history", 64), ("/memfd:termgate-screen", 2)];
 

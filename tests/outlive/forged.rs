@@ -1,5 +1,5 @@
 //! Sockets that a program removed, or at which it listens itself: no session ends by that, and nobody
-//! speaks with who is not a holder or a daemon.
+//! speaks with who is not a shim or a daemon.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -35,14 +35,14 @@ while True:
     came.close()
 ";
 
-/// Comes to a holder as a daemon would, and goes once it is answered.
+/// Comes to a shim as a daemon would, and goes once it is answered.
 const STRANGER: &str = "
 import socket, struct, sys
-holder = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-holder.settimeout(20)
-holder.connect(sys.argv[1])
-holder.send(struct.pack('<HH4sH', 2, 0, b'tghd', 1))
-sys.exit(0 if holder.recv(65536) else 1)
+shim = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+shim.settimeout(20)
+shim.connect(sys.argv[1])
+shim.send(struct.pack('<HH4sH', 2, 0, b'tghd', 1))
+sys.exit(0 if shim.recv(65536) else 1)
 ";
 
 /// Starts a session in which a program listens at `path` from now on; what it is told is in the file.
@@ -97,7 +97,7 @@ async fn is_itself(client: &mut Client, session: &str, log: &Path) {
                 Err(refused) => Err(refused),
             };
             let Err(refused) = written else { return };
-            // Its holder is being come to again.
+            // Its shim is being come to again.
             assert_eq!(refused["error_code"], "terminal_silent", "{refused}");
             sleep(LOOK).await;
         }
@@ -108,7 +108,7 @@ async fn is_itself(client: &mut Client, session: &str, log: &Path) {
 }
 
 #[tokio::test]
-async fn a_program_that_listens_in_the_place_of_a_holder_is_told_nothing_and_ends_no_session() {
+async fn a_program_that_listens_in_the_place_of_a_shim_is_told_nothing_and_ends_no_session() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
@@ -161,7 +161,7 @@ async fn whatever_lies_in_the_place_of_a_socket_ends_no_session() {
 }
 
 #[tokio::test]
-async fn a_daemon_whose_holder_hung_up_keeps_its_place_and_the_session() {
+async fn a_daemon_whose_shim_hung_up_keeps_its_place_and_the_session() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;

@@ -193,11 +193,11 @@ impl Home {
     }
 
     /// The process that holds the terminal of a session.
-    pub(crate) fn holder(&self, session: &str) -> i32 {
+    pub(crate) fn shim(&self, session: &str) -> i32 {
         let socket = format!("{session}.sock");
         let holds = |pid: &i32| {
             let line = command_line(*pid);
-            line.contains(" hold ") && line.contains(&socket)
+            line.contains(" shim ") && line.contains(&socket)
         };
         self.processes().into_iter().find(holds).expect("somebody holds it")
     }

@@ -273,12 +273,12 @@ async fn leaver(home: &Home, client: &mut Client, name: &str, lowers: bool) -> (
 }
 
 /// Has a leaver kill the process that holds its session.
-async fn kills_its_holder(home: &Home, name: &str, session: &Started) {
-    let holder = home.holder(&session.id);
+async fn kills_its_shim(home: &Home, name: &str, session: &Started) {
+    let shim = home.shim(&session.id);
     let go = home.file(&format!("{name}.go"));
-    fs::write(go.with_extension("part"), format!("{holder}\n")).unwrap();
+    fs::write(go.with_extension("part"), format!("{shim}\n")).unwrap();
     fs::rename(go.with_extension("part"), go).unwrap();
-    within(SAFETY, "its holder to be gone", || !lives(holder)).await;
+    within(SAFETY, "its shim to be gone", || !lives(shim)).await;
 }
 
 /// Has a leaver ask to be an operator, in vain.
@@ -290,7 +290,7 @@ async fn is_no_operator(home: &Home, name: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_killed_its_holder_ends_with_its_session_or_still_lives_inside_one() {
+async fn a_program_that_killed_its_shim_ends_with_its_session_or_still_lives_inside_one() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
@@ -298,7 +298,7 @@ async fn a_program_that_killed_its_holder_ends_with_its_session_or_still_lives_i
     let (lowers, lowers_pid) = leaver(&home, &mut client, "lowers", true).await;
     daemon.kill().await;
     for (name, session) in [("stays", &stays), ("lowers", &lowers)] {
-        kills_its_holder(&home, name, session).await;
+        kills_its_shim(&home, name, session).await;
     }
     let daemon = home.serve().await;
     let ended = || !lives(i32::try_from(stays_pid).unwrap());
@@ -317,7 +317,7 @@ async fn a_program_gains_nothing_by_the_limit_of_the_shell_that_the_next_daemon_
     let mut client = home.client().await;
     let (lowers, _) = leaver(&home, &mut client, "lowers", true).await;
     daemon.kill().await;
-    kills_its_holder(&home, "lowers", &lowers).await;
+    kills_its_shim(&home, "lowers", &lowers).await;
     // As low as its own: any process of the user can have set it, by `prlimit`.
     let daemon = home.serve_with_limit("-x 5").await;
     is_no_operator(&home, "lowers").await;

@@ -52,7 +52,7 @@ async fn running(client: &mut Client) -> usize {
     all.filter(|one| one["state"] == "running").count()
 }
 
-/// Writes into a session whose holder stands still, until that is noticed.
+/// Writes into a session whose shim stands still, until that is noticed.
 async fn falls_silent(client: &mut Client, session: &str, lease: &Value) {
     let writing = async {
         let write = json!({"session": session, "text": "x", "lease_id": lease["lease_id"]});
@@ -74,13 +74,13 @@ async fn a_daemon_whose_lock_a_program_in_a_session_takes_keeps_its_place_and_it
     taker(&home, &mut client).await;
     let victim = start(&mut client, "exec sleep 1000").await;
     let lease = client.must("acquire_lease", json!({"session": victim.id})).await;
-    let holder = Pid::from_raw(home.holder(&victim.id));
-    kill(holder, Signal::SIGSTOP).unwrap();
+    let shim = Pid::from_raw(home.shim(&victim.id));
+    kill(shim, Signal::SIGSTOP).unwrap();
     takes(&home).await;
     // Nobody answers for one terminal, which is no reason to think that another daemon has it.
     falls_silent(&mut client, &victim.id, &lease).await;
     is_locked_by(&home, &daemon).await;
-    kill(holder, Signal::SIGCONT).unwrap();
+    kill(shim, Signal::SIGCONT).unwrap();
     assert_eq!(running(&mut client).await, 2);
     let second = home.spawn().ends().await;
     assert!(second.1.contains(&format!("process {}", daemon.pid())), "{second:?}");

@@ -45,11 +45,11 @@ async fn run_short_of(most: usize) {
     };
     assert_eq!(refused["error_code"], "quota_exceeded", "{most}: {refused}");
     assert!(refused["hint"].as_str().unwrap().contains("ulimit -Hn"), "{refused}");
-    let holders = || {
+    let shims = || {
         let lines = home.sessions_processes();
-        lines.into_iter().filter(|line| line.contains(" hold ")).count()
+        lines.into_iter().filter(|line| line.contains(" shim ")).count()
     };
-    within(CLEARED, "nothing of it to be left", || holders() == created.len()).await;
+    within(CLEARED, "nothing of it to be left", || shims() == created.len()).await;
     assert!(created.len() > 1, "some were created");
     for id in created.iter().take(2) {
         assert_eq!(listed(&mut client, id).await["state"], "running");
@@ -149,7 +149,7 @@ async fn a_daemon_with_fewer_descriptors_than_its_sessions_need_serves_what_it_c
     let doctor = home.command(&["doctor", "--json"]).output().await.unwrap();
     let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
     let checks = doctor["data"]["checks"].as_array().unwrap();
-    let told: Vec<_> = checks.iter().filter(|check| check["name"] == "holders").collect();
+    let told: Vec<_> = checks.iter().filter(|check| check["name"] == "shims").collect();
     assert_eq!(told.len(), MANY - found.len(), "{told:?}");
     for check in told {
         let advice = check["advice"].as_str().unwrap();
@@ -199,7 +199,7 @@ async fn directories_that_were_removed_are_made_again_with_the_next_session() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_place_of_the_directory_of_holders_is_named() {
+async fn what_stands_in_the_place_of_the_directory_of_shims_is_named() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;

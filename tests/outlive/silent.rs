@@ -1,4 +1,4 @@
-//! Sessions whose holders stand still while a daemon starts: it knows them by what lies beside their
+//! Sessions whose shims stand still while a daemon starts: it knows them by what lies beside their
 //! sockets until they answer.
 
 use std::fs;
@@ -12,18 +12,18 @@ use crate::outlive::client::{Client, LOOK, SAFETY, listed, within};
 use crate::outlive::home::{Daemon, Home, is_stopped, lives};
 use crate::outlive::programs::recorder;
 
-/// A session `build` whose holder stands still, and its lease.
+/// A session `build` whose shim stands still, and its lease.
 struct Silent {
     id: String,
     pid: i32,
     lease: Value,
-    holder: Pid,
+    shim: Pid,
     /// What was told of it before.
     before: Value,
 }
 
 impl Silent {
-    /// Lets the holder of a session that records what it reads stand still, and kills the daemon.
+    /// Lets the shim of a session that records what it reads stand still, and kills the daemon.
     async fn leave(home: &Home) -> Self {
         let daemon = home.serve().await;
         let mut client = home.client().await;
@@ -36,12 +36,12 @@ impl Silent {
         let said = json!({"session": id, "pattern": "recording", "since": 0});
         client.must("wait_for", said).await;
         let before = listed(&mut client, &id).await;
-        let holder = home.holder(&id);
-        kill(Pid::from_raw(holder), Signal::SIGSTOP).unwrap();
-        within(SAFETY, "the holder to stand still", || is_stopped(holder)).await;
+        let shim = home.shim(&id);
+        kill(Pid::from_raw(shim), Signal::SIGSTOP).unwrap();
+        within(SAFETY, "the shim to stand still", || is_stopped(shim)).await;
         daemon.kill().await;
         let pid = i32::try_from(before["pid"].as_i64().unwrap()).unwrap();
-        Self { id, pid, lease, holder: Pid::from_raw(holder), before }
+        Self { id, pid, lease, shim: Pid::from_raw(shim), before }
     }
 
     /// The next daemon, which has found out that it is silent.
@@ -74,7 +74,7 @@ async fn refused(client: &mut Client, tool: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_whose_holder_stands_still_is_listed_by_the_next_daemon_and_keeps_its_name() {
+async fn a_session_whose_shim_stands_still_is_listed_by_the_next_daemon_and_keeps_its_name() {
     let home = Home::new();
     let (silent, daemon, mut client) = Silent::found(&home).await;
     let all = client.must("list_sessions", json!({"tag": "ci", "state": "running"})).await;
@@ -97,7 +97,7 @@ async fn a_session_whose_holder_stands_still_is_listed_by_the_next_daemon_and_ke
     let taken = refused(&mut client, "manage_session", renamed).await;
     assert_eq!(taken["error_code"], "session_exists", "{taken}");
 
-    kill(silent.holder, Signal::SIGCONT).unwrap();
+    kill(silent.shim, Signal::SIGCONT).unwrap();
     let back = silent.once_back(&mut client).await;
     for member in ["name", "pid", "tags"] {
         assert_eq!(back[member], silent.before[member], "{member} of {back}");
@@ -110,7 +110,7 @@ async fn a_session_whose_holder_stands_still_is_listed_by_the_next_daemon_and_ke
 }
 
 #[tokio::test]
-async fn calls_for_a_session_whose_holder_stands_still_are_told_so_and_its_lease_waits() {
+async fn calls_for_a_session_whose_shim_stands_still_are_told_so_and_its_lease_waits() {
     let home = Home::new();
     let (silent, daemon, mut client) = Silent::found(&home).await;
     for session in [silent.id.as_str(), &silent.id[..6], "build"] {
@@ -146,10 +146,10 @@ async fn calls_for_a_session_whose_holder_stands_still_are_told_so_and_its_lease
     assert!(String::from_utf8_lossy(&bridge.stderr).contains("terminal_silent"), "{bridge:?}");
     let doctor = home.command(&["doctor"]).output().await.unwrap();
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(doctor.contains(&format!("process {}", silent.holder)), "{doctor}");
+    assert!(doctor.contains(&format!("process {}", silent.shim)), "{doctor}");
 
     let before = Instant::now();
-    kill(silent.holder, Signal::SIGCONT).unwrap();
+    kill(silent.shim, Signal::SIGCONT).unwrap();
     let back = silent.once_back(&mut client).await;
     let (lease, passed) = (&back["lease"], before.elapsed().as_millis());
     assert_eq!(lease["reclaimable"], true, "{back}");
@@ -187,16 +187,16 @@ async fn a_silent_session_of_another_tenant_is_not_there_for_anybody_else() {
 }
 
 #[tokio::test]
-async fn a_holder_that_is_killed_while_it_is_silent_is_told_as_any_that_died() {
+async fn a_shim_that_is_killed_while_it_is_silent_is_told_as_any_that_died() {
     let home = Home::new();
     let (silent, daemon, mut client) = Silent::found(&home).await;
-    kill(silent.holder, Signal::SIGKILL).unwrap();
+    kill(silent.shim, Signal::SIGKILL).unwrap();
     silent.once_back(&mut client).await;
     client.must("wait_for", json!({"session": silent.id, "exit": true})).await;
     let ended = listed(&mut client, &silent.id).await;
     assert_eq!(
         (&ended["name"], &ended["state"], &ended["exit"]),
-        (&json!("build"), &json!("exited"), &json!({"cause": "holder_lost"}))
+        (&json!("build"), &json!("exited"), &json!({"cause": "shim_lost"}))
     );
     within(SAFETY, "its program to end", || !lives(silent.pid)).await;
     // It has ended, and gives its name up as any that has.
@@ -211,7 +211,7 @@ async fn who_subscribed_to_a_session_is_told_of_it_once_it_is_there_again() {
     let uri = format!("termgate://session/{}/grid", silent.id);
     let id = client.send("resources/subscribe", json!({"uri": uri})).await.unwrap();
     client.answer(id).await.unwrap().unwrap();
-    kill(silent.holder, Signal::SIGCONT).unwrap();
+    kill(silent.shim, Signal::SIGCONT).unwrap();
     loop {
         let told = client.next().await.unwrap();
         if told["method"] == "notifications/resources/updated" {

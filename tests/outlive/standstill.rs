@@ -1,4 +1,4 @@
-//! Holders that stand still for a while: their sessions wait for them, and can be ended all the same.
+//! Shims that stand still for a while: their sessions wait for them, and can be ended all the same.
 
 use std::fs;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::outlive::client::{Client, SAFETY, Started, listed, start, within};
 use crate::outlive::home::{Home, is_stopped, lives};
 use crate::outlive::programs::recorder;
 
-/// Lets the holder of a session stand still, and gives back its number.
-async fn stop_holder(home: &Home, session: &Started) -> Pid {
-    let holder = home.holder(&session.id);
-    kill(Pid::from_raw(holder), Signal::SIGSTOP).unwrap();
-    within(SAFETY, "the holder to stand still", || is_stopped(holder)).await;
-    Pid::from_raw(holder)
+/// Lets the shim of a session stand still, and gives back its number.
+async fn stop_shim(home: &Home, session: &Started) -> Pid {
+    let shim = home.shim(&session.id);
+    kill(Pid::from_raw(shim), Signal::SIGSTOP).unwrap();
+    within(SAFETY, "the shim to stand still", || is_stopped(shim)).await;
+    Pid::from_raw(shim)
 }
 
 fn write(session: &Started, lease: &Value, text: &str) -> Value {
@@ -29,7 +29,7 @@ async fn recording(home: &Home, client: &mut Client) -> (Started, Value) {
     let session = start(client, &recorder(&home.file("read"))).await;
     let said = json!({"session": session.id, "pattern": "recording", "since": 0});
     client.must("wait_for", said).await;
-    // From then on nobody asks its holder for anything.
+    // From then on nobody asks its shim for anything.
     client.must("wait_for", json!({"session": session.id, "needs_input": true})).await;
     let granted = json!({"session": session.id, "ttl_ms": 120_000});
     let lease = client.must("acquire_lease", granted).await["lease_id"].clone();
@@ -47,15 +47,15 @@ async fn write_in_vain(client: &mut Client, session: &Started, lease: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_holder_stood_still_goes_on_with_its_lease() {
+async fn a_session_whose_shim_stood_still_goes_on_with_its_lease() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let (session, lease) = recording(&home, &mut client).await;
-    let holder = stop_holder(&home, &session).await;
+    let shim = stop_shim(&home, &session).await;
     write_in_vain(&mut client, &session, &lease).await;
 
-    kill(holder, Signal::SIGCONT).unwrap();
+    kill(shim, Signal::SIGCONT).unwrap();
     let writing = async {
         loop {
             match client.call("send_text", write(&session, &lease, "third.")).await.unwrap() {
@@ -84,14 +84,14 @@ async fn a_session_whose_holder_stood_still_goes_on_with_its_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_holder_stands_still_can_be_killed() {
+async fn a_session_whose_shim_stands_still_can_be_killed() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let (noticed, lease) = recording(&home, &mut client).await;
     let unnoticed = start(&mut client, "exec sleep 1000").await;
-    stop_holder(&home, &noticed).await;
-    stop_holder(&home, &unnoticed).await;
+    stop_shim(&home, &noticed).await;
+    stop_shim(&home, &unnoticed).await;
     write_in_vain(&mut client, &noticed, &lease).await;
     for session in [&noticed, &unnoticed] {
         let killed = json!({"session": session.id, "action": "kill"});
@@ -104,12 +104,12 @@ async fn a_session_whose_holder_stands_still_can_be_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_daemon_that_is_stopped_leaves_no_holder_that_stands_still() {
+async fn a_daemon_that_is_stopped_leaves_no_shim_that_stands_still() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let (session, lease) = recording(&home, &mut client).await;
-    stop_holder(&home, &session).await;
+    stop_shim(&home, &session).await;
     write_in_vain(&mut client, &session, &lease).await;
     daemon.signal(Signal::SIGTERM);
     daemon.ends().await;
@@ -118,18 +118,18 @@ async fn a_daemon_that_is_stopped_leaves_no_holder_that_stands_still() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_that_is_killed_while_it_stands_still_ends_its_session() {
+async fn a_shim_that_is_killed_while_it_stands_still_ends_its_session() {
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let (session, lease) = recording(&home, &mut client).await;
-    let holder = stop_holder(&home, &session).await;
+    let shim = stop_shim(&home, &session).await;
     write_in_vain(&mut client, &session, &lease).await;
-    kill(holder, Signal::SIGKILL).unwrap();
+    kill(shim, Signal::SIGKILL).unwrap();
     let ends = json!({"session": session.id, "exit": true});
     assert_eq!(client.must("wait_for", ends).await["outcome"], "exited");
     let exit = listed(&mut client, &session.id).await["exit"].clone();
-    assert_eq!(exit, json!({"cause": "holder_lost"}));
+    assert_eq!(exit, json!({"cause": "shim_lost"}));
     daemon.kill().await;
 }
 

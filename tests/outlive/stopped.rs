@@ -56,10 +56,10 @@ async fn a_session_that_a_daemon_could_not_end_is_named_and_is_a_failure() {
     let home = Home::new();
     let daemon = home.serve().await;
     let session = start(&mut home.client().await, "exec sleep 1000").await;
-    let holder = Pid::from_raw(home.holder(&session.id));
-    kill(holder, Signal::SIGSTOP).unwrap();
+    let shim = Pid::from_raw(home.shim(&session.id));
+    kill(shim, Signal::SIGSTOP).unwrap();
     daemon.kill().await;
-    // The holder stands still, so that this daemon has only its record.
+    // The shim stands still, so that this daemon has only its record.
     let daemon = home.serve().await;
     let stop = home.command(&["stop", "--json"]).output().await.unwrap();
     let told: Value = serde_json::from_slice(&stop.stdout).unwrap();
@@ -69,7 +69,7 @@ async fn a_session_that_a_daemon_could_not_end_is_named_and_is_a_failure() {
     assert!(one["what"].as_str().unwrap().contains("does not answer"), "{told}");
     assert_eq!(told["data"]["left"], json!([session.id]));
     assert_eq!(daemon.ends().await.0, Some(1));
-    kill(holder, Signal::SIGCONT).unwrap();
+    kill(shim, Signal::SIGCONT).unwrap();
     let daemon = home.serve().await;
     home.run(&["stop"]).await;
     assert_eq!(daemon.ends().await.0, Some(0));

@@ -109,8 +109,8 @@ impl<'a> Storm<'a> {
     fn count_open(&mut self, daemon: &Daemon) {
         self.open.insert(0, open_in(daemon.pid()));
         for session in &self.sessions {
-            let holder = self.home.holder(&session.id);
-            self.open.insert(holder, open_in(holder));
+            let shim = self.home.shim(&session.id);
+            self.open.insert(shim, open_in(shim));
         }
     }
 
@@ -232,7 +232,7 @@ impl<'a> Storm<'a> {
         for (pid, before) in &self.open {
             let (pid, sessions) = match pid {
                 0 => (daemon.pid(), self.sessions.len()),
-                holder => (*holder, 1),
+                shim => (*shim, 1),
             };
             are_no_more(pid, before, sessions).await;
         }

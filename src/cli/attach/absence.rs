@@ -6,7 +6,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use crate::cli::attach::desk::terminal_failed;
+use crate::cli::attach::client::terminal_failed;
 use crate::cli::attach::refused;
 use crate::cli::attach::signals::{Hint, Signals};
 use crate::cli::attach::terminal::Terminal;

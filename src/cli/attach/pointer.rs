@@ -3,7 +3,7 @@
 //! A report names a cell of the person's terminal, the program knows cells of its own. It knows
 //! nothing of keys, and nothing of who may type.
 
-use crate::cli::attach::scene::Window;
+use crate::cli::attach::layout::Window;
 use crate::core::keys::modes::MouseEncoding;
 use crate::core::keys::mouse::MouseReport;
 
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::attach::canvas::Room;
+    use crate::cli::attach::renderer::Room;
     use crate::cli::attach::view::View;
 
     /// A window of 11 rows and 40 columns over a session whose cursor is at its lower right.

@@ -3,7 +3,7 @@
 //! It sends nothing. A drag changes the size tens of times a second, and only where it ends matters: one
 //! request is on its way at a time, and the next tells the newest size.
 
-use crate::cli::attach::canvas::Room;
+use crate::cli::attach::renderer::Room;
 
 /// The room that the daemon was told last, and whether it has not answered that yet.
 #[derive(Debug, Default)]

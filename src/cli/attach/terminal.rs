@@ -17,7 +17,7 @@ use nix::unistd::{read, ttyname, write};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::cli::attach::canvas::{Canvas, ENTER, Picture, Room};
+use crate::cli::attach::renderer::{Canvas, ENTER, Picture, Room};
 use crate::core::frame::line::Line;
 use crate::session::pty::watch::watch;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::cli::attach::canvas::{Canvas, ENTER, Room, cut};
-use crate::cli::attach::scene::{Window, room_for_session};
+use crate::cli::attach::layout::{Window, room_for_session};
+use crate::cli::attach::renderer::{Canvas, ENTER, Room, cut};
 use crate::cli::attach::view::View;
 use crate::core::frame::delta::View as Wanted;
 use crate::core::frame::line::Line;

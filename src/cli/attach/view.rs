@@ -49,7 +49,7 @@ pub struct Lease {
 }
 
 /// The cause of an end that nobody could tell, since whoever held the terminal was killed.
-pub const HOLDER_LOST: &str = "holder_lost";
+pub const SHIM_LOST: &str = "shim_lost";
 
 /// How the program ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -71,7 +71,7 @@ impl fmt::Display for Ended {
                 Some(name) => write!(f, "ended by {name}"),
                 None => write!(f, "ended by signal {signal}"),
             },
-            (None, None) if self.cause.as_deref() == Some(HOLDER_LOST) => {
+            (None, None) if self.cause.as_deref() == Some(SHIM_LOST) => {
                 f.write_str("ended, as the process that held its terminal is gone")
             }
             (None, None) => f.write_str("ended, nobody knows how"),

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::cli::context::Context;
 use crate::cli::daemon::Daemon;
-use crate::cli::doctor::holders::{Held, held, settled};
+use crate::cli::doctor::shims::{Held, held, settled};
 use crate::cli::status::STATUS;
 use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::Ground;
-use crate::holder::terminal::open_terminal;
-use crate::holder::wire::Window;
 use crate::session::pty::command::{find_program, user_shell};
+use crate::shim::terminal::open_terminal;
+use crate::shim::wire::Window;
 use crate::transport::unix::limits::hard_descriptor_limit;
 
 /// Fewer free terminals than this are soon used up.

@@ -16,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::reader;
 use crate::cli::run::interrupts::Interrupts;
-use crate::cli::run::live::Live;
+use crate::cli::run::output::Live;
 use crate::cli::run::{End, bare, follow};
 use crate::cli::silence;
 use crate::config::paths::RuntimePaths;
@@ -147,5 +147,5 @@ impl Resumed<'_> {
 fn is_held(context: &Context, session: &str) -> Option<bool> {
     let operator = context.operator_socket().ok()?;
     let paths = RuntimePaths::at(operator.parent().map(Path::to_owned)?).ok()?;
-    Some(socket_of(&paths.holders(), session.parse().ok()?).exists())
+    Some(socket_of(&paths.shims(), session.parse().ok()?).exists())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::ids::{LeaseId, Watermark};
-use crate::core::input::former::WriteStamp;
+use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
 use crate::core::lease::request::{Grant, TakeRule};

@@ -6,7 +6,7 @@
 use crate::core::ids::Epoch;
 use crate::core::input::error::WriteError;
 use crate::core::input::queue::{Awaited, Queued};
-use crate::core::input::remember::{Flight, Outcome};
+use crate::core::input::remembered::{Flight, Outcome};
 use crate::core::input::request::{
     Completion, DiscardCause, Discarded, InputEvent, WriteId, WriteOutcome,
 };

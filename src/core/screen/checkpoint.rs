@@ -14,7 +14,7 @@ use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
-use crate::core::screen::ledger::Ledger;
+use crate::core::screen::row_numbers::Ledger;
 use crate::core::screen::snapshot::Snapshot;
 use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::screen::{Screen, ScreenLimits};

@@ -30,8 +30,8 @@ use crate::core::screen::emulator::keyboard::KeyboardStacks;
 use crate::core::screen::emulator::shell::Shell;
 use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::guard::Query;
-use crate::core::screen::ledger::Ledger;
 use crate::core::screen::report::Report;
+use crate::core::screen::row_numbers::Ledger;
 use crate::core::screen::sequence::Sequence;
 
 /// How many rows may scroll off before they are moved into history.

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes};
 use rmcp::model::RequestId;
 use tokio::sync::oneshot;
 
-use crate::mcp::outbox::room::Room;
+use crate::mcp::outbox::budget::Room;
 use crate::mcp::outbox::{Closed, Segments};
 
 /// How many parts of lines are offered to the socket at once.

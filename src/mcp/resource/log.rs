@@ -14,9 +14,9 @@ use crate::mcp::resource::query::LogQuery;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
+use crate::surface::shape::budget::escaped_bytes;
 use crate::surface::shape::command::{CommandWire, output_uri};
 use crate::surface::shape::date::rfc3339;
-use crate::surface::shape::room::escaped_bytes;
 
 /// How many lines of output are told of each command.
 const LINES_MAX: usize = 10;

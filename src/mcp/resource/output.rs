@@ -10,8 +10,8 @@ use crate::core::commands::output::Output;
 use crate::core::commands::record::{CommandRecord, Position, Span};
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
+use crate::surface::shape::budget::{cut, escaped_bytes};
 use crate::surface::shape::command::{LINE_END_BYTES, status_word};
-use crate::surface::shape::room::{cut, escaped_bytes};
 
 /// A piece of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,8 +25,8 @@ use crate::mcp::attach::{
 };
 use crate::mcp::error::said;
 use crate::mcp::observe::{Ended, Observation};
+use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::{Server, protocol_error};
-use crate::mcp::turn::TurnSlot;
 use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::core::ids::Watermark;
 use crate::mcp::observe::{Ended, Observation, Parameters};
+use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::{Server, protocol_error};
-use crate::mcp::turn::TurnSlot;
 use crate::surface::argument::read;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;

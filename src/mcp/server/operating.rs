@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::core::policy::decide_operate;
 use crate::mcp::error::WireError;
-use crate::mcp::long::{BUSY, STOP_METHOD};
+use crate::mcp::request_class::{BUSY, STOP_METHOD};
+use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::Server;
 use crate::mcp::server::attaching::unknown_method;
-use crate::mcp::turn::TurnSlot;
 use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
 
 impl Server {

@@ -14,12 +14,12 @@ use serde_json::json;
 use crate::core::policy::Standing;
 use crate::mcp::error::said;
 use crate::mcp::prompt::{Prompt, prompts};
+use crate::mcp::request_order::TurnSlot;
 use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS, Template};
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
-use crate::mcp::turn::TurnSlot;
 use crate::session::handle::Session;
-use crate::surface::shape::room::{fitting, json_bytes, room_left};
+use crate::surface::shape::budget::{fitting, json_bytes, room_left};
 
 /// Where a read says what the text of an output does not.
 const FACTS_KEY: &str = "dev.termgate/output";

@@ -1,6 +1,6 @@
 //! Handing over what a daemon to come needs of a session.
 //!
-//! It knows no holder: the terminal says when it needs the room. The newest is also what this daemon makes
+//! It knows no shim: the terminal says when it needs the room. The newest is also what this daemon makes
 //! the screen of again, should it fail. Before anybody is told of it, what
 //! cannot be made anew from the output is kept: watermarks that are given out, which command is sent, and
 //! that one began; and right after, when one ended. All else is made anew from the output behind the

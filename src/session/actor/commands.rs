@@ -13,7 +13,7 @@ use crate::core::activity::{
 use crate::core::caller::Caller;
 use crate::core::commands::record::{CommandId, Position};
 use crate::core::commands::{Sent, Submission, Way, output};
-use crate::core::input::former::WriteStamp;
+use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;

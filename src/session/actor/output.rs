@@ -8,9 +8,9 @@ use crate::core::frame::Exit;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
 use crate::session::actor::manage::END_TOLD_MAX;
-use crate::session::opening::CANCEL;
 use crate::session::pty::{Output, Pty};
 use crate::session::records::gaps::Gap;
+use crate::session::restore::CANCEL;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {

@@ -4,9 +4,9 @@
 
 use crate::session::actor::restart::{contained, contained_now};
 use crate::session::actor::{Actor, Killing};
+use crate::session::control::Parting;
 use crate::session::pty::Pty;
 use crate::session::pty::kill::KillError;
-use crate::session::urgent::Parting;
 
 impl<P: Pty> Actor<P> {
     /// Lets the terminal go.

@@ -9,7 +9,7 @@ use crate::core::caller::Caller;
 use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::Epoch;
-use crate::core::input::former::WriteStamp;
+use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::failure::Party;
 use crate::core::lease::record::LeaseRecord;

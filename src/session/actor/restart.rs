@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
-use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::open_paste::OpenPaste;
 use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
@@ -24,15 +24,15 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
-use crate::holder::wire::RESULTS_MAX;
 use crate::session::actor::Actor;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::running::Mailbox;
+use crate::session::control::Entries;
 use crate::session::off_worker::{in_steps, is_large};
 use crate::session::pty::surroundings::host_name;
 use crate::session::pty::{Output, Pty, Stamp};
 use crate::session::records::gaps::Gap;
-use crate::session::urgent::Entries;
+use crate::shim::wire::RESULTS_MAX;
 
 /// So many failures within a minute end the state of the emulator, and more that of history, too.
 const FAILURES_MAX: usize = 3;

@@ -22,7 +22,7 @@ impl<P: Pty> Actor<P> {
     /// Begins to wait for a terminal that has fallen silent.
     pub(super) fn mind_silence(&mut self) {
         if self.returning.is_none() && self.exit.is_none() && self.pty.is_silent() {
-            tracing::warn!(session = %self.identity.id, "its holder does not answer, and is asked again");
+            tracing::warn!(session = %self.identity.id, "its shim does not answer, and is asked again");
             let pty = Arc::clone(&self.pty);
             self.returning = Some(Box::pin(async move { pty.returned().await }));
         }
@@ -36,7 +36,7 @@ impl<P: Pty> Actor<P> {
 
     pub(super) fn on_returned(&mut self) {
         self.returning = None;
-        tracing::info!(session = %self.identity.id, "its holder answers again, or has ended");
+        tracing::info!(session = %self.identity.id, "its shim answers again, or has ended");
         self.records.keep_again(&*self.pty);
         self.kept.forget();
         self.checkpoint_now(false);

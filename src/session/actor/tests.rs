@@ -3,11 +3,11 @@
 mod checkpoints;
 mod flood;
 mod looking;
-mod luggage;
 mod parting;
 mod people;
 mod records;
 mod restart;
+mod running_commands;
 mod silence;
 
 use std::sync::Arc;

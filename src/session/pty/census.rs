@@ -12,11 +12,11 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::holder::family::Member;
-use crate::holder::mark;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::reaper;
+use crate::shim::family::Member;
+use crate::shim::mark;
 
 /// The processes of the machine, as they were.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Census {
         self.all(self.marks.get(&session))
     }
 
-    /// Those of sessions whose holders died: they came to this process, whatever their marks say now.
+    /// Those of sessions whose shims died: they came to this process, whatever their marks say now.
     pub fn strays(&self) -> impl Iterator<Item = &Process> {
         self.all(Some(&self.strays))
     }
@@ -89,7 +89,7 @@ impl Census {
     }
 }
 
-/// Whether a process came of a session, and then to this process: its holder, which would have adopted it,
+/// Whether a process came of a session, and then to this process: its shim, which would have adopted it,
 /// has died.
 fn is_stray(process: &Process) -> bool {
     let pid = process.pid;

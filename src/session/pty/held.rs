@@ -1,7 +1,7 @@
 //! A terminal that another process holds, so that it outlives the daemon: the daemon's end of it.
 //!
-//! It knows how to speak with a holder and nothing of what a screen or a lease is. Output is read
-//! out of memory that the holder writes; whatever the holder keeps for daemons to come is written
+//! It knows how to speak with a shim and nothing of what a screen or a lease is. Output is read
+//! out of memory that the shim writes; whatever the shim keeps for daemons to come is written
 //! into memory that it is handed.
 
 pub mod contact;
@@ -30,26 +30,26 @@ use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
-use crate::holder::readiness::{self, READABLE};
-use crate::holder::ring::{Reader, Unread};
-use crate::holder::terminal;
-use crate::holder::wire::from_holder::Outcome;
-use crate::holder::wire::to_holder::{Input, ToHolder};
-use crate::holder::wire::{INPUT_MAX, Note as WireNote};
 use crate::session::pty::held::link::{Link, Presence, Room};
-use crate::session::pty::held::options::Holders;
+use crate::session::pty::held::options::Shims;
 use crate::session::pty::held::store::Store;
-use crate::session::pty::kill::{self, Holder, KillError, Tree};
+use crate::session::pty::kill::{self, KillError, Shim, Tree};
 use crate::session::pty::processes::{self, Process};
-use crate::session::pty::remains::Remains;
+use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
+use crate::shim::readiness::{self, READABLE};
+use crate::shim::ring::{Reader, Unread};
+use crate::shim::terminal;
+use crate::shim::wire::from_shim::Outcome;
+use crate::shim::wire::to_shim::{Input, ToShim};
+use crate::shim::wire::{INPUT_MAX, Note as WireNote};
 
 /// Which part of the ring may be uncommitted before a checkpoint is due.
 const OWED_PART: u64 = 4;
 
-/// How long a holder whose connection was closed may take to end, if it ends.
-const HOLDER_END_MAX: Duration = Duration::from_millis(500);
+/// How long a shim whose connection was closed may take to end, if it ends.
+const SHIM_END_MAX: Duration = Duration::from_millis(500);
 
 /// The daemon's end of a terminal that another process holds.
 ///
@@ -58,9 +58,9 @@ const HOLDER_END_MAX: Duration = Duration::from_millis(500);
 pub struct HeldPty {
     session: SessionId,
     socket: PathBuf,
-    holders: Holders,
+    shims: Shims,
     remains: Remains,
-    /// Another one after the holder fell silent and was come to again.
+    /// Another one after the shim fell silent and was come to again.
     link: Mutex<Arc<Link>>,
     ring: Reader,
     bell: AsyncFd<OwnedFd>,
@@ -70,17 +70,17 @@ pub struct HeldPty {
     leader: ProcessId,
     /// When the leader started, in clock ticks since boot.
     started: u64,
-    holder: Holder,
-    /// Readable once the holder has ended.
-    holder_ended: AsyncFd<OwnedFd>,
+    shim: Shim,
+    /// Readable once the shim has ended.
+    shim_ended: AsyncFd<OwnedFd>,
     /// The other end of the terminal.
     terminal: PathBuf,
 }
 
 impl HeldPty {
     /// The process that holds the terminal.
-    pub fn holder(&self) -> ProcessId {
-        self.holder.pid
+    pub fn shim(&self) -> ProcessId {
+        self.shim.pid
     }
 
     /// The process the session was started with.
@@ -88,7 +88,7 @@ impl HeldPty {
         self.leader
     }
 
-    /// Where the holder listens.
+    /// Where the shim listens.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -97,29 +97,29 @@ impl HeldPty {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the end of a holder that was told to end.
-    async fn holder_ends(&self) -> Result<(), Elapsed> {
-        timeout(HOLDER_END_MAX, self.holder_ended.readable()).await.map(drop)
+    /// Waits for the end of a shim that was told to end.
+    async fn shim_ends(&self) -> Result<(), Elapsed> {
+        timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
     }
 
-    fn holder_lives(&self) -> bool {
-        readiness::look(self.holder_ended.get_ref().as_fd(), READABLE) == Ok(0)
+    fn shim_lives(&self) -> bool {
+        readiness::look(self.shim_ended.get_ref().as_fd(), READABLE) == Ok(0)
     }
 
-    /// Notes that a holder which has hung up listens to the daemon that has the place of this one.
+    /// Notes that a shim which has hung up listens to the daemon that has the place of this one.
     fn mind_successor(&self, link: &Link) {
         if link.presence() == Presence::Silent && self.has_successor(link) {
             link.lose(Presence::Gone);
         }
     }
 
-    /// Whether the holder has hung up on this daemon, which has lost its lock, and lives.
+    /// Whether the shim has hung up on this daemon, which has lost its lock, and lives.
     fn has_successor(&self, link: &Link) -> bool {
         link.has_hung_up() && self.is_superseded()
     }
 
-    /// Hears what the holder said last, once it has ended.
-    fn on_holder_ended(&self, link: &Link) {
+    /// Hears what the shim said last, once it has ended.
+    fn on_shim_ended(&self, link: &Link) {
         link.hear_all();
         link.lose(Presence::Gone);
     }
@@ -129,7 +129,7 @@ impl HeldPty {
         leader.foreground.filter(|_| leader.started == self.started)
     }
 
-    /// Opens the terminal itself, to ask the kernel and not the holder. It keeps its number for as long
+    /// Opens the terminal itself, to ask the kernel and not the shim. It keeps its number for as long
     /// as it is held; whoever kept it open would hide its end.
     fn open(&self) -> io::Result<File> {
         if self.link().presence() == Presence::Gone {
@@ -168,9 +168,9 @@ impl Pty for HeldPty {
                 // that it rang before looking again.
                 rang = self.bell.readable() => rang?.clear_ready(),
                 heard = link.hear(&mut standing) => heard?,
-                ended = self.holder_ended.readable() => {
+                ended = self.shim_ended.readable() => {
                     ended?.retain_ready();
-                    self.on_holder_ended(&link);
+                    self.on_shim_ended(&link);
                 }
             }
         }
@@ -190,17 +190,17 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
-        // Also when the holder is gone: this is for those who come when it is.
-        let ours = || self.holders.are_ours();
+        // Also when the shim is gone: this is for those who come when it is.
+        let ours = || self.shims.are_ours();
         let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
         if let Err(error) = kept {
-            tracing::debug!(session = %self.session, %error, "its screen ends with its holder");
+            tracing::debug!(session = %self.session, %error, "its screen ends with its shim");
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let handover = store.hand_over(checkpoint)?;
         let files = [&handover.snapshot, &handover.segment].into_iter().flatten();
         let descriptors: Vec<_> = files.map(AsFd::as_fd).collect();
-        self.link().say(&ToHolder::Commit(handover.commit), &descriptors)?;
+        self.link().say(&ToShim::Commit(handover.commit), &descriptors)?;
         self.committed.fetch_max(checkpoint.offset, Ordering::Relaxed);
         Ok(())
     }
@@ -208,16 +208,16 @@ impl Pty for HeldPty {
     fn remember(&self, note: Note, bytes: &[u8]) {
         let slot = recovered::slot_of(note);
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
-        if let Err(error) = self.link().say(&ToHolder::Note(WireNote { slot, bytes }), &[]) {
+        if let Err(error) = self.link().say(&ToShim::Note(WireNote { slot, bytes }), &[]) {
             tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
         }
     }
 
     fn entrust(&self, identity: &[u8]) {
         // Another daemon may have the session by now, and have renamed it.
-        let ours = || self.holders.are_ours();
+        let ours = || self.shims.are_ours();
         if let Err(error) = self.remains.keep_identity(identity, &ours) {
-            tracing::warn!(session = %self.session, %error, "its name ends with its holder");
+            tracing::warn!(session = %self.session, %error, "its name ends with its shim");
         }
     }
 
@@ -263,17 +263,17 @@ impl Pty for HeldPty {
                 (_, Room::Full) => {
                     link.set_room(Room::Awaited);
                     // Should it be silent, that is known next.
-                    let _ = link.say(&ToHolder::WantWritable, &[]);
+                    let _ = link.say(&ToShim::WantWritable, &[]);
                 }
             }
         }
     }
 
-    /// A holder does not say whether the terminal took the size, so the terminal is asked after it has
+    /// A shim does not say whether the terminal took the size, so the terminal is asked after it has
     /// answered what came next.
     fn resize(&self, size: Size) -> io::Result<()> {
         let link = self.link();
-        link.say(&ToHolder::Resize(size.into()), &[])?;
+        link.say(&ToShim::Resize(size.into()), &[])?;
         link.input(Input::NOTHING)?;
         match terminal::size(self.open()?.as_fd())? == size.into() {
             true => Ok(()),
@@ -299,7 +299,7 @@ impl Pty for HeldPty {
         Ok(readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
-    /// Asks for an answer twice. The holder takes what the terminal has after each frame, so that by
+    /// Asks for an answer twice. The shim takes what the terminal has after each frame, so that by
     /// the second answer all is in the ring that was there before the first.
     fn all_read(&self, offset: u64) -> io::Result<bool> {
         let link = self.link();
@@ -322,10 +322,10 @@ impl Pty for HeldPty {
             }
             tokio::select! {
                 heard = link.hear(&mut standing) => if heard.is_err() { break },
-                ended = self.holder_ended.readable() => match ended {
+                ended = self.shim_ended.readable() => match ended {
                     Ok(mut ended) => {
                         ended.retain_ready();
-                        self.on_holder_ended(&link);
+                        self.on_shim_ended(&link);
                     }
                     Err(_) => break,
                 },
@@ -339,13 +339,13 @@ impl Pty for HeldPty {
             return Err(KillError::NotOurs);
         }
         // One that was stopped must go on, to tell how the program ended.
-        let _ = self.signal_holder(Signal::Continue);
+        let _ = self.signal_shim(Signal::Continue);
         kill::end_tree(Tree {
             session: self.session,
             leader: self.leader,
             started: self.started,
             foreground: self.foreground(),
-            holder: Some(self.holder),
+            shim: Some(self.shim),
         })
         .await
     }
@@ -361,9 +361,9 @@ impl Pty for HeldPty {
     }
 
     /// A lock that is not ours says that there may be another daemon, a connection that was closed that
-    /// the holder may listen to it.
+    /// the shim may listen to it.
     fn is_superseded(&self) -> bool {
-        !self.holders.are_ours() && self.holder_lives() && self.link().is_lost()
+        !self.shims.are_ours() && self.shim_lives() && self.link().is_lost()
     }
 
     async fn returned(&self) {
@@ -371,11 +371,11 @@ impl Pty for HeldPty {
     }
 
     async fn vanished(&self) {
-        let ended = self.holder_ends().await;
-        // Where another daemon has the session, its holder stays, as it must.
+        let ended = self.shim_ends().await;
+        // Where another daemon has the session, its shim stays, as it must.
         if ended.is_err() && !self.is_superseded() {
-            let (session, holder) = (self.session, self.holder.pid);
-            tracing::error!(%session, %holder, "its holder does not end, and is left behind");
+            let (session, shim) = (self.session, self.shim.pid);
+            tracing::error!(%session, %shim, "its shim does not end, and is left behind");
         }
     }
 
@@ -383,12 +383,12 @@ impl Pty for HeldPty {
         if self.is_superseded() {
             return;
         }
-        let told = self.link().say(&ToHolder::End, &[]);
-        if !self.holders.are_ours() {
+        let told = self.link().say(&ToShim::End, &[]);
+        if !self.shims.are_ours() {
             return;
         }
         if told.is_err() {
-            self.end_silent_holder();
+            self.end_silent_shim();
         }
         self.remains.clear();
     }

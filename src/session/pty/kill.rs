@@ -85,12 +85,12 @@ pub struct Tree {
     /// The group that uses the terminal.
     pub foreground: Option<ProcessId>,
     /// The process that holds the terminal for us and adopts whoever the program leaves behind.
-    pub holder: Option<Holder>,
+    pub shim: Option<Shim>,
 }
 
 /// A process that is not to end, though all that descends from it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct Shim {
     pub pid: ProcessId,
     /// When it started, in clock ticks since boot.
     pub started: u64,
@@ -100,7 +100,7 @@ impl Tree {
     /// Whatever carries the mark of a session of which nothing else is known.
     pub fn of_mark(session: SessionId) -> Self {
         // No process has this number, nor a session of it.
-        Self { session, leader: ProcessId(-1), started: 0, foreground: None, holder: None }
+        Self { session, leader: ProcessId(-1), started: 0, foreground: None, shim: None }
     }
 }
 
@@ -234,23 +234,23 @@ async fn ended(handle: ProcessHandle) -> io::Result<()> {
 }
 
 /// Finds who belongs to a tree and still runs: the leader's session, whoever carries the mark or is a child
-/// of the holder, and all their descendants; once the holder has died, also those that came to us.
+/// of the shim, and all their descendants; once the shim has died, also those that came to us.
 fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
     let is_young = |process: &&Process| process.started >= tree.started && process.pid != own;
     // With the leader gone its number may lead somebody else's session by now.
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
-    let is_same = |holder: &Holder| {
-        census.find(holder.pid).is_some_and(|found| found.started == holder.started && !found.ended)
+    let is_same = |shim: &Shim| {
+        census.find(shim.pid).is_some_and(|found| found.started == shim.started && !found.ended)
     };
-    let holder = tree.holder.filter(is_same);
-    // Whoever changed its mark and had its holder killed is known by whom it came to.
-    let strays = census.strays().filter(|_| tree.holder.is_some() && holder.is_none());
-    let left_to_holder = holder.into_iter().flat_map(|holder| census.children(holder.pid));
+    let shim = tree.shim.filter(is_same);
+    // Whoever changed its mark and had its shim killed is known by whom it came to.
+    let strays = census.strays().filter(|_| tree.shim.is_some() && shim.is_none());
+    let left_to_shim = shim.into_iter().flat_map(|shim| census.children(shim.pid));
     let marked = census.marked(tree.session.number());
     let mut next: Vec<&Process> =
-        in_session.chain(left_to_holder).chain(marked).chain(strays).filter(is_young).collect();
+        in_session.chain(left_to_shim).chain(marked).chain(strays).filter(is_young).collect();
     let mut found = BTreeMap::new();
     while let Some(process) = next.pop() {
         if found.insert(process.pid, process).is_none() {

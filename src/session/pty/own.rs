@@ -16,8 +16,6 @@ use tokio::io::unix::AsyncFd;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
-use crate::holder::readiness::{self, READABLE};
-use crate::holder::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::reaper::Child;
@@ -27,6 +25,8 @@ use crate::session::pty::watch::watch;
 use crate::session::pty::{
     Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp, processes,
 };
+use crate::shim::readiness::{self, READABLE};
+use crate::shim::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
 
 /// How much room a single read of the kernel is given.
 const CHUNK: usize = 64 * 1024;
@@ -271,7 +271,7 @@ impl Pty for OwnPty {
             leader: self.child.pid(),
             started: self.child.started(),
             foreground: self.foreground(),
-            holder: None,
+            shim: None,
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! From what a session runs to a program that can be started, and why it was not.
 //!
 //! It knows neither screens nor tasks. How a child is made ready is the same whoever holds its
-//! terminal, and lives with the holder.
+//! terminal, and lives with the shim.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 use nix::libc;
 
 use crate::core::frame::Size;
-use crate::holder::program::Program;
-use crate::holder::wire::Window;
 use crate::session::pty::command::{CommandError, SpawnSpec};
 use crate::session::pty::environment::SESSION_MARK;
+use crate::shim::program::Program;
+use crate::shim::wire::Window;
 
 /// How many descriptors a program may open at first; what this process may when nobody said.
 static DESCRIPTORS: OnceLock<u64> = OnceLock::new();
@@ -37,10 +37,10 @@ pub enum SpawnError {
     #[error("cannot open a terminal: {0}")]
     Terminal(#[source] io::Error),
     #[error("cannot start the process that holds the terminal: {0}")]
-    Holder(#[source] io::Error),
+    Shim(#[source] io::Error),
     #[error("another daemon has taken the place of this one")]
     Superseded,
-    /// What cannot be used is the directory in which holders listen.
+    /// What cannot be used is the directory in which shims listen.
     #[error("cannot use the directory {}, where terminals are held: {source}", path.display())]
     Place { path: PathBuf, source: io::Error },
     #[error("cannot start {program}: {source}")]
@@ -62,7 +62,7 @@ impl SpawnError {
         let source = match self {
             Self::Command(_) | Self::Superseded => return None,
             Self::Terminal(source)
-            | Self::Holder(source)
+            | Self::Shim(source)
             | Self::Place { source, .. }
             | Self::Program { source, .. } => source,
         };

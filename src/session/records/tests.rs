@@ -16,7 +16,7 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
-use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::session::create::{NAME_MAX, TAGS_MAX};

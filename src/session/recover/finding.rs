@@ -1,6 +1,6 @@
 //! Finding the terminals that a daemon before has left, and what it kept beside them.
 //!
-//! It makes no session before it knows that there is one to be had: a holder may have ended, may be
+//! It makes no session before it knows that there is one to be had: a shim may have ended, may be
 //! too busy to answer, or may hold what was never told to anybody.
 
 use std::collections::BTreeSet;
@@ -17,34 +17,34 @@ use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::lease::record::LeaseRecord;
 use crate::core::moment::Moment;
-use crate::holder::socket;
 use crate::session::handle::Session;
-use crate::session::opening::Opening;
-use crate::session::pty::gone::GonePty;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
-use crate::session::pty::held::living::living_holders;
-use crate::session::pty::held::options::{Holders, socket_of};
+use crate::session::pty::held::living::living_shims;
+use crate::session::pty::held::options::{Shims, socket_of};
 use crate::session::pty::held::recovered::Recovered;
-use crate::session::pty::remains::Remains;
+use crate::session::pty::orphaned::GonePty;
+use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::spare::{OF_A_SESSION, is_want_of_descriptors, spare_descriptors};
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::recover::{Notes, Survivor};
 use crate::session::registry::Registry;
+use crate::session::restore::Opening;
+use crate::shim::socket;
 
-/// So many holders are spoken with at a time.
+/// So many shims are spoken with at a time.
 const AT_A_TIME: usize = 16;
 
-/// What was found where a holder should listen.
+/// What was found where a shim should listen.
 enum Found {
     Survivor(Box<Survivor<HeldPty>>),
-    /// A holder that was killed, and perhaps programs of it.
+    /// A shim that was killed, and perhaps programs of it.
     Remains(Box<Survivor<GonePty>>),
     /// Nobody is there, or nothing that anybody was told of.
     Nothing,
-    /// Somebody is there and does not answer as a holder does, or may not be asked now.
+    /// Somebody is there and does not answer as a shim does, or may not be asked now.
     Silent(SessionId),
     /// There are no descriptors for what somebody holds.
     Crowded(SessionId),
@@ -53,7 +53,7 @@ enum Found {
 /// The sessions that are there and could not be taken over yet.
 #[derive(Clone, Debug, Default)]
 pub struct Unanswered {
-    /// Their holders do not answer.
+    /// Their shims do not answer.
     pub silent: Vec<SessionId>,
     /// There are no descriptors for them.
     pub crowded: Vec<SessionId>,
@@ -69,18 +69,18 @@ fn room_for(sessions: usize) -> usize {
 }
 
 impl Registry {
-    /// The sessions whose holders another daemon has left, in no order; what lies there of other sessions
+    /// The sessions whose shims another daemon has left, in no order; what lies there of other sessions
     /// is removed.
     ///
-    /// A holder that lives counts also where its socket was removed or is another's.
+    /// A shim that lives counts also where its socket was removed or is another's.
     pub fn left_behind(&self) -> Vec<SessionId> {
-        let Some(directory) = self.own_holders().map(|own| &own.directory) else {
+        let Some(directory) = self.own_shims().map(|own| &own.directory) else {
             return Vec::new();
         };
         match sort_out(directory, living_in(directory)) {
             Ok(ids) => ids.into_iter().filter(|id| self.get(*id).is_none()).collect(),
             Err(error) => {
-                tracing::warn!(path = %directory.display(), %error, "no holders can be looked for");
+                tracing::warn!(path = %directory.display(), %error, "no shims can be looked for");
                 Vec::new()
             }
         }
@@ -172,17 +172,17 @@ impl Registry {
     }
 
     /// None where another daemon has the sessions by now.
-    fn own_holders(&self) -> Option<&Holders> {
-        self.holders().filter(|holders| holders.are_ours())
+    fn own_shims(&self) -> Option<&Shims> {
+        self.shims().filter(|shims| shims.are_ours())
     }
 
     /// Blocks for the time of an answer.
     fn find(&self, id: SessionId, living: &Living) -> Found {
-        let Some(holders) = self.own_holders() else { return Found::Silent(id) };
-        match HeldPty::attach(holders, id) {
+        let Some(shims) = self.own_shims() else { return Found::Silent(id) };
+        match HeldPty::attach(shims, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(error) if error.is_of_place() => {
-                self.without_holder(id, &error, socket_of(&holders.directory, id), living)
+                self.without_shim(id, &error, socket_of(&shims.directory, id), living)
             }
             Err(AttachError::Gone { source, .. } | AttachError::Memory { source, .. })
                 if is_want_of_descriptors(&source) =>
@@ -191,17 +191,17 @@ impl Registry {
             }
             Err(error) => {
                 if !self.is_silent(id) {
-                    tracing::warn!(session = %id, %error, "its holder does not answer as it should yet");
+                    tracing::warn!(session = %id, %error, "its shim does not answer as it should yet");
                 }
                 Found::Silent(id)
             }
         }
     }
 
-    /// A session whose holder was not found where it should listen.
+    /// A session whose shim was not found where it should listen.
     ///
     /// If it lives, what lies in its place is removed, so that it can listen there again.
-    fn without_holder(
+    fn without_shim(
         &self,
         id: SessionId,
         error: &AttachError,
@@ -211,13 +211,13 @@ impl Registry {
         let lies_there = socket.symlink_metadata().is_ok();
         if living.has(id, socket.parent().unwrap_or(&socket)) {
             if !self.is_silent(id) {
-                tracing::warn!(session = %id, %error, "its holder lives, and will listen there again");
+                tracing::warn!(session = %id, %error, "its shim lives, and will listen there again");
             }
             if lies_there
-                && self.own_holders().is_some()
+                && self.own_shims().is_some()
                 && let Err(error) = clear_away(&socket)
             {
-                tracing::warn!(session = %id, %error, "its holder cannot listen: its place is taken");
+                tracing::warn!(session = %id, %error, "its shim cannot listen: its place is taken");
             }
             Found::Silent(id)
         } else if lies_there {
@@ -297,7 +297,7 @@ impl Registry {
     }
 }
 
-/// Makes room where a holder listens, whatever lies there.
+/// Makes room where a shim listens, whatever lies there.
 fn clear_away(place: &Path) -> io::Result<()> {
     let aside = place.with_file_name(format!(".{}.aside", Uuid::new_v4()));
     fs::rename(place, &aside)?;
@@ -306,7 +306,7 @@ fn clear_away(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The holders that lived when somebody first asked, which is after a holder was not found.
+/// The shims that lived when somebody first asked, which is after a shim was not found.
 #[derive(Debug, Default)]
 struct Living(OnceLock<Option<BTreeSet<SessionId>>>);
 
@@ -317,16 +317,16 @@ impl Living {
     }
 }
 
-/// The sessions whose holders live; none when nobody can say.
+/// The sessions whose shims live; none when nobody can say.
 fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
-    let living = living_holders(directory).inspect_err(
-        |error| tracing::warn!(%error, "nobody can say which holders live; none is given up"),
+    let living = living_shims(directory).inspect_err(
+        |error| tracing::warn!(%error, "nobody can say which shims live; none is given up"),
     );
     living.ok().map(|living| living.into_keys().collect())
 }
 
-/// The sessions that have a socket in this directory, beside those whose holders live. What lies there of
-/// another is removed: its holder has ended by itself. Where nobody can say who lives, nothing is removed.
+/// The sessions that have a socket in this directory, beside those whose shims live. What lies there of
+/// another is removed: its shim has ended by itself. Where nobody can say who lives, nothing is removed.
 fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result<Vec<SessionId>> {
     let mut ids = living.clone().unwrap_or_default();
     let (mut others, mut unfinished) = (BTreeSet::new(), Vec::new());
@@ -344,7 +344,7 @@ fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result
         ids.extend(others);
         return Ok(ids.into_iter().collect());
     };
-    // Their holders were to be started by the daemon before, and nobody was told of them: one that is
+    // Their shims were to be started by the daemon before, and nobody was told of them: one that is
     // still about to listen finds that it cannot, and ends.
     for id in unfinished.into_iter().filter(|id| !living.contains(id)) {
         let _ = fs::remove_file(socket::unfinished(&socket_of(directory, id)));

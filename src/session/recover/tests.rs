@@ -14,8 +14,8 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
+use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::input::error::WriteError;
-use crate::core::input::former::WriteStamp;
 use crate::core::input::request::IdempotencyKey;
 use crate::core::keys::paste::PasteRule;
 use crate::core::lease::error::LeaseError;
@@ -26,22 +26,22 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
-use crate::holder::readiness::{self, READABLE};
-use crate::holder::socket;
-use crate::holder::wire::to_holder::Unread;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
+use crate::session::control::Parting;
 use crate::session::create::Creation;
 use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
 use crate::session::pty::fake::{FakePty, FakeTerminal, pair};
-use crate::session::pty::held::options::{Holders, Holding, OWN_PROGRAM, socket_of};
+use crate::session::pty::held::options::{Holding, OWN_PROGRAM, Shims, socket_of};
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
 use crate::session::pty::{Note, ProcessId};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
-use crate::session::urgent::Parting;
+use crate::shim::readiness::{self, READABLE};
+use crate::shim::socket;
+use crate::shim::wire::to_shim::Unread;
 
 const LEASE: LeaseId = LeaseId(Uuid::from_u128(9));
 
@@ -212,7 +212,7 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
     registry.rename(&permit(), &session, "deploy").await.unwrap();
     assert_eq!(&*session.name(), "deploy");
     assert_eq!(&*read_back(&terminal, 1).session.name, "deploy");
-    let entrusted = terminal.entrusted().pop().expect("the name outlasts also the holder");
+    let entrusted = terminal.entrusted().pop().expect("the name outlasts also the shim");
     assert_eq!(&*SessionRecord::from_note(&entrusted, id(1)).unwrap().name, "deploy");
     let (other, _terminal) = survivor(notes(2));
     assert_eq!(&*registry.recover(other).await.name(), "build", "the old name is free again");
@@ -332,10 +332,10 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
     assert_eq!(terminal.written(), b"make");
 }
 
-/// A registry whose holders are in `directory`, as long as its daemon has the place, which `ours` says.
-fn registry_of_holders(directory: &Path, ours: bool) -> Registry {
-    let holders = Holders::claimed(directory, move || ours);
-    registry_with(Some(Holding { holders, program: PathBuf::from(OWN_PROGRAM) }))
+/// A registry whose shims are in `directory`, as long as its daemon has the place, which `ours` says.
+fn registry_of_shims(directory: &Path, ours: bool) -> Registry {
+    let shims = Shims::claimed(directory, move || ours);
+    registry_with(Some(Holding { shims, program: PathBuf::from(OWN_PROGRAM) }))
 }
 
 fn closed(_: &TenantId, _: SessionId) -> WriteWindow {
@@ -343,7 +343,7 @@ fn closed(_: &TenantId, _: SessionId) -> WriteWindow {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_whose_holder_speaks_another_language_is_silent_and_told_when_all_ends() {
+async fn a_session_whose_shim_speaks_another_language_is_silent_and_told_when_all_ends() {
     let ground = tempfile::tempdir().unwrap();
     let listener = socket::listen_at(&socket_of(ground.path(), id(1))).unwrap();
     let babbling = std::thread::spawn(move || {
@@ -354,7 +354,7 @@ async fn a_session_whose_holder_speaks_another_language_is_silent_and_told_when_
         // It stays until it was heard.
         connection
     });
-    let registry = registry_of_holders(ground.path(), true);
+    let registry = registry_of_shims(ground.path(), true);
     let unanswered = registry.recover_left(vec![id(1)], closed).await;
     assert_eq!(unanswered.silent, [id(1)]);
     let unended = registry.shut_down(Duration::from_secs(1)).await;
@@ -366,13 +366,13 @@ async fn a_session_whose_holder_speaks_another_language_is_silent_and_told_when_
 #[tokio::test]
 async fn a_silent_session_is_asked_again_though_the_place_was_not_sure_for_a_moment() {
     let ground = tempfile::tempdir().unwrap();
-    let registry = registry_of_holders(ground.path(), false);
+    let registry = registry_of_shims(ground.path(), false);
     let unanswered = registry.recover_left(vec![id(1)], closed).await;
     assert_eq!(unanswered.silent, [id(1)]);
 }
 
-/// A holder that dies once it has started its program: it writes down its number.
-const DYING_HOLDER: &str = "#!/bin/bash
+/// A shim that dies once it has started its program: it writes down its number.
+const DYING_SHIM: &str = "#!/bin/bash
 session=${2##*/}
 ulimit -x $(((0x7ffe << 48) | 0x${session%.sock}))
 trap '' HUP TERM
@@ -381,12 +381,12 @@ echo $! >${2%/*}/started
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_a_start_whose_holder_died() {
+async fn nothing_is_left_of_a_start_whose_shim_died() {
     let ground = tempfile::tempdir().unwrap();
-    let program = ground.path().join("holder");
-    std::fs::write(&program, DYING_HOLDER).unwrap();
+    let program = ground.path().join("shim");
+    std::fs::write(&program, DYING_SHIM).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-    let registry = registry_with(Some(Holding { holders: Holders::at(ground.path()), program }));
+    let registry = registry_with(Some(Holding { shims: Shims::at(ground.path()), program }));
     let creation = Creation {
         tenant: tenant(),
         name: None,

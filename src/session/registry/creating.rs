@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use crate::core::lease::request::Grant;
 use crate::core::policy::Permit;
 use crate::session::command::Reply;
+use crate::session::control::Parting;
 use crate::session::create::{CreateError, Creation, Started, fresh_id, name_of, resolve, start};
 use crate::session::handle::{Identity, Session};
 use crate::session::registry::{Registry, RenameError};
-use crate::session::urgent::Parting;
 
 impl Registry {
     /// Creates a session and waits until its doors are open. `listed` is called once everybody finds

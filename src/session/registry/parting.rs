@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::core::ids::SessionId;
+use crate::session::control::Parting;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
-use crate::session::urgent::Parting;
 
 /// A session of which something did not end with the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]

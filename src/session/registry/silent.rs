@@ -1,13 +1,13 @@
 //! Sessions that go on and that this daemon does not have: nobody answered for their terminals yet.
 //!
-//! It knows what was kept beside those, and asks no holder; whoever does says which are silent.
+//! It knows what was kept beside those, and asks no shim; whoever does says which are silent.
 
 use std::sync::Arc;
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::session::handle::Session;
 use crate::session::pty::held::options::socket_of;
-use crate::session::pty::remains::Remains;
+use crate::session::pty::sidecar_files::Remains;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::Registry;
 
@@ -125,7 +125,7 @@ impl Registry {
 
     /// What was kept beside a terminal, with a name that is taken for it.
     fn record_of(&self, id: SessionId) -> Option<SessionRecord> {
-        let kept = Remains::beside(&socket_of(&self.holders()?.directory, id)).identity()?;
+        let kept = Remains::beside(&socket_of(&self.shims()?.directory, id)).identity()?;
         let record = SessionRecord::from_note(&kept, id)
             .inspect_err(
                 |error| tracing::warn!(session = %id, %error, "nobody knows what it is called"),

@@ -11,7 +11,7 @@ use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
 use crate::session::clock::Clock;
-use crate::surface::shape::room::{abridged, cut, escaped_bytes, fitting, room_left};
+use crate::surface::shape::budget::{abridged, cut, escaped_bytes, fitting, room_left};
 
 /// How many bytes of one line an answer holds, and how many what is said of the others takes.
 const LINE_BYTES_MAX: usize = 4_000;
@@ -204,7 +204,7 @@ pub fn newest_that_fit<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::shape::room::json_bytes;
+    use crate::surface::shape::budget::json_bytes;
 
     const URI: &str = "uri";
     const ROOM: usize = 12_000;

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::core::frame::delta::{Delta, Update};
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::budget::json_bytes;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::modes::InputModesWire;
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::room::json_bytes;
 use crate::surface::shape::{CursorWire, ExitShape, LeaseShape, mode_word};
 
 /// One part that changed.

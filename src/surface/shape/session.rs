@@ -12,8 +12,8 @@ use crate::session::handle::Session;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::silent::Known;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::budget::abridged;
 use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::room::abridged;
 use crate::surface::shape::{ExitShape, LeaseShape};
 
 /// How many characters of the last line a list shows.

@@ -18,13 +18,13 @@ use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
 use crate::core::wait::logical::LogicalLine;
 use crate::session::clock::Clock;
-use crate::session::departure::Waiting;
+use crate::session::drain::Waiting;
 use crate::session::handle::Session;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::budget::{cut, room_left};
 use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::is_zero;
-use crate::surface::shape::room::{cut, room_left};
 use crate::surface::terminal::waited::{DAEMON_LEFT, LeaseEnd, lease_end};
 use crate::surface::turns::Share;
 

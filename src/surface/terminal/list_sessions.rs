@@ -7,7 +7,7 @@ use crate::core::policy::Door;
 use crate::session::registry::silent::Known;
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::room::{escaped_bytes, fitting, json_bytes, room_left};
+use crate::surface::shape::budget::{escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::shape::session::{ALONE, IN_LIST, SessionWire, Share};
 use crate::surface::tool::{Access, Answer, Tool};
 

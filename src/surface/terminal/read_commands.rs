@@ -11,11 +11,11 @@ use crate::session::handle::Session;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::shape::budget::{escaped_bytes, json_bytes, room_left};
 use crate::surface::shape::command::{
     ALONE, CommandWire, Ends, Excerpt, newest_that_fit, output_uri,
 };
 use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::room::{escaped_bytes, json_bytes, room_left};
 use crate::surface::terminal::following::trimmed;
 use crate::surface::tool::{Access, Answer, Tool};
 

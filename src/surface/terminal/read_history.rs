@@ -14,10 +14,10 @@ use crate::session::handle::Session;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
+use crate::surface::shape::budget::room_left;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::room::room_left;
 use crate::surface::tool::{Access, Answer, Tool};
 use crate::surface::turns::Share;
 

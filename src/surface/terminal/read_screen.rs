@@ -12,10 +12,10 @@ use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::budget::room_left;
 use crate::surface::shape::gap::GapWire;
 use crate::surface::shape::line::{Format, LineWire};
 use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::room::room_left;
 use crate::surface::shape::{CursorWire, ExitShape, mode_word};
 use crate::surface::tool::{Access, Answer, Tool};
 

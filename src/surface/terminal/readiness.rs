@@ -18,7 +18,7 @@ use crate::core::moment::Moment;
 use crate::session::clock::Clock;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::session::live::Attending;
+use crate::session::stats::Attending;
 
 /// How long a shell that was asked for marks may be silent before it is taken for one without.
 const MARKS_PATIENCE: Duration = Duration::from_secs(2);

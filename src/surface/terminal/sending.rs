@@ -16,7 +16,7 @@ use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
 };
-use crate::session::departure::Waiting;
+use crate::session::drain::Waiting;
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
 use crate::session::interrupt::{GivenUp, Interrupt};

@@ -15,9 +15,9 @@ use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::shape::ExitShape;
 use crate::surface::shape::activity::ActivityShape;
+use crate::surface::shape::budget::{cut, escaped_bytes, fitting, json_bytes, room_left};
 use crate::surface::shape::command::{CommandWire, IN_LIST};
 use crate::surface::shape::is_zero;
-use crate::surface::shape::room::{cut, escaped_bytes, fitting, json_bytes, room_left};
 
 /// How many of the last rows a wait answers with.
 const LAST_ROWS: usize = 10;

@@ -11,8 +11,8 @@ use futures_util::future::AbortHandle;
 use rmcp::model::{ErrorData, RequestId};
 use tokio::sync::Notify;
 
-use crate::mcp::long::Span;
 use crate::mcp::outbox::{Outbox, PushLane};
+use crate::mcp::request_class::Span;
 use crate::transport::framing::error_line;
 use crate::transport::limits::Limits;
 

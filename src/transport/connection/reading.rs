@@ -24,10 +24,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::mcp::call::{CALL_METHOD, CallHandler, CallParams, Reply, ToolCall};
 use crate::mcp::connection::Connection;
-use crate::mcp::long::{Span, busy_call, busy_request};
 use crate::mcp::outbox::Closed;
-use crate::mcp::outbox::room::Room;
-use crate::mcp::turn::TurnSlot;
+use crate::mcp::outbox::budget::Room;
+use crate::mcp::request_class::{Span, busy_call, busy_request};
+use crate::mcp::request_order::TurnSlot;
 use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::incoming::Incoming;

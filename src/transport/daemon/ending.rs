@@ -23,7 +23,7 @@ use crate::transport::unix::limits::DescriptorLimit;
 use crate::transport::unix::lock::DaemonLock;
 
 /// How long all sessions together may take to end. The ladder of each takes three seconds at most, a last
-/// look at what is left half a second, and the end of its holder another half.
+/// look at what is left half a second, and the end of its shim another half.
 const SHUT_DOWN: Duration = Duration::from_millis(4_500);
 /// How long all sessions together may take to hand over what the next daemon needs.
 const LEAVE_MAX: Duration = Duration::from_secs(8);

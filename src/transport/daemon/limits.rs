@@ -5,8 +5,8 @@
 
 use crate::config::{Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
-use crate::holder::wire::to_holder::Unread;
 use crate::session::registry::{HoldingLimits, SessionLimits};
+use crate::shim::wire::to_shim::Unread;
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;

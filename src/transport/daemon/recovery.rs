@@ -11,13 +11,13 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::session::recover::finding::Unanswered;
 use crate::surface::call::Daemon;
 
-/// How long is waited before a holder is asked again that did not answer.
+/// How long is waited before a shim is asked again that did not answer.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long at most where only descriptors are missing: looking for them takes all there are for a moment.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Takes over every session that was left, and gives back what is still to be done: asking those
-/// again whose holders did not answer, until each has answered or is gone.
+/// again whose shims did not answer, until each has answered or is gone.
 pub(super) async fn recover_sessions(daemon: Arc<Daemon>) -> impl Future<Output = ()> + Send {
     let left = daemon.sessions.left_behind();
     let unanswered = recover(&daemon, left).await;

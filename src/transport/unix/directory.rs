@@ -65,7 +65,7 @@ fn check_all(
         first(parent)?;
         check_above(parent, us)?;
     }
-    for ours in [root, &paths.sessions(), &paths.holders()] {
+    for ours in [root, &paths.sessions(), &paths.shims()] {
         first(ours)?;
         Found::at(ours)?.judge_ours(ours, us)?;
     }

@@ -5,8 +5,8 @@
 
 use std::os::fd::AsFd;
 
-use crate::holder::family::listens_inside;
-use crate::holder::socket::Other;
+use crate::shim::family::listens_inside;
+use crate::shim::socket::Other;
 use crate::transport::unix::limits::own_uid;
 
 /// Says why whoever listens is not spoken with.
@@ -53,7 +53,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::holder::mark;
+    use crate::shim::mark;
     use crate::transport::unix::alone;
 
     /// Has another process listen at a path, in a session or not.

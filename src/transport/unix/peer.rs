@@ -12,8 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{Uid, User};
 
-use crate::holder::family::{Member, Unseen, lives_inside, outermost_holder, seen};
 use crate::session::pty::ProcessId;
+use crate::shim::family::{Member, Unseen, lives_inside, outermost_shim, seen};
 
 /// The process that connected, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ impl Peer {
 pub enum Place {
     /// In no session of ours.
     Outside,
-    /// In a managed session, whose holder is this process, if one is left.
-    Inside { holder: Option<i32> },
+    /// In a managed session, whose shim is this process, if one is left.
+    Inside { shim: Option<i32> },
     /// It ended, or could not be looked at, before that was known.
     Unknown,
 }
@@ -78,7 +78,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     Process(i32),
-    /// All that lives inside the session of this holder.
+    /// All that lives inside the session of this shim.
     Session(i32),
 }
 
@@ -86,8 +86,8 @@ impl Source {
     /// The source of what a process in this place sends.
     pub fn of(pid: i32, place: Place) -> Self {
         match place {
-            Place::Inside { holder: Some(holder) } => Self::Session(holder),
-            Place::Inside { holder: None } | Place::Outside | Place::Unknown => Self::Process(pid),
+            Place::Inside { shim: Some(shim) } => Self::Session(shim),
+            Place::Inside { shim: None } | Place::Outside | Place::Unknown => Self::Process(pid),
         }
     }
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(pid) => write!(f, "process {pid}"),
-            Self::Session(holder) => write!(f, "session of process {holder}"),
+            Self::Session(shim) => write!(f, "session of process {shim}"),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Place {
 
     /// Finds out where a process lives, by its ancestors and by its mark.
     ///
-    /// Holders take in the orphans of their sessions, and the daemon those of holders, so one of them
+    /// Shims take in the orphans of their sessions, and the daemon those of shims, so one of them
     /// is an ancestor of every process that came of a session, whatever that did and whichever
     /// daemon started it. The daemon itself is outside.
     ///
@@ -127,7 +127,7 @@ impl Place {
             return Ok(Self::Outside);
         }
         Ok(match lives_inside(pid.0, daemon.0) {
-            Ok(true) => Self::Inside { holder: outermost_holder(pid.0, daemon.0)? },
+            Ok(true) => Self::Inside { shim: outermost_shim(pid.0, daemon.0)? },
             Ok(false) => Self::Outside,
             Err(Unseen::Gone) => Self::Unknown,
             Err(Unseen::Shortage(errno)) => return Err(errno.into()),

@@ -25,7 +25,7 @@ pub enum Party {
     Operators(u32),
     /// The programs of a user, at all other doors.
     User(u32),
-    /// The programs inside the session of this holder.
+    /// The programs inside the session of this shim.
     Session(i32),
 }
 

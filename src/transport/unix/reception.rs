@@ -22,8 +22,8 @@ use tokio::task::{JoinSet, LocalSet, yield_now};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::holder::family::{Member, seen};
 use crate::session::pty::ProcessId;
+use crate::shim::family::{Member, seen};
 use crate::transport::connection::link::{self, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
 use crate::transport::unix::listener::{Accepted, Listener, SocketFile};

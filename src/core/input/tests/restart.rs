@@ -1,7 +1,7 @@
 //! Writes that are asked for again after the daemon that made them has ended.
 
 use super::*;
-use crate::core::input::former::{FormerWrite, WriteStamp};
+use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::typing::TypedBefore;
 use crate::core::lease::record::LeaseRecord;
 

@@ -13,7 +13,7 @@ use alacritty_terminal::vte::ansi::CursorShape as EmulatorShape;
 use crate::core::frame::{Cursor, CursorShape, Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
-use crate::core::screen::ledger::StampedLine;
+use crate::core::screen::row_numbers::StampedLine;
 
 /// What is on the screen, drawn on the frame before.
 pub(crate) struct Drawing {

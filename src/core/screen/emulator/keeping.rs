@@ -15,7 +15,7 @@ use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
-use crate::core::screen::ledger::Ledger;
+use crate::core::screen::row_numbers::Ledger;
 use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
 use crate::core::screen::snapshot::{KeptEmulator, KeptShelved, KeptSync};
 

@@ -25,7 +25,7 @@ async fn what_a_silent_terminal_may_have_taken_is_not_written_again() {
     let whole = desk.terminal.checkpoints().pop().expect("the screen is kept again");
     assert!(whole.whole);
     let order = WriteOrder { presented: Some(lease), ..typing(&agent(1), "third") };
-    desk.write(order).await.expect("it is the holder's still");
+    desk.write(order).await.expect("the lease is still its own");
     assert_eq!(desk.terminal.written(), b"third");
 }
 

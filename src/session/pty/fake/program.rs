@@ -1,4 +1,4 @@
-//! The controller of a terminal in memory: it plays the program, the kernel and the holder.
+//! The controller of a terminal in memory: it plays the program, the kernel and the shim.
 //!
 //! It is no terminal itself, and knows nothing of sessions.
 

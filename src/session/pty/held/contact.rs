@@ -1,4 +1,4 @@
-//! The first words with a holder: starting one, or coming to one that is there.
+//! The first words with a shim: starting one, or coming to one that is there.
 //!
 //! It blocks for milliseconds, as a fork does. What is learned is handed on; nothing is decided.
 
@@ -13,43 +13,43 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::holder::program::Program;
-use crate::holder::readiness::{self, READABLE};
-use crate::holder::socket::{self, Descriptors, Other};
-use crate::holder::wire::from_holder::{Attached, Failed, FromHolder, Stage};
-use crate::holder::wire::to_holder::{Start, ToHolder};
-use crate::holder::wire::{Frame, Malformed, VERSION};
-use crate::holder::{NAME, WORD, memory};
 use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::link::{PATIENCE, frame};
 use crate::session::pty::held::living;
 use crate::session::pty::held::recovered::Notes;
 use crate::session::pty::spawn::SpawnError;
+use crate::shim::program::Program;
+use crate::shim::readiness::{self, READABLE};
+use crate::shim::socket::{self, Descriptors, Other};
+use crate::shim::wire::from_shim::{Attached, Failed, FromShim, Stage};
+use crate::shim::wire::to_shim::{Start, ToShim};
+use crate::shim::wire::{Frame, Malformed, VERSION};
+use crate::shim::{NAME, WORD, memory};
 
-/// How long a holder has to start its program.
+/// How long a shim has to start its program.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// Says why a holder cannot be spoken with.
+/// Says why a shim cannot be spoken with.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// Nobody listens there: it ended, or was killed and left its socket.
     #[error("nobody holds a terminal at {}: {source}", path.display())]
     Gone { path: PathBuf, source: io::Error },
-    /// Another process listens there: the holder of this session does not.
-    #[error("process {pid} listens at {} and is not the holder of this session", path.display())]
+    /// Another process listens there: the shim of this session does not.
+    #[error("process {pid} listens at {} and is not the shim of this session", path.display())]
     Impostor { path: PathBuf, pid: i32 },
     /// It is there and says nothing.
-    #[error("the holder at {} does not answer", path.display())]
+    #[error("the shim at {} does not answer", path.display())]
     Silent { path: PathBuf },
-    #[error("the holder at {} says what cannot be understood: {source}", path.display())]
+    #[error("the shim at {} says what cannot be understood: {source}", path.display())]
     Malformed { path: PathBuf, source: Malformed },
-    #[error("cannot look at what the holder at {} keeps: {source}", path.display())]
+    #[error("cannot look at what the shim at {} keeps: {source}", path.display())]
     Memory { path: PathBuf, source: io::Error },
 }
 
 impl AttachError {
-    /// Whether the holder was not found in its place, which says nothing of whether it lives.
+    /// Whether the shim was not found in its place, which says nothing of whether it lives.
     pub fn is_of_place(&self) -> bool {
         match self {
             Self::Gone { source, .. } => {
@@ -67,14 +67,14 @@ fn is_of_other_kind(error: &io::Error) -> bool {
     matches!(Errno::from_raw(error.raw_os_error().unwrap_or(0)), Errno::EPROTOTYPE | Errno::ELOOP)
 }
 
-/// A connection to a holder that has spoken.
+/// A connection to a shim that has spoken.
 #[derive(Debug)]
 pub(super) struct Contact {
     pub(super) socket: OwnedFd,
     pub(super) told: Told,
 }
 
-/// What a holder handed over.
+/// What a shim handed over.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) attached: Attached,
@@ -85,24 +85,24 @@ pub(super) struct Told {
 /// Why a start came to nothing.
 #[derive(Debug)]
 pub(super) enum StartError {
-    /// The holder could not be made.
-    Holder(io::Error),
+    /// The shim could not be made.
+    Shim(io::Error),
     /// It said what it could not do.
     Failed(Failed),
 }
 
 impl StartError {
-    /// Says it of what was to be started, and of where its holder was to listen.
+    /// Says it of what was to be started, and of where its shim was to listen.
     pub(super) fn of(self, spec: &SpawnSpec, directory: &Path) -> SpawnError {
         match self {
-            Self::Holder(error) => SpawnError::Holder(error),
+            Self::Shim(error) => SpawnError::Shim(error),
             Self::Failed(failed) => {
                 let error = io::Error::from_raw_os_error(failed.errno);
                 match failed.stage {
-                    Stage::Holder if is_of_place(&error) => {
+                    Stage::Shim if is_of_place(&error) => {
                         SpawnError::Place { path: directory.to_owned(), source: error }
                     }
-                    Stage::Holder => SpawnError::Holder(error),
+                    Stage::Shim => SpawnError::Shim(error),
                     Stage::Terminal => SpawnError::Terminal(error),
                     Stage::Program => SpawnError::program(spec, error),
                 }
@@ -111,7 +111,7 @@ impl StartError {
     }
 }
 
-/// Whether a holder was refused its socket, which is the only file that it makes.
+/// Whether a shim was refused its socket, which is the only file that it makes.
 fn is_of_place(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -125,11 +125,11 @@ fn is_of_place(error: &io::Error) -> bool {
 
 impl From<io::Error> for StartError {
     fn from(error: io::Error) -> Self {
-        Self::Holder(error)
+        Self::Shim(error)
     }
 }
 
-/// Starts a holder that listens at `path`, and its program.
+/// Starts a shim that listens at `path`, and its program.
 pub(super) fn start(
     executable: &Path,
     path: &Path,
@@ -148,12 +148,12 @@ pub(super) fn start(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // It ends as soon as it has given birth to the holder.
+    // It ends as soon as it has given birth to the shim.
     if !child.wait()?.success() {
-        return Err(StartError::Holder(Errno::EAGAIN.into()));
+        return Err(StartError::Shim(Errno::EAGAIN.into()));
     }
     let mut room = frame();
-    let length = ToHolder::Start(start).encode(&mut room);
+    let length = ToShim::Start(start).encode(&mut room);
     socket::send(ours.as_fd(), &room[..length], &[text.as_fd()]).map_err(io::Error::from)?;
     let mut descriptors = Descriptors::default();
     let error = match listen(&ours, &mut descriptors, readiness::now() + START_MAX) {
@@ -167,12 +167,12 @@ pub(super) fn start(
         Err(error) => error,
     };
     // Its program may run, and nobody would know of it.
-    let length = ToHolder::End.encode(&mut room);
+    let length = ToShim::End.encode(&mut room);
     let _ = socket::send(ours.as_fd(), &room[..length], &[]);
-    Err(StartError::Holder(error))
+    Err(StartError::Shim(error))
 }
 
-/// Comes to the holder that listens at `path`; whoever was there before is not listened to any
+/// Comes to the shim that listens at `path`; whoever was there before is not listened to any
 /// more.
 pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let gone = |source| AttachError::Gone { path: path.to_owned(), source };
@@ -181,7 +181,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let socket = socket::connect_to(path).map_err(gone)?;
     let listener = listener_of(&socket, path)?;
     let mut room = frame();
-    let length = ToHolder::Attach { version: VERSION }.encode(&mut room);
+    let length = ToShim::Attach { version: VERSION }.encode(&mut room);
     let sent = socket::send(socket.as_fd(), &room[..length], &[]);
     sent.map_err(|errno| gone(errno.into()))?;
     let mut descriptors = Descriptors::default();
@@ -193,25 +193,23 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
         First::Nothing => return Err(silent()),
     };
     // Whoever said that it is another process would have that one signalled and ended in its place.
-    if listener != attached.holder.pid {
+    if listener != attached.shim.pid {
         return Err(malformed(Malformed::Value));
     }
     let mut notes = Notes::default();
     for _ in 0..attached.notes {
         let length = receive(&socket, &mut room, &mut Descriptors::default(), until);
         let length = length.map_err(gone)?.ok_or_else(silent)?;
-        if let Some(FromHolder::Note(note)) =
-            FromHolder::decode(&room[..length]).map_err(malformed)?
-        {
+        if let Some(FromShim::Note(note)) = FromShim::decode(&room[..length]).map_err(malformed)? {
             notes.set(note);
         }
     }
     Ok(Contact { socket, told: Told { attached, descriptors, notes } })
 }
 
-/// The process that listens at `path`, to which this connection was made, if it is the holder that should.
+/// The process that listens at `path`, to which this connection was made, if it is the shim that should.
 ///
-/// This process itself is no impostor: it listens there only if it made that holder up.
+/// This process itself is no impostor: it listens there only if it made that shim up.
 fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     let silent = || AttachError::Silent { path: path.to_owned() };
     let listener = Other::of(socket.as_fd()).map_err(|_| silent())?;
@@ -228,7 +226,7 @@ fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     }
 }
 
-/// The first thing that a holder says.
+/// The first thing that a shim says.
 enum First {
     Attached(Box<Attached>),
     Failed(Failed),
@@ -241,16 +239,16 @@ fn listen(socket: &OwnedFd, descriptors: &mut Descriptors, until: Duration) -> i
     let Some(length) = receive(socket, &mut room, descriptors, until)? else {
         return Ok(First::Nothing);
     };
-    Ok(match FromHolder::decode(&room[..length]) {
-        Ok(Some(FromHolder::Attached(attached))) => First::Attached(attached),
-        Ok(Some(FromHolder::Failed(failed))) => First::Failed(failed),
+    Ok(match FromShim::decode(&room[..length]) {
+        Ok(Some(FromShim::Attached(attached))) => First::Attached(attached),
+        Ok(Some(FromShim::Failed(failed))) => First::Failed(failed),
         Ok(
             None
             | Some(
-                FromHolder::Taken(_)
-                | FromHolder::Writable
-                | FromHolder::Exited { .. }
-                | FromHolder::Note(_),
+                FromShim::Taken(_)
+                | FromShim::Writable
+                | FromShim::Exited { .. }
+                | FromShim::Note(_),
             ),
         ) => First::Malformed(Malformed::Value),
         Err(error) => First::Malformed(error),

@@ -1,4 +1,4 @@
-//! How a daemon comes to its end of a held terminal: by starting a holder, or coming to one that is there.
+//! How a daemon comes to its end of a held terminal: by starting a shim, or coming to one that is there.
 //!
 //! It decides nothing of what is found. What fails leaves no program behind that nobody knows of.
 
@@ -13,25 +13,25 @@ use nix::errno::Errno;
 use tokio::io::Interest;
 
 use crate::core::ids::SessionId;
-use crate::holder::ring::Reader;
-use crate::holder::wire::to_holder::{Start, ToHolder};
 use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, AttachError, Contact, Told};
 use crate::session::pty::held::link::{Link, exit_of};
-use crate::session::pty::held::options::{HoldOptions, Holders, socket_of};
+use crate::session::pty::held::options::{HoldOptions, Shims, socket_of};
 use crate::session::pty::held::recovered::{Recovered, Snapshot};
 use crate::session::pty::held::store::{self, Store};
-use crate::session::pty::kill::Holder;
+use crate::session::pty::kill::Shim;
 use crate::session::pty::processes::Process;
-use crate::session::pty::remains::Remains;
+use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::spare::{OF_A_SESSION, spare_descriptors};
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
+use crate::shim::ring::Reader;
+use crate::shim::wire::to_shim::{Start, ToShim};
 
 impl HeldPty {
-    /// Starts a holder and the program in its terminal.
+    /// Starts a shim and the program in its terminal.
     ///
     /// Must be called inside a runtime; blocks for the time of two forks and execs.
     ///
@@ -45,51 +45,51 @@ impl HeldPty {
             orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
             descriptors: spawn::descriptors_of_children().unwrap_or(0),
         };
-        let holders = &options.holders;
-        if !holders.are_ours() {
+        let shims = &options.shims;
+        if !shims.are_ours() {
             return Err(SpawnError::Superseded);
         }
-        check_room().map_err(SpawnError::Holder)?;
-        make_again(&holders.directory)?;
-        let socket = socket_of(&holders.directory, spec.session);
+        check_room().map_err(SpawnError::Shim)?;
+        make_again(&shims.directory)?;
+        let socket = socket_of(&shims.directory, spec.session);
         let program = spawn::program_of(spec);
         let contact = contact::start(&options.program, &socket, start, &program);
         let Contact { socket: connection, told } =
-            contact.map_err(|error| error.of(spec, &holders.directory))?;
-        let link = Link::new(connection, None).map(Arc::new).map_err(SpawnError::Holder)?;
-        match Self::of(spec.session, holders, Arc::clone(&link), told) {
+            contact.map_err(|error| error.of(spec, &shims.directory))?;
+        let link = Link::new(connection, None).map(Arc::new).map_err(SpawnError::Shim)?;
+        match Self::of(spec.session, shims, Arc::clone(&link), told) {
             Ok((pty, _)) => Ok(pty),
             Err(error) => {
                 // If it does not hear this, it is gone.
-                let _ = link.say(&ToHolder::End, &[]);
-                Err(SpawnError::Holder(error))
+                let _ = link.say(&ToShim::End, &[]);
+                Err(SpawnError::Shim(error))
             }
         }
     }
 
-    /// Comes to the holder of a session that another daemon, or this one, has left. Whoever is
+    /// Comes to the shim of a session that another daemon, or this one, has left. Whoever is
     /// there is not listened to any more.
     ///
     /// Must be called inside a runtime; blocks for the time of an answer, 2 s at most.
     ///
     /// # Errors
-    /// Why the holder cannot be spoken with.
-    pub fn attach(holders: &Holders, session: SessionId) -> Result<(Self, Recovered), AttachError> {
-        let socket = socket_of(&holders.directory, session);
+    /// Why the shim cannot be spoken with.
+    pub fn attach(shims: &Shims, session: SessionId) -> Result<(Self, Recovered), AttachError> {
+        let socket = socket_of(&shims.directory, session);
         let Contact { socket: connection, told } = contact::attach(&socket)?;
         let exit = told.attached.ended.map(|ended| (exit_of(ended), told.attached.head));
         Link::new(connection, exit)
-            .and_then(|link| Self::of(session, holders, Arc::new(link), told))
+            .and_then(|link| Self::of(session, shims, Arc::new(link), told))
             .map_err(|source| AttachError::Memory { path: socket, source })
     }
 
     fn of(
         session: SessionId,
-        holders: &Holders,
+        shims: &Shims,
         link: Arc<Link>,
         told: Told,
     ) -> io::Result<(Self, Recovered)> {
-        let socket = socket_of(&holders.directory, session);
+        let socket = socket_of(&shims.directory, session);
         let Told { attached, mut descriptors, notes } = told;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
         let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
@@ -103,15 +103,14 @@ impl HeldPty {
             let bytes = store::read_snapshot(session, take()?)?;
             snapshots.push(Snapshot { offset: *offset, bytes });
         }
-        let holder =
-            Holder { pid: ProcessId(attached.holder.pid), started: attached.holder.started };
-        let process = Process::find(holder.pid).filter(|found| found.started == holder.started);
+        let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };
+        let process = Process::find(shim.pid).filter(|found| found.started == shim.started);
         let process = process.ok_or(io::ErrorKind::NotFound)?;
         let pty = Self {
             session,
             remains: Remains::beside(&socket),
             socket,
-            holders: holders.clone(),
+            shims: shims.clone(),
             link: Mutex::new(link),
             ring,
             bell,
@@ -119,8 +118,8 @@ impl HeldPty {
             store: Mutex::new(Store::behind(history.extents.into_iter())),
             leader: ProcessId(attached.leader.pid),
             started: attached.leader.started,
-            holder,
-            holder_ended: watch(process.open()?, Interest::READABLE)?,
+            shim,
+            shim_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
         };
         let mut recovered = Recovered::of(&attached, notes, snapshots, history.segments);
@@ -137,7 +136,7 @@ fn check_room() -> io::Result<()> {
     if spare_descriptors(FREE_MIN) < FREE_MIN { Err(Errno::EMFILE.into()) } else { Ok(()) }
 }
 
-/// Makes the directory of holders if somebody has removed it since the daemon made it.
+/// Makes the directory of shims if somebody has removed it since the daemon made it.
 fn make_again(directory: &Path) -> Result<(), SpawnError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|source| SpawnError::Place { path: directory.to_owned(), source })

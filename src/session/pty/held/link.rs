@@ -1,4 +1,4 @@
-//! The connection to a holder: what is said to it, and what it says whenever it likes.
+//! The connection to a shim: what is said to it, and what it says whenever it likes.
 //!
 //! It knows frames and nothing of what they are for. Input is answered before anything else is
 //! done, so that every byte is accounted for; all other news is kept for whoever asks next.
@@ -16,15 +16,15 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use crate::core::frame::Exit;
-use crate::holder::readiness::{self, READABLE, WRITABLE};
-use crate::holder::socket::{self, Descriptors};
-use crate::holder::wire::from_holder::{FromHolder, Outcome, Taken};
-use crate::holder::wire::to_holder::{Input, ToHolder};
-use crate::holder::wire::{Ended, FRAME_MAX, Frame};
 use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::watch::watch;
+use crate::shim::readiness::{self, READABLE, WRITABLE};
+use crate::shim::socket::{self, Descriptors};
+use crate::shim::wire::from_shim::{FromShim, Outcome, Taken};
+use crate::shim::wire::to_shim::{Input, ToShim};
+use crate::shim::wire::{Ended, FRAME_MAX, Frame};
 
-/// How long a holder may take for an answer; one that takes longer is silent.
+/// How long a shim may take for an answer; one that takes longer is silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it gets after that, in which it runs if anything does.
 const AFTER_A_STALL: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 /// and on.
 const HEARD_MAX: usize = 4096;
 
-/// What the holder said last.
+/// What the shim said last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// How the program ended, and where its output ends.
@@ -63,17 +63,17 @@ pub(super) enum Room {
     #[default]
     Free,
     Full,
-    /// The holder will say when it is free again.
+    /// The shim will say when it is free again.
     Awaited,
 }
 
-/// The connection to one holder.
+/// The connection to one shim.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: AsyncFd<OwnedFd>,
     exchange: Mutex<Exchange>,
     standing: watch::Sender<Standing>,
-    /// Whether it was the holder that closed the connection.
+    /// Whether it was the shim that closed the connection.
     hung_up: AtomicBool,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn frame() -> Box<Frame> {
     zeros.try_into().expect("it was made with this length")
 }
 
-/// How a holder says that a program ended.
+/// How a shim says that a program ended.
 pub(super) fn exit_of(ended: Ended) -> Exit {
     match ended {
         Ended::Code(code) => Exit::Code(code),
@@ -100,7 +100,7 @@ pub(super) fn exit_of(ended: Ended) -> Exit {
 }
 
 impl Link {
-    /// A connection that was just attached; `exit` is what the holder said then.
+    /// A connection that was just attached; `exit` is what the shim said then.
     pub(super) fn new(socket: OwnedFd, exit: Option<(Exit, u64)>) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
@@ -110,7 +110,7 @@ impl Link {
         })
     }
 
-    /// What the holder said last, and whatever it says next.
+    /// What the shim said last, and whatever it says next.
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
@@ -121,7 +121,7 @@ impl Link {
         self.presence() != Presence::There
     }
 
-    /// Whether the holder closed the connection, as of this moment. One that lives does so when another daemon
+    /// Whether the shim closed the connection, as of this moment. One that lives does so when another daemon
     /// comes to it; a program in its session can only have it stand still.
     pub(super) fn has_hung_up(&self) -> bool {
         self.hear_all();
@@ -136,12 +136,8 @@ impl Link {
     /// Says something that needs no answer.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is gone, `TimedOut` when it is silent or has hung up.
-    pub(super) fn say(
-        &self,
-        frame: &ToHolder<'_>,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> io::Result<()> {
+    /// `BrokenPipe` when the shim is gone, `TimedOut` when it is silent or has hung up.
+    pub(super) fn say(&self, frame: &ToShim<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut exchange = self.exchange();
         self.send(&mut exchange, frame, descriptors)
     }
@@ -149,13 +145,13 @@ impl Link {
     /// Hands over input and says what became of it.
     ///
     /// # Errors
-    /// `BrokenPipe` when the holder is gone. `TimedOut` when it is silent or has hung up: it takes none of
+    /// `BrokenPipe` when the shim is gone. `TimedOut` when it is silent or has hung up: it takes none of
     /// this input any more, unless it was about to then.
     pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
         let mut exchange = self.exchange();
         exchange.sequence = exchange.sequence.wrapping_add(1);
         let sequence = exchange.sequence;
-        self.send(&mut exchange, &ToHolder::Input(Input { sequence, ..input }), &[])?;
+        self.send(&mut exchange, &ToShim::Input(Input { sequence, ..input }), &[])?;
         let until = readiness::now() + PATIENCE;
         loop {
             match self.receive(&mut exchange) {
@@ -181,7 +177,7 @@ impl Link {
         });
     }
 
-    /// Waits until the holder has said something that whoever has `standing` did not know.
+    /// Waits until the shim has said something that whoever has `standing` did not know.
     pub(super) async fn hear(&self, standing: &mut watch::Receiver<Standing>) -> io::Result<()> {
         tokio::select! {
             // The channel cannot close while `self` has its sending end.
@@ -216,7 +212,7 @@ impl Link {
     fn send(
         &self,
         exchange: &mut Exchange,
-        frame: &ToHolder<'_>,
+        frame: &ToShim<'_>,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         if self.presence() != Presence::There {
@@ -250,7 +246,7 @@ impl Link {
         let mut descriptors = Descriptors::default();
         let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
             Ok(length @ 1..) => length,
-            // A holder that ended without hearing all we said is told once, before what it said.
+            // A shim that ended without hearing all we said is told once, before what it said.
             Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
             Ok(_) | Err(_) => {
@@ -258,16 +254,14 @@ impl Link {
                 return Heard::Lost;
             }
         };
-        match FromHolder::decode(&exchange.room[..length]) {
-            Ok(Some(FromHolder::Taken(taken))) => return Heard::Taken(taken),
-            Ok(Some(FromHolder::Writable)) => self.set_room(Room::Free),
-            Ok(Some(FromHolder::Exited { ended, head })) => self.standing.send_modify(|standing| {
+        match FromShim::decode(&exchange.room[..length]) {
+            Ok(Some(FromShim::Taken(taken))) => return Heard::Taken(taken),
+            Ok(Some(FromShim::Writable)) => self.set_room(Room::Free),
+            Ok(Some(FromShim::Exited { ended, head })) => self.standing.send_modify(|standing| {
                 standing.exit = Some((exit_of(ended), head));
             }),
             // Later versions may say more than this one knows.
-            Ok(
-                None | Some(FromHolder::Attached(_) | FromHolder::Failed(_) | FromHolder::Note(_)),
-            ) => {}
+            Ok(None | Some(FromShim::Attached(_) | FromShim::Failed(_) | FromShim::Note(_))) => {}
             Err(_) => {
                 self.lose(Presence::Silent);
                 return Heard::Lost;
@@ -276,7 +270,7 @@ impl Link {
         Heard::News
     }
 
-    /// Waits for the socket until a moment; afterwards the holder is silent.
+    /// Waits for the socket until a moment; afterwards the shim is silent.
     fn wait(&self, events: readiness::Events, until: Duration) -> io::Result<()> {
         let socket = self.socket.get_ref().as_fd();
         let wait = |most| readiness::wait([(Some(socket), events)], Some(most));
@@ -286,7 +280,7 @@ impl Link {
             [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
         }
         if ready == 0 && readiness::now() >= until {
-            // Where the machine itself stood still, the holder could not answer any sooner.
+            // Where the machine itself stood still, the shim could not answer any sooner.
             [ready] = while_others_go_on(|| wait(AFTER_A_STALL))?;
         }
         if ready == 0 && readiness::now() >= until {
@@ -303,7 +297,7 @@ impl Link {
 
     /// Speaks no more at this connection. Who is gone does not come back.
     pub(super) fn lose(&self, presence: Presence) {
-        // A holder that lives must not take this connection for a daemon any longer, nor input that
+        // A shim that lives must not take this connection for a daemon any longer, nor input that
         // it has not begun with.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
         self.standing.send_if_modified(|standing| {

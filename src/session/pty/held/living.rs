@@ -1,7 +1,7 @@
-//! The holders that live, as the kernel shows them: what lies at the place of a socket is no proof.
+//! The shims that live, as the kernel shows them: what lies at the place of a socket is no proof.
 //!
-//! It asks no holder anything, since whoever connects to one takes its session over. A program in a
-//! session can remove or rename any file of its user, and can call itself as a holder is called; it
+//! It asks no shim anything, since whoever connects to one takes its session over. A program in a
+//! session can remove or rename any file of its user, and can call itself as a shim is called; it
 //! cannot leave its session.
 
 use std::collections::BTreeMap;
@@ -13,24 +13,24 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 
 use crate::core::ids::SessionId;
-use crate::holder::family::{Member, listens_inside};
-use crate::holder::{NAME, WORD};
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::told_of;
+use crate::shim::family::{Member, listens_inside};
+use crate::shim::{NAME, WORD};
 
 /// The processes that say that they hold terminals at sockets in a directory, by their sessions, wherever
 /// they live themselves: a session is not taken for ended as long as there may be a process that holds it.
 ///
 /// # Errors
 /// What the kernel said, when not all processes could be looked at.
-pub fn living_holders(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessId>> {
+pub fn living_shims(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessId>> {
     let entries = fs::read_dir("/proc")?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(ProcessId));
-    let holder = |pid| match Claim::of(pid) {
+    let shim = |pid| match Claim::of(pid) {
         Claim::Holds(socket) if is_in(&socket, directory) => Some((session_of(&socket)?, pid)),
         Claim::Holds(_) | Claim::Nothing => None,
     };
-    let found = pids.filter_map(holder).collect();
+    let found = pids.filter_map(shim).collect();
     // Who has no descriptor left finds no process either.
     fs::File::open("/proc/self/stat").map(|_| found)
 }
@@ -59,7 +59,7 @@ enum Claim {
 }
 
 impl Claim {
-    /// Reads the words of a process that is called as holders are; those of others are none of ours, and
+    /// Reads the words of a process that is called as shims are; those of others are none of ours, and
     /// could have us wait.
     fn of(pid: ProcessId) -> Self {
         let holds = Member::find(pid.0).is_some_and(|member| member.holds);
@@ -70,12 +70,12 @@ impl Claim {
     }
 }
 
-/// The socket in the words of a holder.
+/// The socket in the words of a shim.
 fn socket_in(line: &str) -> Option<PathBuf> {
     let mut words = line.split('\0');
     let program = words.next()?.rsplit('/').next()?;
-    let is_holder = program == NAME && words.next()? == WORD;
-    is_holder.then(|| words.next()).flatten().map(PathBuf::from)
+    let is_shim = program == NAME && words.next()? == WORD;
+    is_shim.then(|| words.next()).flatten().map(PathBuf::from)
 }
 
 /// Whether a socket is in a directory, however each of them is called.
@@ -106,11 +106,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_holder_say_where_it_listens() {
+    fn the_words_of_a_shim_say_where_it_listens() {
         let socket = |line| socket_in(line).map(|path| path.display().to_string());
-        assert_eq!(socket("termgate\0hold\0/r/h/x.sock\0").as_deref(), Some("/r/h/x.sock"));
-        assert_eq!(socket("/usr/bin/termgate\0hold\0y\0").as_deref(), Some("y"));
-        for line in ["termgate\0serve\0hold\0", "cat\0hold\0x\0", "termgate\0hold", ""] {
+        assert_eq!(socket("termgate\0shim\0/r/h/x.sock\0").as_deref(), Some("/r/h/x.sock"));
+        assert_eq!(socket("/usr/bin/termgate\0shim\0y\0").as_deref(), Some("y"));
+        for line in ["termgate\0serve\0shim\0", "cat\0shim\0x\0", "termgate\0shim", ""] {
             assert_eq!(socket(line), None, "{line:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! How terminals are held, and where their holders are found.
+//! How terminals are held, and where their shims are found.
 //!
 //! It speaks with nobody.
 
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::ids::SessionId;
-use crate::holder::wire::to_holder::Unread;
+use crate::shim::wire::to_shim::Unread;
 
-/// Where holders listen, and whether this daemon is the one that they listen to.
+/// Where shims listen, and whether this daemon is the one that they listen to.
 ///
-/// A holder serves whoever came last. A daemon that stood still while another took its place must not
+/// A shim serves whoever came last. A daemon that stood still while another took its place must not
 /// come again, since it would take sessions away from that one.
 #[derive(Clone)]
-pub struct Holders {
+pub struct Shims {
     /// It must exist and be nobody else's.
     pub directory: PathBuf,
     ours: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl Holders {
+impl Shims {
     /// Those in a directory that no other daemon comes to.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self::claimed(directory, || true)
@@ -41,25 +41,25 @@ impl Holders {
     }
 }
 
-impl fmt::Debug for Holders {
+impl fmt::Debug for Shims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Holders").field(&self.directory).finish_non_exhaustive()
+        f.debug_tuple("Shims").field(&self.directory).finish_non_exhaustive()
     }
 }
 
 /// Where and by what program terminals are held, so that they outlive the daemon.
 #[derive(Clone, Debug)]
 pub struct Holding {
-    pub holders: Holders,
-    /// The program that becomes a holder when it is told to; [`OWN_PROGRAM`] is this one.
+    pub shims: Shims,
+    /// The program that becomes a shim when it is told to; [`OWN_PROGRAM`] is this one.
     pub program: PathBuf,
 }
 
 /// How a terminal is held.
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
-    pub holders: Holders,
-    /// The program that becomes the holder.
+    pub shims: Shims,
+    /// The program that becomes the shim.
     pub program: PathBuf,
     /// A multiple of 4096, from 64 KiB to 1 GiB.
     pub ring_bytes: u32,
@@ -72,7 +72,7 @@ pub struct HoldOptions {
 /// The program that runs now, also when it was replaced on disk.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Where the holder of a session listens.
+/// Where the shim of a session listens.
 pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
     directory.join(format!("{session}.sock"))
 }

@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::former::{FormerWrite, WriteStamp};
-use crate::holder::wire;
-use crate::holder::wire::from_holder::Attached;
+use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::session::pty::held::link::exit_of;
 use crate::session::pty::{Note, ProcessId};
+use crate::shim::wire;
+use crate::shim::wire::from_shim::Attached;
 
-/// All that a holder kept, at the moment of the attachment.
+/// All that a shim kept, at the moment of the attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// Counts the daemons that were attached; the first one's is 1.
@@ -114,7 +114,7 @@ impl Notes {
         &self.bytes[usize::from(slot_of(note))]
     }
 
-    /// Keeps a note that a holder had; notes of later versions are none of ours.
+    /// Keeps a note that a shim had; notes of later versions are none of ours.
     pub(in crate::session) fn set(&mut self, note: wire::Note<'_>) {
         if let Some(bytes) = self.bytes.get_mut(usize::from(note.slot)) {
             *bytes = note.bytes.to_vec();
@@ -122,7 +122,7 @@ impl Notes {
     }
 }
 
-/// Where a holder keeps a note, the same for ever.
+/// Where a shim keeps a note, the same for ever.
 pub(super) fn slot_of(note: Note) -> u16 {
     match note {
         Note::Identity => 0,

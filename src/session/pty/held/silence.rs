@@ -1,6 +1,6 @@
-//! A holder that lives and does not answer, or has hung up: it is asked again until it answers, or has ended.
+//! A shim that lives and does not answer, or has hung up: it is asked again until it answers, or has ended.
 //!
-//! It knows nothing of what was to be said meanwhile. A holder may stand still for as long as somebody
+//! It knows nothing of what was to be said meanwhile. A shim may stand still for as long as somebody
 //! wants, with all that it holds, and is no reason to give a session up.
 
 use std::fs;
@@ -17,20 +17,20 @@ use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, Contact, Told};
 use crate::session::pty::held::link::{Link, Presence, exit_of};
 use crate::session::pty::held::store::Store;
-use crate::session::pty::kill::Holder;
+use crate::session::pty::kill::Shim;
 use crate::session::pty::processes::Process;
 use crate::session::pty::signal::Signal;
 
-/// How long is waited before a silent holder is asked whether it listens again.
+/// How long is waited before a silent shim is asked whether it listens again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 impl HeldPty {
-    /// Whether the holder does not answer, as far as is known.
+    /// Whether the shim does not answer, as far as is known.
     pub(super) fn is_left_alone(&self) -> bool {
         self.link().presence() == Presence::Silent
     }
 
-    /// Asks a silent holder again, until it answers or has ended.
+    /// Asks a silent shim again, until it answers or has ended.
     pub(super) async fn ask_until_answered(&self) {
         while self.is_left_alone() {
             // One that listens to another daemon would listen to this one again.
@@ -40,26 +40,26 @@ impl HeldPty {
             }
             let asking_again = async {
                 sleep(ASK_AGAIN).await;
-                let (holders, socket) = (self.holders.clone(), self.socket.clone());
-                let ask = move || holders.are_ours().then(|| contact::attach(&socket));
+                let (shims, socket) = (self.shims.clone(), self.socket.clone());
+                let ask = move || shims.are_ours().then(|| contact::attach(&socket));
                 spawn_blocking(ask).await
             };
             tokio::select! {
-                _ = self.holder_ended.readable() => self.on_holder_ended(&self.link()),
+                _ = self.shim_ended.readable() => self.on_shim_ended(&self.link()),
                 answered = asking_again => if let Ok(Some(Ok(contact))) = answered
                     && let Err(error) = self.resume(contact)
                 {
-                    tracing::warn!(session = %self.session, %error, "its holder is another one");
+                    tracing::warn!(session = %self.session, %error, "its shim is another one");
                 }
             }
         }
     }
 
-    /// Goes on at another connection to the same holder. What it kept last is not known any more.
+    /// Goes on at another connection to the same shim. What it kept last is not known any more.
     fn resume(&self, contact: Contact) -> io::Result<()> {
         let Contact { socket, told: Told { attached, .. } } = contact;
-        let (pid, started) = (attached.holder.pid, attached.holder.started);
-        if (pid, started) != (self.holder.pid.0, self.holder.started) {
+        let (pid, started) = (attached.shim.pid, attached.shim.started);
+        if (pid, started) != (self.shim.pid.0, self.shim.started) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let exit = attached.ended.map(|ended| (exit_of(ended), attached.head));
@@ -71,18 +71,18 @@ impl HeldPty {
         Ok(())
     }
 
-    /// Sends the holder itself a signal, if it is still there.
-    pub(super) fn signal_holder(&self, signal: Signal) -> io::Result<()> {
-        let Holder { pid, started } = self.holder;
+    /// Sends the shim itself a signal, if it is still there.
+    pub(super) fn signal_shim(&self, signal: Signal) -> io::Result<()> {
+        let Shim { pid, started } = self.shim;
         let process = Process::find(pid).filter(|found| found.started == started);
         process.ok_or(io::ErrorKind::NotFound)?.open()?.signal(signal.number())
     }
 
-    /// Ends a holder that cannot be told that its session is forgotten, if it has not ended.
-    pub(super) fn end_silent_holder(&self) {
+    /// Ends a shim that cannot be told that its session is forgotten, if it has not ended.
+    pub(super) fn end_silent_shim(&self) {
         // Nothing that it still holds is of use to anybody.
-        if let Err(error) = self.signal_holder(Signal::Kill) {
-            tracing::debug!(session = %self.session, %error, "its holder is gone");
+        if let Err(error) = self.signal_shim(Signal::Kill) {
+            tracing::debug!(session = %self.session, %error, "its shim is gone");
         }
         let _ = fs::remove_file(&self.socket);
     }

@@ -1,4 +1,4 @@
-//! Checkpoints on their way into memory that a holder keeps, and back.
+//! Checkpoints on their way into memory that a shim keeps, and back.
 //!
 //! It reads neither screens nor rows: they are bytes with the numbers of the rows they cover.
 //! Snapshots replace each other; rows are appended to segments, so that handing over a few costs
@@ -12,11 +12,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::ids::{RowNumber, SessionId};
-use crate::holder::memory;
-use crate::holder::wire::SEGMENTS_MAX;
-use crate::holder::wire::to_holder::Commit;
 use crate::session::pty::Checkpoint;
 use crate::session::pty::held::recovered::Segment;
+use crate::shim::memory;
+use crate::shim::wire::SEGMENTS_MAX;
+use crate::shim::wire::to_shim::Commit;
 
 /// How long a segment becomes before another is begun, in bytes.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -27,13 +27,13 @@ const SEGMENTS_BYTES_MAX: u64 = 3 << 29;
 /// What stands before the rows of a checkpoint: the row after them, and their length.
 const RECORD_HEADER: usize = 12;
 
-/// The segments that a holder keeps for this session.
+/// The segments that a shim keeps for this session.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     segments: VecDeque<Extent>,
     /// The last of them, if it may still grow.
     open: Option<File>,
-    /// How many were let go and the holder was not told.
+    /// How many were let go and the shim was not told.
     dropped: u16,
 }
 
@@ -230,7 +230,7 @@ fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
     Some((Segment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
 }
 
-/// Whoever handed the file over may be no holder: it says nothing of how large its file is but what it
+/// Whoever handed the file over may be no shim: it says nothing of how large its file is but what it
 /// takes of memory itself.
 fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     /// The unit of `st_blocks`, by stat(2).

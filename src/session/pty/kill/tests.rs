@@ -6,7 +6,7 @@ const LEADER: ProcessId = ProcessId(100);
 
 fn tree() -> Tree {
     let session = SessionId::from_random(uuid::Uuid::nil());
-    Tree { session, leader: LEADER, started: 50, foreground: Some(ProcessId(101)), holder: None }
+    Tree { session, leader: LEADER, started: 50, foreground: Some(ProcessId(101)), shim: None }
 }
 
 /// A process younger than the leader, of no group or session that matters.
@@ -56,9 +56,9 @@ fn a_marked_orphan_and_its_descendants_belong_to_the_tree() {
 }
 
 #[test]
-fn whoever_came_to_us_belongs_to_a_tree_whose_holder_died_and_to_no_other() {
-    let died = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
-    let holder = Process { started: 40, ..process(90, 1) };
+fn whoever_came_to_us_belongs_to_a_tree_whose_shim_died_and_to_no_other() {
+    let died = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
+    let shim = Process { started: 40, ..process(90, 1) };
     let table = [leader(), process(201, 2), process(202, 201), process(203, 2)];
     let members_of = |tree: &Tree, table: &[Process]| {
         let census = Census::of(table.to_vec(), |_| None);
@@ -66,8 +66,8 @@ fn whoever_came_to_us_belongs_to_a_tree_whose_holder_died_and_to_no_other() {
         members(&census, tree).iter().map(|process| process.pid.0).collect::<Vec<_>>()
     };
     assert_eq!(members_of(&died, &table), [100, 201, 202]);
-    assert_eq!(members_of(&died, &[&table[..], &[holder]].concat()), [100]);
-    assert_eq!(members_of(&tree(), &table), [100], "such a session has no holder to die");
+    assert_eq!(members_of(&died, &[&table[..], &[shim]].concat()), [100]);
+    assert_eq!(members_of(&tree(), &table), [100], "such a session has no shim to die");
 }
 
 #[test]
@@ -90,18 +90,18 @@ fn a_later_session_with_the_number_of_the_leader_is_not_the_tree() {
 }
 
 #[test]
-fn whoever_was_left_to_the_holder_belongs_to_the_tree_but_not_the_holder() {
-    let holder = Process { started: 40, ..process(90, 1) };
-    let held = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
+fn whoever_was_left_to_the_shim_belongs_to_the_tree_but_not_the_shim() {
+    let shim = Process { started: 40, ..process(90, 1) };
+    let held = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
     let leader = Process { parent: ProcessId(90), ..leader() };
-    let table = [holder, leader, process(301, 90), process(302, 301), process(303, 1)];
+    let table = [shim, leader, process(301, 90), process(302, 301), process(303, 1)];
     assert_eq!(found_of(&held, &table, &[]), [100, 301, 302]);
 }
 
 #[test]
-fn a_later_process_with_the_number_of_the_holder_leaves_nobody_to_the_tree() {
+fn a_later_process_with_the_number_of_the_shim_leaves_nobody_to_the_tree() {
     let stranger = Process { started: 70, ..process(90, 1) };
-    let held = Tree { holder: Some(Holder { pid: ProcessId(90), started: 40 }), ..tree() };
+    let held = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
     assert_eq!(found_of(&held, &[stranger, process(301, 90), leader()], &[]), [100]);
 }
 

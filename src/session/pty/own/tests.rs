@@ -1,4 +1,4 @@
-//! What is of a terminal of the daemon's own only; `tests/holder/either.rs` has what every one does.
+//! What is of a terminal of the daemon's own only; `tests/shim/either.rs` has what every one does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use crate::holder::family::listens_inside;
+use crate::shim::family::listens_inside;
 
 /// Every lock of the machine that can be seen from here.
 const LOCKS: &str = "/proc/locks";

@@ -8,7 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::holder::mark;
+use crate::shim::mark;
 use crate::transport::unix::alone;
 
 fn place() -> (TempDir, PathBuf) {

@@ -15,8 +15,8 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{getgid, getpid, getppid, getuid};
 
-use crate::holder::mark;
 use crate::session::pty::environment::SESSION_MARK;
+use crate::shim::mark;
 use crate::transport::unix::alone;
 
 /// A number that no process has.
@@ -85,11 +85,11 @@ fn the_daemon_itself_is_outside() {
 #[test]
 fn a_child_of_the_daemon_is_inside_whatever_it_says() {
     let child = Waiting::start(&[]);
-    assert_eq!(place_of(&child, us()), Place::Inside { holder: None });
+    assert_eq!(place_of(&child, us()), Place::Inside { shim: None });
 }
 
 #[test]
-fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
+fn a_child_of_a_shim_is_inside_whichever_daemon_started_it() {
     let family = |name: &str| {
         let mut command = Command::new("sh");
         command
@@ -102,28 +102,28 @@ fn a_child_of_a_holder_is_inside_whichever_daemon_started_it() {
         let children = format!("/proc/{0}/task/{0}/children", parent.pid());
         ProcessId(std::fs::read_to_string(children).unwrap().trim().parse().unwrap())
     };
-    let (other, holder) = (family("termgate"), family("termgate-hold"));
+    let (other, shim) = (family("termgate"), family("termgate-shim"));
     // A daemon that neither of them came of.
     let daemon = Waiting::start(&[]);
     assert_eq!(Place::of(child(&other), daemon.pid()).unwrap(), Place::Outside);
-    let inside = Place::Inside { holder: Some(holder.pid().0) };
-    assert_eq!(Place::of(child(&holder), daemon.pid()).unwrap(), inside);
+    let inside = Place::Inside { shim: Some(shim.pid().0) };
+    assert_eq!(Place::of(child(&shim), daemon.pid()).unwrap(), inside);
 }
 
 #[test]
 fn an_environment_says_nothing() {
     let named = Waiting::start(&[(SESSION_MARK, "0123456789ab")]);
     assert_eq!(place_of(&named, NOBODY), Place::Outside);
-    assert_eq!(place_of(&named, us()), Place::Inside { holder: None });
+    assert_eq!(place_of(&named, us()), Place::Inside { shim: None });
     let mut command = Command::new("/bin/cat");
     command.env_clear();
     assert_eq!(place_of(&Waiting::started(command), NOBODY), Place::Outside);
 }
 
 #[test]
-fn who_carries_a_mark_is_inside_also_when_its_holder_is_gone() {
+fn who_carries_a_mark_is_inside_also_when_its_shim_is_gone() {
     let name = "transport::unix::peer::tests::\
-                who_carries_a_mark_is_inside_also_when_its_holder_is_gone";
+                who_carries_a_mark_is_inside_also_when_its_shim_is_gone";
     if alone::argument(name).is_some() {
         mark::set(7).unwrap();
         alone::wait_to_be_killed();
@@ -131,7 +131,7 @@ fn who_carries_a_mark_is_inside_also_when_its_holder_is_gone() {
     let mut marked = alone::start(name, Path::new("/"));
     marked.wait_until_ready();
     let place = Place::of(ProcessId(marked.pid()), NOBODY).unwrap();
-    assert_eq!(place, Place::Inside { holder: None });
+    assert_eq!(place, Place::Inside { shim: None });
 }
 
 #[test]
@@ -257,5 +257,5 @@ fn an_orphan_that_left_its_session_is_inside_because_the_daemon_takes_it_in() {
     };
     assert_eq!(place_of_an_orphan(), Place::Outside, "nobody takes it in yet");
     prctl::set_child_subreaper(true).unwrap();
-    assert_eq!(place_of_an_orphan(), Place::Inside { holder: None });
+    assert_eq!(place_of_an_orphan(), Place::Inside { shim: None });
 }

@@ -89,7 +89,7 @@ fn programs_inside_a_session_have_8_whatever_the_user_has() {
 #[test]
 fn the_programs_of_many_sessions_keep_those_of_another_one_no_place() {
     let quota = ConnectionQuota::new(UID);
-    let _others: Vec<_> = (1..512).map(|holder| fill(&quota, Party::Session(holder), 8)).collect();
+    let _others: Vec<_> = (1..512).map(|shim| fill(&quota, Party::Session(shim), 8)).collect();
     let _own = fill(&quota, Party::Session(512), 8);
 }
 

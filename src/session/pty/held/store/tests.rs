@@ -74,7 +74,7 @@ fn a_cleared_history_leaves_no_segment_and_the_next_rows_begin_one() {
 }
 
 #[test]
-fn there_are_never_more_segments_than_a_holder_keeps() {
+fn there_are_never_more_segments_than_a_shim_keeps() {
     let mut store = Store::default();
     let long = vec![b'x'; SEGMENT_BYTES as usize];
     let mut kept = 0;

@@ -1,0 +1,321 @@
+//! One person at one session, from sitting down to leaving: everything that may happen, one thing
+//! after the other, in one task.
+//!
+//! What is to be seen and what keys mean is decided elsewhere; here it is only brought about.
+
+mod answers;
+mod silence;
+mod typing;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::cli::attach::Sitting;
+use crate::cli::attach::exit::Leaving;
+use crate::cli::attach::layout::{Window, cover, history, room_for_session};
+use crate::cli::attach::notice::{Ground, Notice, Now};
+use crate::cli::attach::pointer::Pointer;
+use crate::cli::attach::prefix_key::Chords;
+use crate::cli::attach::renderer::Room;
+use crate::cli::attach::requests::{Asked, Requests};
+use crate::cli::attach::room_told::RoomTold;
+use crate::cli::attach::scrollback::Scrollback;
+use crate::cli::attach::signals::{Hint, Signals};
+use crate::cli::attach::status::{Status, keys};
+use crate::cli::attach::taken_over::TakenOver;
+use crate::cli::attach::terminal::{Terminal, Turn};
+use crate::cli::attach::unanswered::Unanswered;
+use crate::cli::attach::view::View;
+use crate::cli::daemon::Daemon;
+use crate::cli::failure::Failure;
+use crate::mcp::attach::SIZE_METHOD;
+use crate::transport::client::{ClientError, Observation};
+
+/// How many bytes are read from the person at once.
+const TYPED_MAX: usize = 4096;
+
+/// What a person takes along when the daemon goes away and another one comes.
+#[derive(Debug, Default)]
+pub struct Carried {
+    /// The id and the name of the session; both are empty as long as it was never seen.
+    pub session: String,
+    pub name: String,
+    chords: Chords,
+    scrollback: Option<Scrollback>,
+    taken_over: TakenOver,
+    unanswered: Unanswered,
+}
+
+/// A person at a session.
+#[derive(Debug)]
+pub struct Desk<'a> {
+    daemon: &'a Daemon,
+    attach: Observation,
+    /// Tells that writing was switched on or off.
+    switched: watch::Receiver<u64>,
+    terminal: Terminal,
+    view: View,
+    window: Window,
+    carried: Carried,
+    pointer: Pointer,
+    /// When what was begun to be typed is taken for all there is.
+    flush_due: Option<Instant>,
+    notice: Option<Notice>,
+    requests: Requests,
+    room_told: RoomTold,
+    name: String,
+    /// What others call this person, once the daemon said so.
+    me: String,
+    view_only: bool,
+    read_only: bool,
+    dirty: bool,
+}
+
+impl<'a> Desk<'a> {
+    /// A person who asked to be attached, on a terminal of its own.
+    pub fn new(
+        daemon: &'a Daemon,
+        attach: Observation,
+        terminal: Terminal,
+        carried: Carried,
+        view_only: bool,
+    ) -> Self {
+        let flush_due = carried.chords.patience().map(|time| Instant::now() + time);
+        let name = carried.name.clone();
+        Self {
+            daemon,
+            attach,
+            switched: daemon.client().switched(),
+            terminal,
+            view: View::default(),
+            window: Window::default(),
+            carried,
+            pointer: Pointer::default(),
+            flush_due,
+            notice: None,
+            requests: Requests::default(),
+            room_told: RoomTold::default(),
+            name,
+            me: String::new(),
+            view_only,
+            read_only: false,
+            dirty: false,
+        }
+    }
+
+    /// Says how the session was left; the terminal keeps the last picture, which tells whether the
+    /// daemon has gone.
+    pub async fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
+        if let Some(name) = self.attach.result()["name"].as_str() {
+            name.clone_into(&mut self.name);
+        }
+        if matches!(left, Err(Failure::Request(ClientError::Closed))) {
+            self.on_daemon_gone().await;
+        }
+        let Self { view, name, terminal, mut carried, .. } = self;
+        if !view.session.is_empty() {
+            carried.name = if name.is_empty() { view.session.clone() } else { name };
+            carried.session = view.session;
+        }
+        Sitting { left, terminal, carried }
+    }
+
+    async fn on_daemon_gone(&mut self) {
+        // What came before the end was answered.
+        while let Some(answered) = self.requests.next().await {
+            let _ = self.on_answer(answered);
+        }
+        if let Some(back) = &mut self.carried.scrollback {
+            back.on_no_answer();
+        }
+        // Without a view of its own, the picture of the one before tells it already.
+        if !self.view.session.is_empty() {
+            self.tell("the daemon is gone; looking for it", Ground::News);
+            self.paint();
+        }
+    }
+
+    /// Shows the session and passes on what is typed until one of both ends.
+    ///
+    /// # Errors
+    /// What the daemon answered instead, or that it or the terminal went away.
+    pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
+        let mut typed = [0; TYPED_MAX];
+        self.say_room()?;
+        self.go_on()?;
+        loop {
+            if self.dirty && !self.terminal.is_behind() {
+                self.paint();
+            }
+            let due = self.due();
+            let reading = !self.requests.is_full();
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Hint::Leave => return Ok(Leaving::Detached),
+                    Hint::Resized => self.on_resized()?,
+                    Hint::Stop => self.stop_for_a_while()?,
+                    Hint::GoesOn => self.take_terminal_again()?,
+                },
+                turn = self.terminal.turn(&mut typed, reading) => match turn {
+                    Ok(Turn::Typed(count)) => {
+                        if let Some(leaving) = self.on_typed(&typed[..count])? {
+                            return Ok(leaving);
+                        }
+                    }
+                    Ok(Turn::Flushed) => {}
+                    // The person has closed the window.
+                    Ok(Turn::Gone) | Err(_) => return Ok(Leaving::Detached),
+                },
+                delta = self.attach.next() => match delta? {
+                    Some(delta) => self.on_delta(delta)?,
+                    None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
+                },
+                Some(answered) = self.requests.next() => self.on_answer(answered)?,
+                // Without a session, it will be asked about anyway.
+                Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
+                    self.ask_about()?;
+                },
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    if let Some(leaving) = self.on_time()? {
+                        return Ok(leaving);
+                    }
+                }
+            }
+        }
+    }
+
+    fn paint(&mut self) {
+        self.dirty = false;
+        self.drop_notice_unless_it_holds();
+        let room = self.terminal.room();
+        let place = self.carried.scrollback.as_ref().map(Scrollback::place);
+        let status = Status {
+            name: &self.name,
+            me: &self.me,
+            watching: self.watching(),
+            news: self.notice.as_ref().map(Notice::text),
+            history: place.as_deref(),
+        };
+        let status = status.text(&self.view);
+        let mut picture = match &self.carried.scrollback {
+            Some(back) => history(back.lines(), &self.view, room, &status),
+            None => self.window.picture(&self.view, room, &status),
+        };
+        if self.carried.chords.lists_keys() {
+            cover(&mut picture, &keys(room.cols), room);
+        }
+        self.terminal.paint(&picture);
+    }
+
+    fn watching(&self) -> Option<&'static str> {
+        if self.view_only {
+            Some("watching only")
+        } else {
+            self.read_only.then_some("read-only until `termgate allow-write on`")
+        }
+    }
+
+    fn on_delta(&mut self, delta: Value) -> Result<(), Failure> {
+        let first = self.view.session.is_empty();
+        if !self.view.apply(delta) {
+            return Err(ClientError::Malformed.into());
+        }
+        self.dirty = true;
+        if !self.me.is_empty() {
+            let mine = self.view.lease.holder.by == self.me;
+            self.carried.taken_over.on_lease(mine);
+        }
+        // Right after a restart there may be none for a moment.
+        if first || self.carried.scrollback.as_ref().is_some_and(|back| back.lines().is_empty()) {
+            self.ask_for_history()?;
+        }
+        if first {
+            self.ask_about()?;
+        }
+        Ok(())
+    }
+
+    /// Asks for what deltas do not tell: the session's name, and whether anybody may write.
+    fn ask_about(&mut self) -> Result<(), Failure> {
+        let about = json!({"name": "list_sessions", "arguments": {"session": self.view.session}});
+        self.ask(Asked::About, "tools/call", &about)
+    }
+
+    fn on_resized(&mut self) -> Result<(), Failure> {
+        self.terminal.resize();
+        self.dirty = true;
+        self.say_room()?;
+        let room = self.room();
+        match &mut self.carried.scrollback {
+            Some(back) => {
+                back.resize(room.rows);
+                self.ask_for_history()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The room for the session here.
+    fn room(&self) -> Room {
+        room_for_session(self.terminal.room())
+    }
+
+    /// Says how much room there is for the session; the answer tells what this person is called.
+    fn say_room(&mut self) -> Result<(), Failure> {
+        let news = self.room_told.on_room(self.room());
+        self.tell_room(news)
+    }
+
+    fn tell_room(&mut self, room: Option<Room>) -> Result<(), Failure> {
+        let Some(Room { rows, cols }) = room else { return Ok(()) };
+        let params = json!({"attach": self.attach.id(), "cols": cols, "rows": rows});
+        self.ask(Asked::Room, SIZE_METHOD, &params)
+    }
+
+    fn stop_for_a_while(&mut self) -> Result<(), Failure> {
+        self.terminal.stop_for_a_while().map_err(terminal_failed)?;
+        self.on_resized()
+    }
+
+    fn take_terminal_again(&mut self) -> Result<(), Failure> {
+        self.terminal.enter().map_err(terminal_failed)?;
+        self.on_resized()
+    }
+
+    fn tell(&mut self, text: impl Into<String>, ground: Ground) {
+        self.notice = Some(Notice::new(text.into(), ground, Instant::now()));
+        self.dirty = true;
+    }
+
+    fn drop_notice_unless_it_holds(&mut self) {
+        let (lease, read_only) = (&self.view.lease, self.read_only);
+        let now = Now { lease, read_only, silent: self.requests.is_stuck() };
+        self.notice.take_if(|notice| !notice.holds(now));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let notice = self.notice.as_ref().map(Notice::until);
+        let flush = self.flush_due.filter(|_| !self.requests.is_full());
+        [flush, notice, self.requests.deadline()].into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self) -> Result<Option<Leaving>, Failure> {
+        let now = Instant::now();
+        if self.notice.take_if(|notice| notice.until() <= now).is_some() {
+            self.dirty = true;
+        }
+        self.requests.on_time(now);
+        if self.requests.is_full() || self.flush_due.is_none_or(|due| due > now) {
+            return Ok(None);
+        }
+        self.flush_due = None;
+        let typed = self.carried.chords.flush();
+        self.obey(typed)
+    }
+}
+
+/// The failure that an error of the system with this terminal is.
+pub fn terminal_failed(error: std::io::Error) -> Failure {
+    Failure::Other(anyhow::Error::new(error).context("the terminal failed"))
+}

@@ -1,0 +1,142 @@
+//! What is asked of the daemon, and what its answers mean at the desk.
+//!
+//! It knows nothing of keys: whoever asks says what for.
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::cli::attach::client::Desk;
+use crate::cli::attach::notice::Ground;
+use crate::cli::attach::requests::{Answered, Asked};
+use crate::cli::attach::scrollback::Scrollback;
+use crate::cli::attach::status::person;
+use crate::cli::failure::Failure;
+use crate::transport::client::ClientError;
+
+impl Desk<'_> {
+    pub(super) fn ask_for_history(&mut self) -> Result<(), Failure> {
+        let Some((start_row, count)) =
+            self.carried.scrollback.as_mut().and_then(Scrollback::wanted)
+        else {
+            return Ok(());
+        };
+        let arguments = json!({
+            "session": self.view.session,
+            "start_row": start_row,
+            "count": count,
+            "format": "cells",
+        });
+        let call = json!({"name": "read_history", "arguments": arguments});
+        self.ask(Asked::History, "tools/call", &call)
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        asked: Asked,
+        method: &str,
+        params: &Value,
+    ) -> Result<(), Failure> {
+        match self.requests.send(self.daemon.client(), asked, method, params) {
+            // The attachment itself ends by this, too.
+            Ok(()) | Err(ClientError::Closed) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
+        let Answered { asked, answer } = answered;
+        self.dirty = true;
+        // What follows a lone Escape may have been left unread meanwhile.
+        self.flush_due = self.carried.chords.patience().map(|time| Instant::now() + time);
+        match answer {
+            Ok(answer) => self.on_success(asked, answer)?,
+            // As in `ask`.
+            Err(ClientError::Closed) => return Ok(()),
+            Err(error) => {
+                if let Asked::Typing(number) = asked {
+                    self.carried.unanswered.on_refused(number);
+                }
+                self.on_refusal(asked, &error);
+            }
+        }
+        if asked == Asked::Room {
+            let news = self.room_told.on_answer(self.room());
+            return self.tell_room(news);
+        }
+        Ok(())
+    }
+
+    fn on_success(&mut self, asked: Asked, mut answer: Value) -> Result<(), Failure> {
+        if let Some(me) = answer["you"].as_str() {
+            me.clone_into(&mut self.me);
+        }
+        match asked {
+            Asked::Typing(number) => {
+                self.on_keyboard();
+                let queued = answer["queued_bytes"].as_u64().unwrap_or_default();
+                let queued = usize::try_from(queued).unwrap_or(usize::MAX);
+                if let Some(waits) = self.carried.unanswered.on_answer(number, queued) {
+                    return self.ask_to_type(waits);
+                }
+            }
+            Asked::TakeOver => {
+                self.on_keyboard();
+                self.carried.taken_over.on_granted();
+            }
+            Asked::HandBack if answer["handed_back"] == false => {
+                self.tell("you do not have the keyboard", Ground::News);
+            }
+            Asked::HandBack | Asked::Room => {}
+            Asked::About => self.on_about(&answer["structuredContent"]["sessions"][0]),
+            Asked::History => {
+                let told = answer["structuredContent"].take();
+                let goes_on = self.carried.scrollback.as_mut().is_some_and(|back| back.take(told));
+                if goes_on {
+                    return self.ask_for_history();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that this person may type.
+    fn on_keyboard(&mut self) {
+        self.read_only = false;
+        self.notice.take_if(|notice| notice.is_refusal());
+    }
+
+    fn on_refusal(&mut self, asked: Asked, error: &ClientError) {
+        match (asked, error) {
+            (Asked::Typing(_) | Asked::TakeOver, ClientError::Refused { data: Some(data), .. }) => {
+                return self.on_nothing_typed(&error.to_string(), data);
+            }
+            (Asked::History, _) => self.carried.scrollback = None,
+            (Asked::About, _) if self.name.is_empty() => self.name.clone_from(&self.view.session),
+            (
+                Asked::About | Asked::Typing(_) | Asked::TakeOver | Asked::HandBack | Asked::Room,
+                _,
+            ) => {}
+        }
+        self.tell(error.to_string(), Ground::News);
+    }
+
+    /// Tells why nothing was typed, for as long as that is so, and what to do about it.
+    fn on_nothing_typed(&mut self, message: &str, why: &Value) {
+        match (why["error_code"].as_str(), why["details"]["held_by"].as_str()) {
+            (Some("lease_held"), Some(by)) => {
+                let text = format!("{} has taken over, C-\\ t takes over", person(by));
+                self.tell(text, Ground::HeldBy(by.to_owned()));
+            }
+            (Some("read_only"), _) if !self.view_only => {
+                self.read_only = true;
+                self.tell(message, Ground::ReadOnly);
+            }
+            (_, _) => self.tell(message, Ground::Refused),
+        }
+    }
+
+    fn on_about(&mut self, session: &Value) {
+        session["name"].as_str().unwrap_or(&self.view.session).clone_into(&mut self.name);
+        self.read_only = session["write_allowed"] == false;
+    }
+}

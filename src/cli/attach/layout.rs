@@ -1,0 +1,216 @@
+//! What of a session there is room for on a person's terminal, with the status line below it.
+//!
+//! It decides where things go and paints nothing. A session larger than the room is cropped around
+//! its cursor, a smaller one stands in the top left corner.
+
+use crate::cli::attach::renderer::{Picture, Pointer, Room, cut};
+use crate::cli::attach::view::View;
+use crate::core::frame::line::{Attributes, Line, Run, Style};
+use crate::core::keys::modes::InputModes;
+
+/// Terminals with fewer rows have none to spare for a status line.
+const STATUS_FROM_ROWS: u16 = 4;
+
+/// The part of a terminal that the session gets.
+pub fn room_for_session(room: Room) -> Room {
+    let status = u16::from(has_status(room));
+    Room { rows: room.rows - status, cols: room.cols }
+}
+
+fn has_status(room: Room) -> bool {
+    room.rows >= STATUS_FROM_ROWS
+}
+
+/// Which part of a session that is larger than the room is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    top: u16,
+    left: u16,
+    /// How much of the session the last picture showed.
+    shown: Room,
+}
+
+impl Window {
+    /// Moves as little as needed to keep the cursor in the room.
+    fn follow(&mut self, view: &View, room: Room) {
+        let row = view.cursor.row.saturating_sub(view.base_row).min(u64::from(u16::MAX)) as u16;
+        self.top = moved(self.top, row, view.rows, room.rows);
+        self.left = moved(self.left, view.cursor.col, view.cols, room.cols);
+    }
+
+    /// The picture of a session as it is now.
+    pub fn picture(&mut self, view: &View, room: Room, status: &str) -> Picture {
+        let inner = room_for_session(room);
+        self.follow(view, inner);
+        let rows = inner.rows.min(view.rows.saturating_sub(self.top));
+        let line = |index: u16| view.line(u64::from(self.top + index)).cloned().unwrap_or_default();
+        let lines = (0..rows).map(|index| cut(&line(index), self.left, inner.cols)).collect();
+        let cols = inner.cols.min(view.cols.saturating_sub(self.left));
+        self.shown = Room { rows, cols };
+        let pointer = self.pointer(view, inner);
+        let picture = Picture { lines, pointer, modes: view.modes, ..Picture::default() };
+        finished(picture, view, room, status)
+    }
+
+    /// The cell of the session, by row and column, that the last picture showed at a place of the
+    /// terminal; none beside the session.
+    pub fn cell_at(&self, (row, col): (u16, u16)) -> Option<(u16, u16)> {
+        let inside = row < self.shown.rows && col < self.shown.cols;
+        inside.then(|| self.nearest_cell((row, col)))
+    }
+
+    /// The cell of the session that the last picture showed nearest to a place of the terminal.
+    pub fn nearest_cell(&self, (row, col): (u16, u16)) -> (u16, u16) {
+        let row = row.min(self.shown.rows.saturating_sub(1));
+        let col = col.min(self.shown.cols.saturating_sub(1));
+        (self.top + row, self.left + col)
+    }
+
+    fn pointer(&self, view: &View, inner: Room) -> Option<Pointer> {
+        let cursor = &view.cursor;
+        let row = u16::try_from(cursor.row.checked_sub(view.base_row)?).ok()?;
+        let (row, col) = (row.checked_sub(self.top)?, cursor.col.checked_sub(self.left)?);
+        let seen = cursor.visible && row < inner.rows && col < inner.cols;
+        seen.then(|| Pointer { row, col, shape: cursor.shape.clone() })
+    }
+}
+
+/// Where a window of `room` cells over `size` begins, so that it has `wanted` in it.
+fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
+    let last = size.saturating_sub(room);
+    let lowest = (wanted + 1).saturating_sub(room);
+    start.clamp(lowest.min(wanted), wanted.max(lowest)).min(last.max(lowest))
+}
+
+/// The picture of history: these rows, and nothing that the program asked of keyboard and mouse.
+pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture {
+    let inner = room_for_session(room);
+    let shown = rows.iter().take(usize::from(inner.rows));
+    let lines = shown.map(|line| cut(line, 0, inner.cols)).collect();
+    let modes = InputModes::default();
+    finished(Picture { lines, modes, ..Picture::default() }, view, room, status)
+}
+
+/// Lays rows of text over the end of what the session gets, as many as there is room for.
+pub fn cover(picture: &mut Picture, rows: &[String], room: Room) {
+    let inner = room_for_session(room);
+    let rows = &rows[..rows.len().min(usize::from(inner.rows))];
+    let first = usize::from(inner.rows) - rows.len();
+    if picture.lines.len() < usize::from(inner.rows) {
+        picture.lines.resize(usize::from(inner.rows), Line::default());
+    }
+    for (line, text) in picture.lines[first..].iter_mut().zip(rows) {
+        *line = bar(text, room.cols);
+    }
+    picture.pointer.take_if(|pointer| usize::from(pointer.row) >= first);
+}
+
+fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Picture {
+    picture.title.clone_from(&view.title);
+    picture.bells = view.bells;
+    if has_status(room) {
+        picture.lines.resize(usize::from(room.rows - 1), Line::default());
+        picture.lines.push(bar(status, room.cols));
+    }
+    picture
+}
+
+/// The status line alone, where there is room for one.
+pub fn status_bar(status: &str, room: Room) -> Option<Line> {
+    has_status(room).then(|| bar(status, room.cols))
+}
+
+/// A text cut to the width, on a bar as wide as the room.
+fn bar(text: &str, cols: u16) -> Line {
+    let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
+    let line = Line { text: text.into(), ..Line::default() };
+    let runs = [Run { column: 0, columns: cols, style }];
+    Line { runs: runs.into(), ..cut(&line, 0, cols) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(rows: u16, cols: u16, cursor: (u64, u16)) -> View {
+        let mut view = View::default();
+        let mut updates = vec![
+            json!({"type": "size", "cols": cols, "rows": rows}),
+            json!({"type": "cursor", "row": cursor.0, "col": cursor.1, "visible": true}),
+        ];
+        let row = |row| json!({"type": "row", "row": row, "text": format!("{row:0>3}456789")});
+        updates.extend((0..rows).map(row));
+        let delta = json!({"session": "s", "base_row": 0, "updates": updates});
+        assert!(view.apply(delta));
+        view
+    }
+
+    fn texts(picture: &Picture) -> Vec<&str> {
+        picture.lines.iter().map(|line| &*line.text).collect()
+    }
+
+    #[test]
+    fn a_smaller_session_stands_in_the_corner_and_the_status_at_the_bottom() {
+        let picture =
+            Window::default().picture(&view(2, 9, (1, 3)), Room { rows: 5, cols: 20 }, "status");
+        assert_eq!(texts(&picture), ["000456789", "001456789", "", "", "status"]);
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 3)));
+    }
+
+    #[test]
+    fn a_larger_session_is_cropped_around_its_cursor() {
+        let mut window = Window::default();
+        let room = Room { rows: 4, cols: 4 };
+        let picture = window.picture(&view(10, 9, (7, 8)), room, "status");
+        assert_eq!(texts(&picture), ["6789", "6789", "6789", "stat"]);
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((2, 3)));
+        // The window stays where it is as long as the cursor is in it.
+        let picture = window.picture(&view(10, 9, (6, 6)), room, "status");
+        assert_eq!(picture.pointer.map(|at| (at.row, at.col)), Some((1, 1)));
+        let picture = window.picture(&view(10, 9, (0, 0)), room, "status");
+        assert_eq!(texts(&picture), ["0004", "0014", "0024", "stat"]);
+    }
+
+    #[test]
+    fn the_cursor_is_in_the_room_wherever_it_goes() {
+        for size in 1..12 {
+            for room in 1..12 {
+                for start in 0..12 {
+                    for wanted in 0..size {
+                        let top = moved(start, wanted, size, room);
+                        assert!((top..top + room).contains(&wanted), "{start} {wanted} {size}");
+                        assert!(top == 0 || top + room <= size, "{start} {wanted} {size} {room}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_are_laid_over_it_leave_the_rest_of_a_session_and_the_status() {
+        let rows = ["first".to_owned(), "second".to_owned()];
+        let mut window = Window::default();
+        let room = Room { rows: 5, cols: 9 };
+        let mut picture = window.picture(&view(9, 9, (1, 3)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert_eq!(texts(&picture), ["000456789", "001456789", "first", "second", "status"]);
+        assert!(picture.pointer.is_some());
+        let mut picture = window.picture(&view(9, 9, (3, 3)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert!(picture.pointer.is_none(), "it would be among them");
+        let room = Room { rows: 1, cols: 3 };
+        let mut picture = window.picture(&view(1, 9, (0, 0)), room, "status");
+        cover(&mut picture, &rows, room);
+        assert_eq!(texts(&picture), ["fir"]);
+    }
+
+    #[test]
+    fn a_terminal_of_a_few_rows_has_no_status_line() {
+        let room = Room { rows: 3, cols: 20 };
+        assert_eq!(room_for_session(room), room);
+        let picture = Window::default().picture(&view(2, 9, (0, 0)), room, "status");
+        assert_eq!(texts(&picture), ["000456789", "001456789"]);
+    }
+}

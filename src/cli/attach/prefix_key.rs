@@ -1,0 +1,556 @@
+//! What a person types, with the chord for termgate itself taken out of it.
+//!
+//! The chord is `C-\` and one more key, in whichever of the encodings the person's terminal sends it.
+//! Everything else stays the bytes that came; what they mean is the program's business.
+
+pub mod key;
+
+use std::time::Duration;
+
+use crate::cli::attach::pointer::Report;
+use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning};
+
+/// What was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// For the program.
+    Bytes(Vec<u8>),
+    /// For the program too, but nobody means to type by it: a key that comes up again, a modifier
+    /// alone.
+    Aside(Vec<u8>),
+    /// The pointer, at a place of the person's terminal.
+    Pointer(Report),
+    /// For termgate.
+    Order(Order),
+}
+
+/// What a chord asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Detach,
+    TakeOver,
+    HandBack,
+    Scrollback,
+    /// The second key means nothing.
+    Unknown,
+}
+
+/// Longer sequences are no keys.
+const SEQUENCE_MAX: usize = 64;
+/// The keys of one chord, which may both be down still.
+const OURS_MAX: usize = 2;
+
+/// How long a lone Escape waits for what could make it the beginning of a sequence.
+const ESCAPE_TIME: Duration = Duration::from_millis(15);
+/// How long a paste that has not ended may be quiet.
+const PASTE_TIME: Duration = Duration::from_secs(1);
+
+const PASTE_START: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+/// A report of the pointer whose three parts are characters behind it.
+const POINTER: &[u8] = b"\x1b[M";
+
+/// Takes chords out of what is typed, however it is cut into pieces.
+#[derive(Debug, Default)]
+pub struct Chords {
+    /// The beginning of a sequence whose end has not come yet.
+    held: Vec<u8>,
+    /// The first key of a chord was typed.
+    begun: bool,
+    /// The list of keys is shown; the next key closes it and is typed to nobody.
+    listing: bool,
+    /// The first byte of the key that closed the list, whose others may follow.
+    closed_by: Option<u8>,
+    in_paste: bool,
+    /// Keys whose press was ours, so that the program is not told that they are held or come up.
+    ours: Vec<Key>,
+    out: Vec<Typed>,
+}
+
+impl Chords {
+    /// Takes in what was typed and gives back what it means.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Typed> {
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        let (mut rest, begun) = all.split_at(all.len() - begun_character(&all));
+        while !rest.is_empty() {
+            let Some(length) = token(rest, self.in_paste) else {
+                self.held = rest.to_vec();
+                break;
+            };
+            let (token, after) = rest.split_at(length);
+            self.take(token);
+            rest = after;
+        }
+        self.held.extend_from_slice(begun);
+        std::mem::take(&mut self.out)
+    }
+
+    /// How long what was begun may stay without its end before [`Chords::flush`] is due: a lone Escape
+    /// looks like the beginning of a sequence, and the end of a paste may have got lost.
+    pub fn patience(&self) -> Option<Duration> {
+        match (self.in_paste, self.held.is_empty()) {
+            (true, _) => Some(PASTE_TIME),
+            (false, false) => Some(ESCAPE_TIME),
+            (false, true) => None,
+        }
+    }
+
+    /// Whether the person is to be shown what keys there are: it asked for them, or has typed the first
+    /// of a chord.
+    pub fn lists_keys(&self) -> bool {
+        self.listing || self.begun
+    }
+
+    /// Takes what was begun for what it is, since nothing followed in time; a paste ends so.
+    pub fn flush(&mut self) -> Vec<Typed> {
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            self.take(&held);
+            // Nothing followed that could be the rest of a key.
+            self.closed_by = None;
+        }
+        if self.in_paste {
+            self.take(PASTE_END);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn take(&mut self, token: &[u8]) {
+        let was_in_paste = self.in_paste;
+        if let Some(first) = std::mem::take(&mut self.closed_by)
+            && follows(first, token)
+        {
+            self.closed_by = Some(first.max(token[0]));
+            return;
+        }
+        if token == PASTE_START || token == PASTE_END {
+            self.in_paste = token == PASTE_START;
+            // It is no key, and too much to be lost.
+            self.listing = false;
+            // The end of a paste that was ended already means nothing any more.
+            if self.in_paste == was_in_paste {
+                return;
+            }
+        }
+        if self.in_paste || was_in_paste {
+            return self.pass(token);
+        }
+        match Happening::of(token) {
+            Happening::Press(key) => self.on_press(key, token),
+            Happening::Repeat(key) if self.is_ours(key) => {}
+            Happening::Release(key) if self.is_ours(key) => self.disown(key),
+            Happening::Release(_) | Happening::Aside => self.pass_aside(token),
+            Happening::Repeat(_) => self.pass(token),
+            Happening::Pointer(report) if report.is_press() && self.listing => {
+                self.listing = false;
+            }
+            Happening::Pointer(report) => self.out.push(Typed::Pointer(report)),
+        }
+    }
+
+    fn on_press(&mut self, key: Key, token: &[u8]) {
+        self.disown(key);
+        let listing = std::mem::take(&mut self.listing);
+        match (std::mem::take(&mut self.begun), key.is_prefix()) {
+            (false, true) => {
+                self.begun = true;
+                self.own(key);
+            }
+            (false, false) if listing => {
+                self.closed_by = token.first().copied().filter(|_| token.len() == 1);
+                self.own(key);
+            }
+            (false, false) | (true, true) => self.pass(token),
+            (true, false) => {
+                self.own(key);
+                match key.meaning() {
+                    Meaning::List => self.listing = true,
+                    Meaning::Order(order) => self.out.push(Typed::Order(order)),
+                }
+            }
+        }
+    }
+
+    fn own(&mut self, key: Key) {
+        // Terminals that do not tell when keys come up would let this grow.
+        if self.ours.len() == OURS_MAX {
+            self.ours.remove(0);
+        }
+        self.ours.push(key);
+    }
+
+    fn disown(&mut self, key: Key) {
+        self.ours.retain(|our| !our.is_same_as(key));
+    }
+
+    fn is_ours(&self, key: Key) -> bool {
+        self.ours.iter().any(|our| our.is_same_as(key))
+    }
+
+    fn pass(&mut self, token: &[u8]) {
+        match self.out.last_mut() {
+            Some(Typed::Bytes(bytes)) => bytes.extend_from_slice(token),
+            Some(Typed::Aside(_) | Typed::Pointer(_) | Typed::Order(_)) | None => {
+                self.out.push(Typed::Bytes(token.to_vec()));
+            }
+        }
+    }
+
+    fn pass_aside(&mut self, token: &[u8]) {
+        match self.out.last_mut() {
+            // It comes together with what was meant to be typed.
+            Some(Typed::Bytes(bytes) | Typed::Aside(bytes)) => bytes.extend_from_slice(token),
+            Some(Typed::Pointer(_) | Typed::Order(_)) | None => {
+                self.out.push(Typed::Aside(token.to_vec()))
+            }
+        }
+    }
+}
+
+/// How many bytes at the end are the beginning of a character whose end has not come.
+fn begun_character(bytes: &[u8]) -> usize {
+    let tail = bytes.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf));
+    let Some(behind) = tail else { return 0 };
+    let length = match bytes[bytes.len() - 1 - behind] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    if behind + 1 < length { behind + 1 } else { 0 }
+}
+
+/// Whether a token goes on with the key that began with this byte, as the rest of a character does and
+/// what is typed with Alt.
+fn follows(first: u8, token: &[u8]) -> bool {
+    match first {
+        0x1b => true,
+        0xc2..=0xf4 => matches!(token, [0x80..=0xbf]),
+        _ => false,
+    }
+}
+
+/// The length of the first token: a control sequence, a report of the pointer, or a single byte; none
+/// when its end is missing.
+fn token(bytes: &[u8], in_paste: bool) -> Option<usize> {
+    if bytes[0] != 0x1b {
+        return Some(1);
+    }
+    if in_paste && !PASTE_END.starts_with(&bytes[..bytes.len().min(PASTE_END.len())]) {
+        return Some(1);
+    }
+    match bytes.get(1) {
+        None => None,
+        Some(b'[') if bytes.starts_with(POINTER) => pointer_report(bytes),
+        Some(b'[') => {
+            let body = &bytes[2..];
+            let end = body.iter().position(|byte| !(0x20..=0x3f).contains(byte));
+            match end {
+                // An Escape inside begins another sequence.
+                Some(at) if body[at] == 0x1b => Some(2 + at),
+                Some(at) => Some(2 + at + 1),
+                None if bytes.len() > SEQUENCE_MAX => Some(bytes.len()),
+                None => None,
+            }
+        }
+        Some(b'O') => (bytes.len() > 2).then_some(3),
+        Some(_) => Some(1),
+    }
+}
+
+/// The length of a report of the pointer with its three parts, each of which is a byte or, in the
+/// encoding that has room for large terminals, a character of two.
+fn pointer_report(bytes: &[u8]) -> Option<usize> {
+    let mut length = POINTER.len();
+    for _part in 0..3 {
+        let wide = (0xc2..=0xdf).contains(bytes.get(length)?);
+        let whole = wide && (0x80..=0xbf).contains(bytes.get(length + 1)?);
+        length += if whole { 2 } else { 1 };
+    }
+    Some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(bytes: &[u8]) -> Typed {
+        Typed::Bytes(bytes.to_vec())
+    }
+
+    fn aside(bytes: &[u8]) -> Typed {
+        Typed::Aside(bytes.to_vec())
+    }
+
+    fn pointer(token: &[u8]) -> Typed {
+        Typed::Pointer(Report::of(token).expect("a report"))
+    }
+
+    /// What the pieces mean, with neighbours joined.
+    fn fed(pieces: &[&[u8]]) -> Vec<Typed> {
+        let mut chords = Chords::default();
+        let mut all: Vec<Typed> = Vec::new();
+        let fed = pieces.iter().flat_map(|piece| chords.feed(piece)).collect::<Vec<_>>();
+        for typed in fed.into_iter().chain(chords.flush()) {
+            match (all.last_mut(), typed) {
+                (Some(Typed::Bytes(before)), Typed::Bytes(more) | Typed::Aside(more))
+                | (Some(Typed::Aside(before)), Typed::Aside(more)) => before.extend(more),
+                (_, typed) => all.push(typed),
+            }
+        }
+        all
+    }
+
+    /// The same whole, cut at every byte, and byte by byte.
+    fn check(typed: &[u8], means: &[Typed]) {
+        assert_eq!(fed(&[typed]), means, "{typed:?}");
+        for at in 0..=typed.len() {
+            assert_eq!(fed(&[&typed[..at], &typed[at..]]), means, "{typed:?} cut at {at}");
+        }
+        let single: Vec<&[u8]> = typed.chunks(1).collect();
+        assert_eq!(fed(&single), means, "{typed:?} byte by byte");
+    }
+
+    #[test]
+    fn a_character_is_passed_on_as_a_whole_and_what_is_none_at_last_too() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed("a€".as_bytes().split_at(3).0), [bytes(b"a")]);
+        assert_eq!(chords.feed(b"\xacb"), [bytes("€b".as_bytes())]);
+        assert_eq!(chords.feed(b"\x1b[200~\xf0\x9f\xa6"), [bytes(b"\x1b[200~")]);
+        assert_eq!(chords.feed(b"\x80\x1b[201~"), [bytes("🦀\x1b[201~".as_bytes())]);
+        assert_eq!(chords.feed(b"\xe9"), []);
+        assert_eq!(chords.patience(), Some(ESCAPE_TIME));
+        assert_eq!(chords.flush(), [bytes(b"\xe9")]);
+        assert_eq!(chords.feed(b"\x80\x80\x80\x80"), [bytes(b"\x80\x80\x80\x80")]);
+    }
+
+    #[test]
+    fn each_chord_is_known_in_every_encoding() {
+        const FIRST: [&[u8]; 9] = [
+            b"\x1c",
+            b"\x1b[92;5u",
+            b"\x1b[92;5:1u",
+            b"\x1b[92:124;5u",
+            // With caps lock and num lock on.
+            b"\x1b[92;69u",
+            b"\x1b[92;133u",
+            b"\x1b[27;5;92~",
+            // On a keyboard of another script, and on one where it takes Shift.
+            b"\x1b[1101::92;5u",
+            b"\x1b[39:92;6u",
+        ];
+        const SECOND: [(&[u8], Order); 11] = [
+            (b"d", Order::Detach),
+            (b"\x1b[100u", Order::Detach),
+            (b"\x1b[100;1:1u", Order::Detach),
+            (b"t", Order::TakeOver),
+            (b"h", Order::HandBack),
+            (b"[", Order::Scrollback),
+            (b"\x1b[5~", Order::Scrollback),
+            (b"x", Order::Unknown),
+            // With caps lock on.
+            (b"D", Order::Detach),
+            (b"\x1b[100;65u", Order::Detach),
+            (b"\x1b[100;5u", Order::Unknown),
+        ];
+        for first in FIRST {
+            for (second, order) in SECOND {
+                let typed = [b"a", first, second, b"b"].concat();
+                check(&typed, &[bytes(b"a"), Typed::Order(order), bytes(b"b")]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_key_twice_is_typed_once() {
+        for key in [&b"\x1c"[..], b"\x1b[92;5u"] {
+            let twice = [key, key].concat();
+            check(&twice, &[bytes(key)]);
+        }
+    }
+
+    #[test]
+    fn the_program_is_not_told_that_keys_of_a_chord_are_held_or_come_up() {
+        let detach = [Typed::Order(Order::Detach)];
+        check(b"\x1b[92;5u\x1b[92;5:3ud", &detach);
+        check(b"\x1b[92;5u\x1b[92;5:2u\x1b[92;5:2ud", &detach);
+        check(b"\x1b[92;5:1u\x1b[100;1:1u\x1b[92;1:3u\x1b[100;1:2u\x1b[100;1:3u", &detach);
+        check(b"\x1cd\x1b[100;1:3u", &detach);
+    }
+
+    #[test]
+    fn a_key_of_a_chord_is_the_programs_again_when_it_is_pressed_anew() {
+        let again = b"\x1b[100;1:1u\x1b[100;1:3u";
+        check(&[&b"\x1cd"[..], again].concat(), &[Typed::Order(Order::Detach), bytes(again)]);
+        let literal = b"\x1b[92;5:1u\x1b[92;5:3u";
+        check(&[&literal[..], literal].concat(), &[bytes(literal)]);
+    }
+
+    #[test]
+    fn what_is_not_meant_to_be_typed_is_told_apart() {
+        for apart in [
+            // A key that comes up, and Control going down.
+            &b"\x1b[97;1:3u"[..],
+            b"\x1b[57442;5u",
+            b"\x1b[57442;5:3u",
+        ] {
+            check(apart, &[aside(apart)]);
+        }
+        let moves = |token| Report::of(token).expect("a report").hovers();
+        for apart in [&b"\x1b[<35;10;20M"[..], b"\x1b[<39;10;20M", b"\x1b[MC!!"] {
+            check(apart, &[pointer(apart)]);
+            assert!(moves(apart), "{apart:?}");
+        }
+        for meant in [&b"\x1b[<0;10;20M"[..], b"\x1b[<32;1;1M", b"\x1b[<67;1;1M", b"\x1b[M !!"] {
+            check(meant, &[pointer(meant)]);
+            assert!(!moves(meant), "{meant:?}");
+        }
+    }
+
+    #[test]
+    fn a_chord_waits_for_its_key_whatever_the_pointer_and_modifiers_do() {
+        let click = b"\x1b[<0;1;1M";
+        check(
+            &[&b"\x1c"[..], click, b"d"].concat(),
+            &[pointer(click), Typed::Order(Order::Detach)],
+        );
+        let shift = b"\x1b[57441;2u";
+        check(&[&b"\x1b[92;5u"[..], shift, b"\x1b[47;2u"].concat(), &[aside(shift)]);
+    }
+
+    /// What is typed while the list is shown, and whether it is shown then.
+    fn while_listing(typed: &[u8]) -> (Vec<Typed>, bool) {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1c?"), []);
+        assert!(chords.lists_keys());
+        let mut out = chords.feed(typed);
+        out.extend(chords.flush());
+        (out, chords.lists_keys())
+    }
+
+    #[test]
+    fn the_list_of_keys_is_asked_for_in_every_encoding() {
+        // What Shift makes of the key is told as another key of it, as its text, or not at all.
+        for asked in [&b"?"[..], b"\x1b[47:63;2u", b"\x1b[223;2;63u", b"\x1b[47;2u"] {
+            let mut chords = Chords::default();
+            assert_eq!(chords.feed(&[b"\x1c", asked].concat()), [], "{asked:?}");
+            assert!(chords.lists_keys(), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn the_next_key_closes_the_list_and_is_typed_to_nobody() {
+        for key in [
+            &b"q"[..],
+            b"\r",
+            b"\x1b[A",
+            b"\x1bOA",
+            b"\x1bx",
+            "\u{e9}".as_bytes(),
+            "\u{1f600}".as_bytes(),
+            b"\x1b[97;1:1u\x1b[97;1:3u",
+            b"\x1b[<0;1;1M",
+        ] {
+            assert_eq!(while_listing(key), (vec![], false), "{key:?}");
+            let more = [key, b"z"].concat();
+            assert_eq!(while_listing(&more), (vec![bytes(b"z")], false), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn escape_closes_the_list_and_the_key_after_it_is_typed() {
+        let mut chords = Chords::default();
+        chords.feed(b"\x1c?\x1b");
+        assert_eq!((chords.flush(), chords.lists_keys()), (vec![], false));
+        assert_eq!(chords.feed(b"z"), [bytes(b"z")]);
+    }
+
+    #[test]
+    fn a_chord_acts_while_the_list_is_shown_and_closes_it() {
+        assert_eq!(while_listing(b"\x1cd"), (vec![Typed::Order(Order::Detach)], false));
+        assert_eq!(while_listing(b"\x1c["), (vec![Typed::Order(Order::Scrollback)], false));
+        assert_eq!(while_listing(b"\x1c?"), (vec![], true));
+        assert_eq!(while_listing(b"\x1c\x1c"), (vec![bytes(b"\x1c")], false));
+    }
+
+    #[test]
+    fn a_paste_closes_the_list_and_is_not_lost() {
+        let paste = b"\x1b[200~ls\r\x1b[201~";
+        assert_eq!(while_listing(paste), (vec![bytes(paste)], false));
+    }
+
+    #[test]
+    fn what_nobody_means_to_type_leaves_the_list_open() {
+        let moved = b"\x1b[<35;1;1M";
+        assert_eq!(while_listing(moved), (vec![pointer(moved)], true));
+        assert_eq!(while_listing(b"\x1b[57442;5u"), (vec![aside(b"\x1b[57442;5u")], true));
+    }
+
+    #[test]
+    fn a_report_of_the_pointer_holds_no_key() {
+        for report in [&b"\x1b[Mddd"[..], b"\x1b[M \xc3\xa9t", b"\x1b[M \xc3\xa9\xc3\xa9"] {
+            check(&[b"\x1c", report].concat(), &[pointer(report)]);
+        }
+    }
+
+    #[test]
+    fn a_paste_is_never_taken_for_a_chord() {
+        check(
+            b"\x1b[200~a\x1cd\x1bb\x1b[201~\x1cd",
+            &[bytes(b"\x1b[200~a\x1cd\x1bb\x1b[201~"), Typed::Order(Order::Detach)],
+        );
+    }
+
+    #[test]
+    fn everything_else_stays_as_it_was_typed() {
+        for typed in [
+            &b"hello\r"[..],
+            "h\u{e9}llo\u{1f600}".as_bytes(),
+            b"\x1b",
+            b"\x1b\x1b[A",
+            b"\x1b[A\x1bOB\x1b[1;5C",
+            b"\x1bd\x1b[\x1b[B",
+            b"\x1b[92u\\",
+        ] {
+            check(typed, &[bytes(typed)]);
+        }
+    }
+
+    #[test]
+    fn a_lone_escape_is_held_only_until_nothing_follows() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1b"), []);
+        assert_eq!(chords.patience(), Some(ESCAPE_TIME));
+        assert_eq!(chords.flush(), [bytes(b"\x1b")]);
+        assert_eq!(chords.patience(), None);
+    }
+
+    #[test]
+    fn the_end_of_a_paste_may_come_late() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1b[200~a\x1b[20"), [bytes(b"\x1b[200~a")]);
+        assert_eq!(chords.patience(), Some(PASTE_TIME));
+        let rest = chords.feed(b"1~\x1cd");
+        assert_eq!(rest, [bytes(b"\x1b[201~"), Typed::Order(Order::Detach)]);
+        assert_eq!(chords.patience(), None);
+    }
+
+    #[test]
+    fn a_paste_that_stays_without_its_end_is_ended_and_chords_work_again() {
+        let mut chords = Chords::default();
+        assert_eq!(chords.feed(b"\x1b[200~a\x1cd"), [bytes(b"\x1b[200~a\x1cd")]);
+        assert_eq!(chords.flush(), [bytes(b"\x1b[201~")]);
+        assert_eq!(chords.patience(), None);
+        assert_eq!(chords.feed(b"\x1cd"), [Typed::Order(Order::Detach)]);
+        // What comes too late is not the end of anything.
+        assert_eq!(chords.feed(b"\x1b[201~x"), [bytes(b"x")]);
+    }
+
+    #[test]
+    fn a_sequence_without_end_is_not_held_for_ever() {
+        let mut chords = Chords::default();
+        let long = [b"\x1b[".as_slice(), &[b'1'; SEQUENCE_MAX]].concat();
+        assert_eq!(chords.feed(&long), [bytes(&long)]);
+    }
+}

@@ -1,0 +1,266 @@
+//! The processes that hold the terminals of sessions, and whether the daemon goes on with each.
+//!
+//! It asks no shim anything, since whoever connects to one takes its session over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::cli::doctor::check::Check;
+use crate::cli::doctor::ground::{Found, Ground};
+use crate::config::paths::RuntimePaths;
+use crate::core::ids::SessionId;
+use crate::session::pty::ProcessId;
+use crate::session::pty::held::living::living_shims;
+use crate::session::pty::processes::{is_stopped, told_of};
+
+const NAME: &str = "shims";
+
+/// A session whose terminal is held, or was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    session: SessionId,
+    /// Who holds it; none when that process is gone.
+    by: Option<ProcessId>,
+    stopped: bool,
+    /// Whether a daemon has opened the session's doors.
+    claimed: bool,
+    /// Whether a daemon to come can find it.
+    socket: bool,
+}
+
+/// Which sessions are held, and what is odd about any of them.
+pub(super) fn shims(ground: &Ground) -> Vec<Check> {
+    if ground.paths.is_err() {
+        return Vec::new();
+    }
+    match &ground.daemon {
+        Found::Running(status) => {
+            let pid = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            let shortage = pid.and_then(|pid| Shortage::of(ProcessId(pid)));
+            judge(&ground.held, Runs::Yes(shortage))
+        }
+        Found::Absent | Found::Broken(_) => judge(&ground.held, Runs::No),
+    }
+}
+
+/// What `look` sees once all of it has its place: a session that is just being created, or ends, looks
+/// for a moment as if it were lost. What is odd for that long stays, if it was so at the first look.
+pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> Vec<Held> {
+    /// Longer than a session takes to be created where the machine is busy.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const EVERY: Duration = Duration::from_millis(100);
+    let is_odd = |one: &Held| !one.socket || runs && (!one.claimed || one.by.is_none());
+    let first = look();
+    let until = Instant::now() + PATIENCE;
+    let mut seen = first.clone();
+    while seen.iter().any(is_odd) && Instant::now() < until {
+        sleep(EVERY).await;
+        seen = look();
+    }
+    seen.retain(|one| !is_odd(one) || first.contains(one));
+    seen
+}
+
+/// Whether a daemon runs, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    No,
+    Yes(Option<Shortage>),
+}
+
+/// A daemon that has hardly a descriptor left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shortage {
+    pid: ProcessId,
+    open: usize,
+    limit: usize,
+}
+
+impl Shortage {
+    /// What a daemon has left free when it takes no session over any more, more or less.
+    const SPARE_MAX: usize = 32;
+
+    fn of(pid: ProcessId) -> Option<Self> {
+        let limits = told_of(pid, "limits")?;
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        let limit = limit.split_whitespace().next()?.parse().ok()?;
+        // How many there are is told of a process that hides which they are.
+        let open = fs::metadata(format!("/proc/{pid}/fd")).ok()?.len();
+        let open = usize::try_from(open).ok().filter(|open| *open > 0)?;
+        (open + Self::SPARE_MAX >= limit).then_some(Self { pid, open, limit })
+    }
+
+    fn advice(self) -> String {
+        let Self { pid, open, limit } = self;
+        format!(
+            "The daemon has {open} of {limit} descriptors open, and none for it. It is found \
+             when sessions that have ended are removed (`termgate kill` does); or run \
+             `kill -USR1 {pid}`, which leaves all sessions as they are, and start the daemon with a \
+             higher hard limit (ulimit -Hn, LimitNOFILE=)."
+        )
+    }
+}
+
+fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
+    let (runs, shortage) = match daemon {
+        Runs::No => (false, None),
+        Runs::Yes(shortage) => (true, shortage),
+    };
+    let mut checks = Vec::new();
+    for Held { session, by, stopped, claimed, socket } in held {
+        checks.extend(match by {
+            // It listens again when the daemon that has the session ends.
+            Some(_) if !socket && runs && *claimed => None,
+            Some(pid) if !socket => Some(Check::warn(
+                NAME,
+                format!(
+                    "process {pid} holds session {session}, and no daemon finds it, since its socket \
+                     was removed"
+                ),
+                format!(
+                    "It listens again within 30 s where its directory is there, and a daemon finds it \
+                     then; to end its programs, run: kill -9 {pid}"
+                ),
+            )),
+            Some(pid) if *stopped => Some(Check::warn(
+                NAME,
+                format!("process {pid}, which holds session {session}, stands still"),
+                format!("If it was not meant to be stopped, run: kill -CONT {pid}"),
+            )),
+            Some(pid) if runs && !claimed => Some(Check::warn(
+                NAME,
+                format!("process {pid} holds session {session}, which the daemon does not have"),
+                shortage.map_or_else(
+                    || {
+                        format!(
+                            "The daemon's log says why. `termgate upgrade` tries again; to end its \
+                             programs, run: kill -9 {pid}"
+                        )
+                    },
+                    Shortage::advice,
+                ),
+            )),
+            None if runs => Some(Check::warn(
+                NAME,
+                format!("nobody holds session {session} any more"),
+                "Its shim was killed; the next daemon clears up what it left.",
+            )),
+            Some(_) | None => None,
+        });
+    }
+    if !checks.is_empty() {
+        return checks;
+    }
+    vec![match (held.len(), runs) {
+        (0, _) => Check::ok(NAME, "none"),
+        (count, true) => Check::ok(NAME, format!("{count}, each of a session of the daemon")),
+        (count, false) => {
+            Check::ok(NAME, format!("{count}, whose sessions wait for the next daemon"))
+        }
+    }]
+}
+
+/// What is held at this moment.
+pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
+    // The sockets first, so that a shim that ends meanwhile is not taken for one without.
+    let entries = fs::read_dir(paths.shims()).into_iter().flatten().flatten();
+    let found: BTreeSet<_> =
+        entries.filter_map(|entry| session_of(entry.file_name().to_str()?)).collect();
+    let shims = living_shims(&paths.shims()).unwrap_or_default();
+    let sessions: BTreeSet<_> = found.iter().chain(shims.keys()).copied().collect();
+    let held = |session| {
+        let by = shims.get(&session).copied();
+        let stopped = by.is_some_and(is_stopped);
+        let claimed = paths.session(session).exists();
+        Held { session, by, stopped, claimed, socket: found.contains(&session) }
+    };
+    sessions.into_iter().map(held).collect()
+}
+
+fn session_of(file: &str) -> Option<SessionId> {
+    file.strip_suffix(".sock")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::check::Verdict;
+
+    const YES: Runs = Runs::Yes(None);
+
+    fn one(by: Option<i32>, stopped: bool, claimed: bool) -> Held {
+        let session = "0123456789ab".parse().unwrap();
+        Held { session, by: by.map(ProcessId), stopped, claimed, socket: true }
+    }
+
+    #[test]
+    fn a_shim_that_no_session_claims_is_told_while_a_daemon_runs() {
+        let told = judge(&[one(Some(7), false, false)], YES);
+        assert_eq!(told[0].verdict, Verdict::Warn);
+        assert!(told[0].found.contains("process 7 holds session 0123456789ab"), "{told:?}");
+        assert_eq!(judge(&[one(Some(7), false, false)], Runs::No)[0].verdict, Verdict::Ok);
+        assert_eq!(judge(&[one(Some(7), false, true)], YES)[0].verdict, Verdict::Ok);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_is_being_created_or_ends_is_looked_at_again() {
+        let new = Held { socket: false, ..one(Some(7), false, false) };
+        let listens = one(Some(7), false, false);
+        let ended = one(None, false, true);
+        let mut looks =
+            [vec![new, ended], vec![listens], vec![one(Some(7), false, true)]].into_iter();
+        let seen = settled(|| looks.next().expect("all is well"), true).await;
+        assert_eq!(seen, [one(Some(7), false, true)]);
+        // Without a daemon nobody opens doors.
+        let waits = settled(|| vec![one(Some(7), false, false)], false).await;
+        assert_eq!(judge(&waits, Runs::No)[0].verdict, Verdict::Ok);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_odd_stays_so_and_what_has_just_come_is_not_told() {
+        let odd = one(Some(7), false, false);
+        let mut pid = 7;
+        let look = || {
+            pid += 1;
+            vec![
+                odd.clone(),
+                Held { session: "ba9876543210".parse().unwrap(), ..one(Some(pid), false, false) },
+            ]
+        };
+        let seen = settled(look, true).await;
+        assert_eq!(seen, [odd]);
+        assert_eq!(judge(&seen, YES)[0].verdict, Verdict::Warn);
+    }
+
+    #[test]
+    fn a_shim_that_was_stopped_or_killed_is_told() {
+        let stopped = judge(&[one(Some(7), true, true)], YES);
+        assert!(stopped[0].advice.as_ref().unwrap().contains("kill -CONT 7"), "{stopped:?}");
+        let killed = judge(&[one(None, false, true)], YES);
+        assert_eq!(killed[0].verdict, Verdict::Warn);
+        assert_eq!(judge(&[], YES)[0].found, "none");
+    }
+
+    #[test]
+    fn a_shim_whose_socket_was_removed_is_told_unless_a_daemon_has_its_session() {
+        let gone = |claimed| Held { socket: false, ..one(Some(7), false, claimed) };
+        assert_eq!(judge(&[gone(true)], YES)[0].verdict, Verdict::Ok);
+        for runs in [YES, Runs::No] {
+            let lost = &judge(&[gone(false)], runs)[0];
+            assert_eq!(lost.verdict, Verdict::Warn);
+            let advice = lost.advice.as_ref().unwrap();
+            assert!(advice.contains("30 s") && advice.contains("kill -9 7"), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_for_which_the_daemon_has_no_descriptors_is_told_with_what_to_do() {
+        let short = Shortage { pid: ProcessId(9), open: 60, limit: 64 };
+        let told = &judge(&[one(Some(7), false, false)], Runs::Yes(Some(short)))[0];
+        let advice = told.advice.as_ref().unwrap();
+        assert!(advice.contains("60 of 64") && advice.contains("kill -USR1 9"), "{told:?}");
+    }
+}

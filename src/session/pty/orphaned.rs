@@ -1,0 +1,143 @@
+//! A terminal whose shim was killed while nobody was there: nothing is left of it but programs
+//! that did not end with it.
+//!
+//! It knows of them only the mark they carry, and removes what was kept beside the terminal with them.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::core::frame::{Exit, Size};
+use crate::core::ids::SessionId;
+use crate::core::moment::Moment;
+use crate::session::pty::kill::{self, KillError, Tree};
+use crate::session::pty::processes::ticks;
+use crate::session::pty::sidecar_files::Remains;
+use crate::session::pty::signal::Signal;
+use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
+
+/// What a shim left that was killed.
+#[derive(Debug)]
+pub struct GonePty {
+    session: SessionId,
+    /// When it was created; what is older came of another one, whatever mark it was given.
+    created_at: Moment,
+    /// Where it listened; removed once none of its programs is left, so that until then each daemon
+    /// finds them.
+    socket: PathBuf,
+}
+
+impl GonePty {
+    /// What is left of a session that was created at this moment, and whose shim listened at `socket`.
+    pub fn left_at(socket: PathBuf, session: SessionId, created_at: Moment) -> Self {
+        Self { session, created_at, socket }
+    }
+}
+
+/// Nothing can be done with it.
+fn gone() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+impl Pty for GonePty {
+    async fn read(&self, _offset: u64, _into: &mut Vec<u8>) -> io::Result<Output> {
+        Ok(Output::End)
+    }
+
+    fn oldest(&self) -> u64 {
+        0
+    }
+
+    fn owes(&self, _offset: u64) -> bool {
+        false
+    }
+
+    fn outlives_daemon(&self) -> bool {
+        false
+    }
+
+    fn commit(&self, _checkpoint: &Checkpoint) -> io::Result<()> {
+        Err(gone())
+    }
+
+    fn remember(&self, _note: Note, _bytes: &[u8]) {}
+
+    fn try_write(&self, _bytes: &[u8], _stamp: Stamp) -> io::Result<usize> {
+        Err(gone())
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn resize(&self, _size: Size) -> io::Result<()> {
+        Err(gone())
+    }
+
+    fn signal(&self, _signal: Signal) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn evidence(&self) -> io::Result<Evidence> {
+        Err(gone())
+    }
+
+    fn unread(&self) -> io::Result<bool> {
+        Err(gone())
+    }
+
+    fn all_read(&self, _offset: u64) -> io::Result<bool> {
+        Err(gone())
+    }
+
+    async fn exited(&self) -> Exit {
+        Exit::Lost
+    }
+
+    async fn kill(&self) -> Result<(), KillError> {
+        let started = ticks(self.created_at);
+        kill::end_tree(Tree { started, ..Tree::of_mark(self.session) }).await?;
+        let _ = fs::remove_file(&self.socket);
+        Remains::beside(&self.socket).clear();
+        Ok(())
+    }
+
+    fn forget(&self) {}
+
+    async fn vanished(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::session::clock::boot;
+    use crate::shim::mark;
+
+    /// A process that carries the mark of a session, or was given it.
+    #[allow(unsafe_code)]
+    fn marked(session: SessionId) -> Child {
+        let mut command = Command::new("sleep");
+        // SAFETY: it makes system calls only.
+        unsafe {
+            command.arg("1000").pre_exec(move || mark::set(session.number()));
+        }
+        command.spawn().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_older_than_a_session_does_not_end_with_it_whatever_mark_it_carries() {
+        let ground = tempfile::tempdir().unwrap();
+        let session = SessionId::from_random(uuid::Uuid::from_u128(0x0123_4567_89ab << 80));
+        let before = boot::now();
+        let mut child = marked(session);
+        let gone = |created_at| GonePty::left_at(ground.path().join("x.sock"), session, created_at);
+        gone(before + std::time::Duration::from_secs(60)).kill().await.unwrap();
+        assert_eq!(child.try_wait().unwrap(), None, "it is of before");
+        // Who has ended and was not waited for is none of those who are left.
+        gone(before).kill().await.unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,308 @@
+//! What outlasts even the process that holds a terminal: files beside its socket.
+//!
+//! It knows neither records nor screens, only bytes. They are for the one case that a shim is killed
+//! while no daemon runs, so nothing waits for them and nothing fails because of them; what cannot be
+//! kept is not there, rather than told as it was before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use nix::libc;
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+
+use crate::session::pty::Note;
+use crate::shim::readiness;
+
+/// How the name of the file ends that says which session it was.
+const IDENTITY: &str = "session";
+/// How the name of the file ends that says what its screen showed.
+const SCREEN: &str = "screen";
+/// What all names of ours end with, files that are being written included.
+const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
+
+/// A larger screen is not kept: the directory is small, and for all programs of the user.
+const SCREEN_BYTES_MAX: usize = 256 << 10;
+/// How often the screen is kept of a terminal that is never still.
+const SCREEN_EVERY: Duration = Duration::from_secs(1);
+
+/// Says whether the files are still for this daemon to write; another one may have its place.
+type Ours<'a> = &'a dyn Fn() -> bool;
+
+/// The files of one session.
+#[derive(Debug)]
+pub struct Remains {
+    socket: PathBuf,
+    /// When the screen was last kept, on the clock of [`readiness::now`].
+    screen_at: Mutex<Option<Duration>>,
+}
+
+/// What a screen showed, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastScreen {
+    pub snapshot: Vec<u8>,
+    pub kept_at: SystemTime,
+}
+
+impl Remains {
+    /// Those beside the socket at which the terminal is, or was, held.
+    pub fn beside(socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), screen_at: Mutex::default() }
+    }
+
+    /// Whether a file of this name is one of them, and whose: what its name begins with.
+    pub fn owner(name: &str) -> Option<&str> {
+        let (owner, ending) = name.split_once('.')?;
+        ENDINGS.contains(&ending).then_some(owner)
+    }
+
+    /// Keeps which session it is, in place of what was kept before.
+    ///
+    /// # Errors
+    /// What the system said; nothing is kept then.
+    pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        self.keep(IDENTITY, bytes, ours)
+    }
+
+    /// Which session it was; none when nobody knows.
+    pub fn identity(&self) -> Option<Vec<u8>> {
+        self.read(IDENTITY, Note::BYTES_MAX)
+    }
+
+    /// Keeps what the screen shows, in place of what was kept before, unless that was just now and the
+    /// terminal is not `still`.
+    ///
+    /// Only where files are in memory, since screens show what must not be on a disk.
+    ///
+    /// # Errors
+    /// What the system said; nothing is kept then.
+    pub fn keep_screen(&self, snapshot: &[u8], still: bool, ours: Ours<'_>) -> io::Result<()> {
+        let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = readiness::now();
+        let recent = kept_at.is_some_and(|at| now.saturating_sub(at) < SCREEN_EVERY);
+        if (recent && !still) || snapshot.is_empty() || !self.is_in_memory() {
+            return Ok(());
+        }
+        *kept_at = Some(now);
+        if snapshot.len() > SCREEN_BYTES_MAX {
+            return if ours() { remove(&self.path(SCREEN)) } else { Ok(()) };
+        }
+        self.keep(SCREEN, snapshot, ours)
+    }
+
+    /// What the screen showed last; none when nobody knows.
+    pub fn screen(&self) -> Option<LastScreen> {
+        let kept_at = fs::symlink_metadata(self.path(SCREEN)).ok()?.modified().ok()?;
+        Some(LastScreen { snapshot: self.read(SCREEN, SCREEN_BYTES_MAX)?, kept_at })
+    }
+
+    fn is_in_memory(&self) -> bool {
+        let system = self.socket.parent().map(statfs);
+        matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
+    }
+
+    /// Removes all of them.
+    pub fn clear(&self) {
+        for ending in ENDINGS {
+            // Most of the time there is nothing to be removed.
+            let _ = fs::remove_file(self.path(ending));
+        }
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.socket.with_extension(ending)
+    }
+
+    fn keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        match self.try_keep(ending, bytes, ours) {
+            // A daemon that stood still just before it renamed its own file has renamed ours. It does so once.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.try_keep(ending, bytes, ours)
+            }
+            kept => kept,
+        }
+    }
+
+    fn try_keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
+        let (path, fresh) = (self.path(ending), self.path(&format!("{ending}.new")));
+        if !ours() {
+            return Ok(());
+        }
+        let written = write(&fresh, bytes);
+        // Whoever stood still meanwhile may have lost its place, and its files are another's then.
+        if !ours() {
+            return Ok(());
+        }
+        let kept = written.and_then(|()| fs::rename(&fresh, &path));
+        if kept.is_err() && ours() {
+            for stale in [fresh, path] {
+                let _ = fs::remove_file(stale);
+            }
+        }
+        kept
+    }
+
+    fn read(&self, ending: &str, bytes_max: usize) -> Option<Vec<u8>> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let path = self.path(ending);
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() <= bytes_max).then_some(bytes)
+    }
+}
+
+/// Writes a file for our user alone. A machine that fails ends the sessions as well, so the disk is
+/// not waited for.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    remove(path)?;
+    let mut options = OpenOptions::new();
+    let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    const OURS: Ours<'static> = &|| true;
+
+    fn remains() -> (tempfile::TempDir, Remains) {
+        let directory = tempfile::tempdir().unwrap();
+        let remains = Remains::beside(&directory.path().join("0123456789ab.sock"));
+        (directory, remains)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_newest_identity_is_read_back_and_is_for_us_alone() {
+        let (directory, remains) = remains();
+        assert_eq!(remains.identity(), None);
+        remains.keep_identity(b"one", OURS).unwrap();
+        remains.keep_identity(b"two", OURS).unwrap();
+        assert_eq!(remains.identity().unwrap(), b"two");
+        assert_eq!(names(directory.path()), ["0123456789ab.session"]);
+        let mode = fs::metadata(directory.path().join("0123456789ab.session")).unwrap();
+        assert_eq!(mode.permissions().mode() & 0o7777, 0o600);
+    }
+
+    #[test]
+    fn what_was_cleared_is_gone_and_so_is_what_was_half_written() {
+        let (directory, remains) = remains();
+        remains.keep_identity(b"one", OURS).unwrap();
+        fs::write(directory.path().join("0123456789ab.session.new"), "half").unwrap();
+        for name in names(directory.path()) {
+            assert_eq!(Remains::owner(&name), Some("0123456789ab"));
+        }
+        remains.clear();
+        assert_eq!(names(directory.path()), Vec::<String>::new());
+        assert_eq!(Remains::owner("0123456789ab.sock"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_told_as_it_was_before() {
+        let (directory, remains) = remains();
+        remains.keep_identity(b"one", OURS).unwrap();
+        // Whoever stands in the way can be neither removed nor written to.
+        fs::create_dir(directory.path().join("0123456789ab.session.new")).unwrap();
+        remains.keep_identity(b"two", OURS).unwrap_err();
+        assert_eq!(remains.identity(), None);
+    }
+
+    #[test]
+    fn the_screen_of_a_still_terminal_is_kept_in_memory_and_on_no_disk() {
+        // A file system that is not of memory, where whoever tries to write fails.
+        let elsewhere = Remains::beside(Path::new("/proc/self/0123456789ab.sock"));
+        elsewhere.keep_screen(b"one", true, OURS).unwrap();
+        elsewhere.keep_identity(b"one", OURS).unwrap_err();
+        let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let socket = in_memory.path().join("0123456789ab.sock");
+        let kept = Remains::beside(&socket);
+        kept.keep_screen(b"one", false, OURS).unwrap();
+        assert_eq!(kept.screen().unwrap().snapshot, b"one");
+        kept.keep_screen(b"on its way", false, OURS).unwrap();
+        assert_eq!(kept.screen().unwrap().snapshot, b"one", "that was just now");
+        kept.keep_screen(b"two", true, OURS).unwrap();
+        assert_eq!(kept.screen().unwrap().snapshot, b"two");
+        kept.keep_screen(&vec![0; SCREEN_BYTES_MAX + 1], true, OURS).unwrap();
+        assert_eq!(kept.screen(), None, "it is not as it was before");
+        kept.keep_screen(b"three", true, OURS).unwrap();
+        kept.clear();
+        assert_eq!((kept.screen(), names(in_memory.path())), (None, Vec::new()));
+    }
+
+    #[test]
+    fn who_lost_its_place_while_it_wrote_replaces_nothing() {
+        let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let kept = Remains::beside(&in_memory.path().join("0123456789ab.sock"));
+        kept.keep_screen(b"theirs", true, OURS).unwrap();
+        kept.keep_identity(b"theirs", OURS).unwrap();
+        for asked in [0, 1] {
+            let left = std::cell::Cell::<u32>::new(asked);
+            let ours = || left.replace(left.get().saturating_sub(1)) > 0;
+            kept.keep_screen(b"ours", true, &ours).unwrap();
+            left.set(asked);
+            kept.keep_identity(b"ours", &ours).unwrap();
+        }
+        assert_eq!(kept.screen().unwrap().snapshot, b"theirs");
+        assert_eq!(kept.identity().unwrap(), b"theirs");
+    }
+
+    /// Keeps an identity while another daemon does at the moment before the file is renamed, and says how that
+    /// went and what is kept then. That one has the place from then on, or had it.
+    fn kept_with_another(theirs_now: bool) -> (io::Result<()>, Vec<u8>) {
+        let (directory, remains) = remains();
+        let path = |ending| directory.path().join(format!("0123456789ab.{ending}"));
+        let asked = std::cell::Cell::new(0);
+        let ours = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 2 {
+                if theirs_now {
+                    fs::write(path("session.new"), "theirs").unwrap();
+                }
+                fs::rename(path("session.new"), path("session")).unwrap();
+            }
+            !theirs_now || asked.get() <= 2
+        };
+        let kept = remains.keep_identity(b"ours", &ours);
+        (kept, remains.identity().unwrap_or_default())
+    }
+
+    #[test]
+    fn of_two_daemons_that_keep_at_once_the_one_that_has_the_place_is_read() {
+        for (theirs_now, whose) in [(false, b"ours".as_slice()), (true, b"theirs")] {
+            let (kept, read) = kept_with_another(theirs_now);
+            assert!(kept.is_ok(), "{kept:?}");
+            assert_eq!(read, whose);
+        }
+    }
+
+    #[test]
+    fn neither_a_link_nor_what_is_too_long_is_read() {
+        let (directory, remains) = remains();
+        fs::write(directory.path().join("elsewhere"), "text").unwrap();
+        symlink("elsewhere", directory.path().join("0123456789ab.session")).unwrap();
+        assert_eq!(remains.identity(), None);
+        remains.keep_identity(&vec![b'x'; Note::BYTES_MAX + 1], OURS).unwrap();
+        assert_eq!(remains.identity(), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Which input may pass, and what became of it, for daemons that did not hear the answer.
+//!
+//! It knows leases only as numbers that grow.
+
+use crate::shim::bounded::Bounded;
+use crate::shim::wire::RESULTS_MAX;
+use crate::shim::wire::from_shim::Written;
+use crate::shim::wire::to_shim::Input;
+
+/// How many writes of agents are remembered, and how many of people, so that neither push the others out.
+const SHARE_MAX: usize = RESULTS_MAX / 2;
+
+/// The bit of the first byte of a name that says that a person typed it.
+const PERSONS: u8 = 0x80;
+
+/// A write that has no name.
+const NAMELESS: [u8; 16] = [0; 16];
+
+/// What is remembered of all input.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    epoch: u64,
+    answered: u64,
+    agents: Bounded<Written, SHARE_MAX>,
+    people: Bounded<Written, SHARE_MAX>,
+}
+
+impl Ledger {
+    /// Says whether this input may still pass, and from now on no older one.
+    ///
+    /// What needs no lease has the epoch 0 and always passes.
+    pub fn admits(&mut self, input: &Input<'_>) -> bool {
+        let passes = input.epoch == 0 || input.epoch >= self.epoch;
+        self.epoch = self.epoch.max(input.epoch);
+        passes
+    }
+
+    /// Notes how many bytes of it the terminal took.
+    pub fn on_taken(&mut self, input: &Input<'_>, count: usize) {
+        if count == input.bytes.len() {
+            self.answered = self.answered.max(input.answered);
+        }
+        if count == 0 || input.write == NAMELESS {
+            return;
+        }
+        let of_person = input.write[0] & PERSONS != 0;
+        let results = if of_person { &mut self.people } else { &mut self.agents };
+        let known = results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
+        match known {
+            Some(known) => known.bytes += count as u64,
+            None => results.push(Written { write: input.write, bytes: count as u64 }),
+        }
+    }
+
+    /// The highest epoch of any input.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Queries in the output before this offset had their answers.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Of the last writes that have a name: those of agents, and then those of people, oldest first.
+    pub fn results(&self) -> Bounded<Written, RESULTS_MAX> {
+        self.agents.as_slice().iter().chain(self.people.as_slice()).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(epoch: u64, write: u8) -> Input<'static> {
+        Input { sequence: 0, epoch, answered: 0, write: [write; 16], bytes: b"abc" }
+    }
+
+    #[test]
+    fn input_of_an_epoch_that_is_over_does_not_pass() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(!ledger.admits(&input(4, 0)));
+        assert!(ledger.admits(&input(6, 0)));
+        assert!(!ledger.admits(&input(5, 0)));
+        assert_eq!(ledger.epoch(), 6);
+    }
+
+    #[test]
+    fn what_needs_no_lease_always_passes() {
+        let mut ledger = Ledger::default();
+        assert!(ledger.admits(&input(5, 0)));
+        assert!(ledger.admits(&input(0, 0)));
+        assert_eq!(ledger.epoch(), 5);
+    }
+
+    #[test]
+    fn the_parts_of_one_write_are_counted_together() {
+        let mut ledger = Ledger::default();
+        ledger.on_taken(&input(1, 7), 1);
+        ledger.on_taken(&input(1, 0), 3);
+        ledger.on_taken(&input(1, 7), 2);
+        ledger.on_taken(&input(1, 8), 0);
+        assert_eq!(ledger.results().as_slice(), [Written { write: [7; 16], bytes: 3 }]);
+    }
+
+    #[test]
+    fn the_oldest_result_of_the_same_kind_goes_first() {
+        let mut ledger = Ledger::default();
+        ledger.on_taken(&input(1, 1), 1);
+        for write in PERSONS..=PERSONS + SHARE_MAX as u8 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results();
+        let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
+        assert_eq!(names.len(), 1 + SHARE_MAX);
+        assert_eq!((names[0], names[1]), (1, PERSONS + 1));
+        for write in 2..=SHARE_MAX as u8 + 1 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results();
+        assert_eq!(results.as_slice().len(), RESULTS_MAX);
+        assert_eq!(results.as_slice()[0].write[0], 2);
+    }
+
+    #[test]
+    fn as_many_writes_of_agents_are_known_as_a_daemon_knows_itself() {
+        let mut ledger = Ledger::default();
+        for write in 1..=64 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        for write in PERSONS..=PERSONS + 64 {
+            ledger.on_taken(&input(1, write), 1);
+        }
+        let results = ledger.results();
+        let names: Vec<_> = results.as_slice().iter().map(|one| one.write[0]).collect();
+        assert!(names.starts_with(&(1..=64).collect::<Vec<_>>()), "{names:?}");
+    }
+
+    #[test]
+    fn queries_are_answered_once_the_whole_answer_was_taken() {
+        let mut ledger = Ledger::default();
+        let answer = Input { answered: 50, ..input(0, 0) };
+        ledger.on_taken(&answer, 2);
+        assert_eq!(ledger.answered(), 0);
+        ledger.on_taken(&answer, 3);
+        assert_eq!(ledger.answered(), 50);
+        ledger.on_taken(&Input { answered: 0, ..input(1, 0) }, 3);
+        assert_eq!(ledger.answered(), 50);
+    }
+}

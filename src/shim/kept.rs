@@ -1,0 +1,106 @@
+//! What a shim keeps for daemons to come: snapshots, segments of history, and notes.
+//!
+//! It reads none of it. All room there is for it is taken at the start.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::shim::bounded::Bounded;
+use crate::shim::socket::Descriptors;
+use crate::shim::wire::to_shim::Commit;
+use crate::shim::wire::{NOTE_MAX, NOTES, Note, SEGMENTS_MAX, SNAPSHOTS_MAX};
+
+/// Everything that was handed over.
+#[derive(Debug)]
+pub struct Kept {
+    snapshots: Bounded<Snapshot, SNAPSHOTS_MAX>,
+    segments: Bounded<Segment, SEGMENTS_MAX>,
+    notes: Box<[u8]>,
+    note_lengths: [usize; NOTES],
+    /// Whether a daemon ever noted anything, be it that there is nothing to note.
+    noted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Snapshot {
+    file: Option<OwnedFd>,
+    /// Covers the output before it.
+    offset: u64,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    file: Option<OwnedFd>,
+    /// How much of it counts.
+    bytes: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            snapshots: Bounded::default(),
+            segments: Bounded::default(),
+            notes: vec![0; NOTES * NOTE_MAX].into_boxed_slice(),
+            note_lengths: [0; NOTES],
+            noted: false,
+        }
+    }
+}
+
+impl Kept {
+    /// Takes what came with a commit; what is said to come and did not is not there.
+    pub fn commit(&mut self, commit: &Commit, descriptors: &mut Descriptors) {
+        if commit.snapshot
+            && let Some(file) = descriptors.take()
+        {
+            self.snapshots.push(Snapshot { file: Some(file), offset: commit.offset });
+        }
+        self.segments.drop_first(usize::from(commit.segments_dropped));
+        if commit.segment
+            && let Some(file) = descriptors.take()
+        {
+            self.segments.push(Segment { file: Some(file), bytes: 0 });
+        }
+        if let Some(last) = self.segments.as_mut_slice().last_mut() {
+            last.bytes = commit.segment_bytes;
+        }
+    }
+
+    /// Replaces a note.
+    pub fn remember(&mut self, note: Note<'_>) {
+        let slot = usize::from(note.slot);
+        self.notes[slot * NOTE_MAX..][..note.bytes.len()].copy_from_slice(note.bytes);
+        self.note_lengths[slot] = note.bytes.len();
+        self.noted = true;
+    }
+
+    /// Whether a daemon has noted anything, and so may have told somebody of the session.
+    pub fn is_noted(&self) -> bool {
+        self.noted
+    }
+
+    /// The notes that are not empty.
+    pub fn notes(&self) -> impl Iterator<Item = Note<'_>> {
+        let lengths = (0_u16..).zip(self.note_lengths).filter(|(_, length)| *length > 0);
+        lengths.map(|(slot, length)| Note {
+            slot,
+            bytes: &self.notes[usize::from(slot) * NOTE_MAX..][..length],
+        })
+    }
+
+    /// How much of each segment counts, oldest first.
+    pub fn segment_bytes(&self) -> impl Iterator<Item = u64> {
+        self.segments.as_slice().iter().map(|segment| segment.bytes)
+    }
+
+    /// Up to where each snapshot covers the output, oldest first.
+    pub fn snapshot_offsets(&self) -> impl Iterator<Item = u64> {
+        self.snapshots.as_slice().iter().map(|snapshot| snapshot.offset)
+    }
+
+    /// The segments and then the snapshots, each oldest first.
+    pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let segments = self.segments.as_slice().iter().filter_map(|one| one.file.as_ref());
+        let snapshots = self.snapshots.as_slice().iter().filter_map(|one| one.file.as_ref());
+        segments.chain(snapshots).map(AsFd::as_fd)
+    }
+}

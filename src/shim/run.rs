@@ -1,0 +1,391 @@
+//! The loop of a shim: one thread, one wait, no allocation.
+//!
+//! It knows no screen. Whoever connected last is the only daemon it listens to.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::socket::{Shutdown, shutdown};
+use nix::unistd::{tcgetpgrp, write};
+
+use crate::shim::children::Children;
+use crate::shim::input_log::Ledger;
+use crate::shim::kept::Kept;
+use crate::shim::orphan_timeout::{Due, Solitude};
+use crate::shim::output::{Output, WhenFull};
+use crate::shim::peer_check;
+use crate::shim::place::Place;
+use crate::shim::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
+use crate::shim::socket::{self, Descriptors};
+use crate::shim::terminal;
+use crate::shim::wire::from_shim::{Attached, FromShim, Outcome, Process, Taken};
+use crate::shim::wire::to_shim::{Commit, Input, ToShim, Unread};
+use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION, Window};
+
+/// How many frames of a daemon that is gone are looked at; more than a socket holds.
+const LEFT_MAX: usize = 4096;
+
+/// Everything one shim has.
+#[derive(Debug)]
+pub struct Shim {
+    pub(super) place: Place,
+    pub(super) process: Process,
+    pub(super) children: Children,
+    pub(super) master: OwnedFd,
+    /// The other end, kept until the leader has ended: a program that closes its streams and opens
+    /// the terminal again would otherwise look as if it had gone.
+    pub(super) slave: Option<OwnedFd>,
+    pub(super) terminal: u32,
+    pub(super) window: Window,
+    pub(super) ring_bytes: u32,
+    pub(super) unread: Unread,
+    pub(super) output: Output,
+    pub(super) ledger: Ledger,
+    pub(super) kept: Kept,
+    pub(super) solitude: Solitude,
+    /// The daemon that is listened to.
+    pub(super) daemon: Option<OwnedFd>,
+    /// A connection that has not said yet what it wants.
+    pub(super) newcomer: Option<OwnedFd>,
+    pub(super) generation: u64,
+    pub(super) wants_writable: bool,
+    /// Whether the daemon knows that the output is over.
+    pub(super) told_end: bool,
+    pub(super) reply: Box<Frame>,
+}
+
+/// What happened to each descriptor.
+struct Ready {
+    ends: Events,
+    listener: Events,
+    newcomer: Events,
+    daemon: Events,
+    master: Events,
+}
+
+/// Whether the loop goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    On,
+    /// The session is forgotten.
+    End,
+}
+
+impl Shim {
+    /// Serves daemons until the session is forgotten; every frame is received into `room`.
+    ///
+    /// Allocates nothing.
+    pub fn run(&mut self, room: &mut Frame) {
+        loop {
+            let now = readiness::now();
+            self.solitude.set(now, self.daemon.is_none());
+            match self.solitude.on_time(now) {
+                Due::Nothing => {}
+                Due::HangUp => self.hang_up(),
+                Due::End => return,
+            }
+            self.output.on_time(now, self.master.as_fd(), self.when_full());
+            self.tell_end();
+            if self.mind_place(now) == Course::End {
+                return;
+            }
+            let Ok(ready) = self.wait(now) else { return };
+            if ready.ends != 0 {
+                self.on_child_ended();
+            }
+            if ready.newcomer != 0 {
+                self.on_newcomer(room);
+            }
+            // Whoever was superseded just now is not read any more: what was ready is not there.
+            if ready.newcomer == 0 && ready.daemon != 0 {
+                let gone = ready.daemon & HANGUP != 0;
+                let course = if gone { self.on_hangup(room) } else { self.on_frame(room) };
+                if course == Course::End {
+                    return;
+                }
+            }
+            if ready.listener != 0 {
+                self.let_in();
+            }
+            self.on_terminal(ready.master);
+        }
+    }
+
+    /// Sees to it that daemons find the socket. Where nobody ever can, only a program that runs is held on.
+    fn mind_place(&mut self, now: Duration) -> Course {
+        self.place.set(now, self.daemon.is_none());
+        self.place.on_time(now);
+        let ended = self.children.leader_ended().is_some() && self.output.is_over();
+        if self.place.is_nowhere() && ended { Course::End } else { Course::On }
+    }
+
+    /// Ends whatever is left, and removes the socket. A daemon that waits for the end of its
+    /// connection finds nothing left.
+    pub fn end(mut self) {
+        self.place.clear();
+        self.children.end_all();
+    }
+
+    fn wait(&self, now: Duration) -> Result<Ready, Errno> {
+        let output = self.output.deadline(self.when_full());
+        let deadline = [self.solitude.deadline(), output, self.place.deadline()];
+        let deadline = deadline.into_iter().flatten().min();
+        let [ends, listener, newcomer, daemon, master] = readiness::wait(
+            [
+                (Some(self.children.ends()), READABLE),
+                (Some(self.place.listener()), READABLE),
+                (self.newcomer.as_ref().map(AsFd::as_fd), READABLE),
+                (self.daemon.as_ref().map(AsFd::as_fd), READABLE | HANGUP),
+                (Some(self.master.as_fd()), self.asked_of_terminal()),
+            ],
+            deadline.map(|deadline| deadline.saturating_sub(now)),
+        )?;
+        Ok(Ready { ends, listener, newcomer, daemon, master })
+    }
+
+    /// Nothing is asked of a terminal when nothing could be done about the answer.
+    fn asked_of_terminal(&self) -> Events {
+        let reads = if self.output.has_room(self.when_full()) { READABLE } else { 0 };
+        let writes = self.wants_writable && self.children.leader_ended().is_none();
+        reads | if writes { WRITABLE } else { 0 }
+    }
+
+    fn when_full(&self) -> WhenFull {
+        match (self.unread, &self.daemon) {
+            (Unread::Overwrite, None) => WhenFull::Overwrite,
+            (Unread::Overwrite, Some(_)) | (Unread::Block, _) => WhenFull::Wait,
+        }
+    }
+
+    fn on_terminal(&mut self, ready: Events) {
+        if ready & WRITABLE != 0 && std::mem::take(&mut self.wants_writable) {
+            self.tell(&FromShim::Writable);
+        }
+        if ready & !WRITABLE != 0 {
+            self.output.take(readiness::now(), self.master.as_fd(), self.when_full());
+        }
+    }
+
+    fn on_child_ended(&mut self) {
+        self.children.reap();
+        if self.children.leader_ended().is_some() && self.slave.take().is_some() {
+            self.output.on_exit(readiness::now());
+            self.place.hurry();
+        }
+    }
+
+    /// Takes a connection that waits in place of the one before, if it may speak at all.
+    fn let_in(&mut self) {
+        let connection = socket::accept(self.place.listener()).ok();
+        let outside = |one: &OwnedFd| peer_check::is_outside(one.as_fd(), self.process.pid);
+        if let Some(connection) = connection.filter(outside) {
+            self.newcomer = Some(connection);
+        }
+    }
+
+    /// Lets a connection say what it wants; the first thing must be that it is the daemon.
+    fn on_newcomer(&mut self, room: &mut Frame) {
+        let Some(connection) = self.newcomer.take() else { return };
+        let received = socket::receive(connection.as_fd(), room, &mut Descriptors::default());
+        let Ok(length) = received else { return };
+        if let Ok(Some(ToShim::Attach { .. })) = ToShim::decode(&room[..length]) {
+            self.attach(connection);
+        }
+    }
+
+    /// Listens to this daemon from now on and to no other, and tells it all there is.
+    pub(super) fn attach(&mut self, daemon: OwnedFd) {
+        self.generation += 1;
+        self.daemon = Some(daemon);
+        self.wants_writable = false;
+        self.told_end = self.output.is_over();
+        let attached = Attached {
+            version: VERSION,
+            generation: self.generation,
+            shim: self.process,
+            leader: self.children.leader(),
+            terminal: self.terminal,
+            window: self.window,
+            ring_bytes: self.ring_bytes,
+            notes: self.kept.notes().count() as u16,
+            head: self.output.head(),
+            committed: self.output.committed(),
+            tail: self.output.tail(),
+            answered: self.ledger.answered(),
+            epoch: self.ledger.epoch(),
+            ended: self.children.leader_ended().filter(|_| self.output.is_over()),
+            results: self.ledger.results(),
+            segments: self.kept.segment_bytes().collect(),
+            snapshots: self.kept.snapshot_offsets().collect(),
+        };
+        let [ring, bell] = self.output.descriptors();
+        let mut descriptors = [ring; DESCRIPTORS_MAX];
+        let mut count = 0;
+        for descriptor in [ring, bell].into_iter().chain(self.kept.files()) {
+            descriptors[count] = descriptor;
+            count += 1;
+        }
+        let length = attached.encode(&mut self.reply);
+        let daemon = self.daemon.as_ref().map(AsFd::as_fd);
+        let mut told = send_to(daemon, &self.reply[..length], &descriptors[..count]);
+        for note in self.kept.notes() {
+            let length = FromShim::Note(note).encode(&mut self.reply);
+            told = told.and_then(|()| send_to(daemon, &self.reply[..length], &[]));
+        }
+        if told.is_err() {
+            self.hang_up_on_daemon();
+        }
+    }
+
+    /// Says no more to a daemon that does not listen. What it has said is looked at as if it had
+    /// gone by itself.
+    fn hang_up_on_daemon(&self) {
+        if let Some(daemon) = &self.daemon {
+            let _ = shutdown(daemon.as_raw_fd(), Shutdown::Both);
+        }
+    }
+
+    /// Goes on without a daemon, unless it never noted anything: then it has told nobody of the session,
+    /// and the next one may not find it.
+    fn on_hangup(&mut self, room: &mut Frame) -> Course {
+        let course = self.hear_the_last(room);
+        if self.kept.is_noted() { course } else { Course::End }
+    }
+
+    /// Does what a daemon that is gone had asked for, as far as it concerns only what is kept: what
+    /// would reach the program and was not begun is dropped.
+    fn hear_the_last(&mut self, room: &mut Frame) -> Course {
+        let Some(daemon) = self.daemon.take() else { return Course::On };
+        self.wants_writable = false;
+        for _ in 0..LEFT_MAX {
+            let mut descriptors = Descriptors::default();
+            let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
+                Ok(length @ 1..) => length,
+                // It did not hear all we said, which is told once, before what it said itself.
+                Err(Errno::ECONNRESET | Errno::EINTR) => continue,
+                Ok(_) | Err(_) => return Course::On,
+            };
+            match ToShim::decode(&room[..length]) {
+                Ok(Some(ToShim::Commit(commit))) => self.commit(&commit, &mut descriptors),
+                Ok(Some(ToShim::Note(note))) => self.kept.remember(note),
+                Ok(Some(ToShim::End)) => return Course::End,
+                Ok(
+                    None
+                    | Some(
+                        ToShim::Start(_)
+                        | ToShim::Attach { .. }
+                        | ToShim::Input(_)
+                        | ToShim::WantWritable
+                        | ToShim::Resize(_),
+                    ),
+                ) => {}
+                Err(_) => return Course::On,
+            }
+        }
+        Course::On
+    }
+
+    fn on_frame(&mut self, room: &mut Frame) -> Course {
+        let Some(daemon) = &self.daemon else { return Course::On };
+        let mut descriptors = Descriptors::default();
+        let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
+            Ok(length @ 1..) => length,
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNRESET) => return Course::On,
+            Ok(_) | Err(_) => {
+                self.daemon = None;
+                return Course::On;
+            }
+        };
+        match ToShim::decode(&room[..length]) {
+            // A shim that was stopped meanwhile was told before that there is something to read, and
+            // only now that nobody waits for it any more.
+            Ok(Some(ToShim::Input(_))) if self.was_hung_up_on() => {}
+            Ok(Some(ToShim::Input(input))) => self.on_input(&input),
+            Ok(Some(ToShim::WantWritable)) => self.wants_writable = true,
+            Ok(Some(ToShim::Resize(window))) => self.resize(window),
+            Ok(Some(ToShim::Commit(commit))) => self.commit(&commit, &mut descriptors),
+            Ok(Some(ToShim::Note(note))) => self.kept.remember(note),
+            Ok(Some(ToShim::End)) => return Course::End,
+            // A later version may say more than this one knows.
+            Ok(None | Some(ToShim::Start(_) | ToShim::Attach { .. })) => {}
+            Err(_) => self.daemon = None,
+        }
+        Course::On
+    }
+
+    /// Whether the daemon has closed its connection by this moment.
+    fn was_hung_up_on(&self) -> bool {
+        let daemon = self.daemon.as_ref().map(AsFd::as_fd);
+        daemon.is_none_or(|daemon| readiness::look(daemon, HANGUP) != Ok(0))
+    }
+
+    fn on_input(&mut self, input: &Input<'_>) {
+        let outcome = if self.children.leader_ended().is_some() {
+            // The kernel would take input for a program that is gone, and keep it.
+            Outcome::Ended
+        } else if !self.ledger.admits(input) {
+            Outcome::Refused
+        } else {
+            match write(&self.master, input.bytes) {
+                Ok(count) => {
+                    self.ledger.on_taken(input, count);
+                    Outcome::Bytes(count as u32)
+                }
+                Err(Errno::EAGAIN | Errno::EINTR) => Outcome::Bytes(0),
+                Err(_) => Outcome::Ended,
+            }
+        };
+        self.tell(&FromShim::Taken(Taken { sequence: input.sequence, outcome }));
+    }
+
+    fn resize(&mut self, window: Window) {
+        if terminal::set_size(self.master.as_fd(), window).is_ok() {
+            self.window = window;
+        }
+    }
+
+    fn commit(&mut self, commit: &Commit, descriptors: &mut Descriptors) {
+        self.kept.commit(commit, descriptors);
+        self.output.commit(readiness::now(), commit.offset, commit.quiet);
+    }
+
+    /// Tells the daemon once how the program ended, when all output is in the ring.
+    fn tell_end(&mut self) {
+        if let (Some(ended), true, false) =
+            (self.children.leader_ended(), self.output.is_over(), self.told_end)
+        {
+            self.told_end = true;
+            self.tell(&FromShim::Exited { ended, head: self.output.head() });
+        }
+    }
+
+    /// Says something to the daemon, if one is there.
+    fn tell(&mut self, frame: &FromShim<'_>) {
+        let length = frame.encode(&mut self.reply);
+        let daemon = self.daemon.as_ref().map(AsFd::as_fd);
+        if send_to(daemon, &self.reply[..length], &[]).is_err() {
+            self.hang_up_on_daemon();
+        }
+    }
+
+    /// Tells whoever uses the terminal that it went away.
+    fn hang_up(&self) {
+        if let Ok(foreground) = tcgetpgrp(&self.master)
+            && foreground.as_raw() > 0
+        {
+            for signal in [Signal::SIGHUP, Signal::SIGCONT] {
+                let _ = killpg(foreground, signal);
+            }
+        }
+    }
+}
+
+fn send_to(
+    daemon: Option<BorrowedFd<'_>>,
+    frame: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    daemon.map_or(Ok(()), |daemon| socket::send(daemon, frame, descriptors))
+}

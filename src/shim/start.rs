@@ -1,0 +1,250 @@
+//! How a shim comes to be: away from the daemon that wants it, then the terminal and its program.
+//!
+//! Whatever fails is told to that daemon and leaves nothing behind.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
+
+use crate::shim::COMM;
+use crate::shim::children::{Children, Ends};
+use crate::shim::input_log::Ledger;
+use crate::shim::kept::Kept;
+use crate::shim::memory;
+use crate::shim::orphan_timeout::Solitude;
+use crate::shim::output::Output;
+use crate::shim::place::Place;
+use crate::shim::program::Program;
+use crate::shim::readiness::{self, READABLE};
+use crate::shim::run::Shim;
+use crate::shim::socket::{self, Descriptors};
+use crate::shim::terminal;
+use crate::shim::wire::from_shim::{Failed, FromShim, Process, Stage};
+use crate::shim::wire::to_shim::{Start, ToShim};
+use crate::shim::wire::{FRAME_MAX, Frame};
+
+/// How long the daemon has to say what to start.
+const START_MAX: Duration = Duration::from_secs(10);
+/// The bounds of the ring, in bytes; it is a whole number of pages.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
+/// More than the kernel takes of arguments and environment, in bytes.
+const PROGRAM_MAX: u64 = 16 << 20;
+/// What each part of the ring begins at.
+const PAGE: usize = 4096;
+
+/// Signals that are for the daemon's group or terminal, or that nobody sends to a shim.
+const IGNORED: [Signal; 9] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGPIPE,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
+/// Why nothing was started.
+#[derive(Debug)]
+struct Failure {
+    stage: Stage,
+    error: io::Error,
+}
+
+impl Failure {
+    fn at(stage: Stage) -> impl Fn(io::Error) -> Self {
+        move |error| Self { stage, error }
+    }
+}
+
+/// Makes this process the shim of a session, by `termgate shim SOCKET` with a daemon's connection
+/// as standard input; none when it cannot be one, or when it has only given birth to it.
+///
+/// It is hidden already, so that nobody ever opens the memory of the copy that holds.
+pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
+    let path = words.get(2).map(PathBuf::from);
+    let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
+        let _ = io::stderr().write_all(b"termgate shim is for termgate itself, which starts it\n");
+        return Err(ExitCode::from(2));
+    };
+    if memory::is_traced() {
+        // The copy that is to hold would be traced as well.
+        return Err(ExitCode::FAILURE);
+    }
+    leave_daemon()?;
+    use_no_memory_in_advance();
+    let mut room = frame();
+    let Ok(daemon) = settle() else { return Err(ExitCode::FAILURE) };
+    match begin(&path, &daemon, &mut room) {
+        Ok(mut shim) => {
+            shim.attach(daemon);
+            Ok((shim, room))
+        }
+        Err(failure) => {
+            let errno = failure.error.raw_os_error().unwrap_or(libc::EINVAL);
+            let failed = FromShim::Failed(Failed { stage: failure.stage, errno });
+            let length = failed.encode(&mut room);
+            let _ = socket::send(daemon.as_fd(), &room[..length], &[]);
+            Err(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Has every large buffer come fresh from the kernel, which counts its pages only once they are
+/// written to; from its own store the allocator would fill them with zeros, and so use them all.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn use_no_memory_in_advance() {
+    const LARGE: libc::c_int = 32 * 1024;
+    // SAFETY: this process has one thread, and the allocator takes this at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+    }
+}
+
+/// Other allocators are left as they are.
+#[cfg(not(target_env = "gnu"))]
+fn use_no_memory_in_advance() {}
+
+fn frame() -> Box<Frame> {
+    let zeros = vec![0; FRAME_MAX].into_boxed_slice();
+    zeros.try_into().expect("it was made with this length")
+}
+
+/// Becomes a process that is no child of the daemon and shares no session with it.
+#[allow(unsafe_code)]
+fn leave_daemon() -> Result<(), ExitCode> {
+    // SAFETY: this process has one thread, so its copy may do all that it could.
+    match unsafe { fork() } {
+        Ok(ForkResult::Parent { .. }) => return Err(ExitCode::SUCCESS),
+        Ok(ForkResult::Child) => {}
+        Err(_) => return Err(ExitCode::FAILURE),
+    }
+    setsid().map_err(|_| ExitCode::FAILURE)?;
+    Ok(())
+}
+
+/// Lets go of all that came from the daemon but its connection, and adopts whoever the program
+/// will leave behind.
+#[allow(unsafe_code)]
+fn settle() -> io::Result<OwnedFd> {
+    // SAFETY: descriptors are closed that nobody here knows of; the three before them stay.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0);
+    }
+    let daemon = fs_owned(fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(3))?);
+    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    dup2_stderr(&nothing)?;
+    chdir("/")?;
+    for ignored in IGNORED {
+        // SAFETY: ignoring a signal runs no code of ours.
+        unsafe { signal(ignored, SigHandler::SigIgn)? };
+    }
+    nix::sys::prctl::set_child_subreaper(true)?;
+    nix::sys::prctl::set_name(COMM)?;
+    Ok(daemon)
+}
+
+#[allow(unsafe_code)]
+fn fs_owned(fd: i32) -> OwnedFd {
+    use std::os::fd::FromRawFd;
+
+    // SAFETY: the only caller has just made the descriptor.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Hears what to start, and starts it.
+fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, Failure> {
+    let (start, program) = hear(daemon, room).map_err(Failure::at(Stage::Shim))?;
+    let place = Place::listen(path).map_err(Failure::at(Stage::Shim))?;
+    let begun = set_up(place, &start, &program, session_at(path));
+    if begun.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    begun
+}
+
+/// Waits for the first frame of the daemon.
+fn hear(daemon: &OwnedFd, room: &mut Frame) -> io::Result<(Start, Program)> {
+    readiness::wait([(Some(daemon.as_fd()), READABLE)], Some(START_MAX))?;
+    let mut descriptors = Descriptors::default();
+    let length = socket::receive(daemon.as_fd(), room, &mut descriptors)?;
+    let invalid = || io::Error::from(Errno::EPROTO);
+    let frame = ToShim::decode(&room[..length]).map_err(|_| invalid())?;
+    let (Some(ToShim::Start(start)), Some(program)) = (frame, descriptors.take()) else {
+        return Err(invalid());
+    };
+    let ring_bytes = start.ring_bytes as usize;
+    if !RING_BYTES.contains(&ring_bytes) || !ring_bytes.is_multiple_of(PAGE) {
+        return Err(Errno::EINVAL.into());
+    }
+    let text = read_program(File::from(program))?;
+    Ok((start, Program::decode(&text).ok_or_else(invalid)?))
+}
+
+fn read_program(mut file: File) -> io::Result<Vec<u8>> {
+    let there = file.metadata()?;
+    if !there.is_file() {
+        return Err(Errno::EPROTO.into());
+    }
+    if there.len() > PROGRAM_MAX {
+        return Err(Errno::E2BIG.into());
+    }
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The number of the session that is held at a socket, which is its name.
+fn session_at(path: &Path) -> u64 {
+    let name = path.file_stem().and_then(|stem| stem.to_str());
+    name.and_then(|name| u64::from_str_radix(name, 16).ok()).unwrap_or(0)
+}
+
+fn set_up(place: Place, start: &Start, program: &Program, session: u64) -> Result<Shim, Failure> {
+    let own = Failure::at(Stage::Shim);
+    let output = Output::new(start.ring_bytes as usize).map_err(&own)?;
+    let ends = Ends::watch().map_err(&own)?;
+    let process = Process::of(std::process::id()).map_err(&own)?;
+    let opened = terminal::open_terminal(start.window).map_err(Failure::at(Stage::Terminal))?;
+    let number = terminal::number(opened.master.as_fd()).map_err(Failure::at(Stage::Terminal))?;
+    let descriptors = (start.descriptors > 0).then_some(start.descriptors);
+    let leader = program.start(&opened.slave, descriptors, session);
+    let leader = leader.map_err(Failure::at(Stage::Program))?;
+    let ttl = Duration::from_millis(start.orphan_ttl_ms);
+    Ok(Shim {
+        place,
+        process,
+        children: Children::new(ends, leader).map_err(&own)?,
+        master: opened.master,
+        slave: Some(opened.slave),
+        terminal: number,
+        window: start.window,
+        ring_bytes: start.ring_bytes,
+        unread: start.unread,
+        output,
+        ledger: Ledger::default(),
+        kept: Kept::default(),
+        solitude: Solitude::new(Some(ttl).filter(|ttl| !ttl.is_zero())),
+        daemon: None,
+        newcomer: None,
+        generation: 0,
+        wants_writable: false,
+        told_end: false,
+        reply: frame(),
+    })
+}

@@ -1,0 +1,319 @@
+//! Frames from a shim to a daemon.
+//!
+//! It knows how they look and nothing of what a daemon does with them.
+
+use crate::shim::bounded::Bounded;
+use crate::shim::wire::fields::{Reader, Writer};
+use crate::shim::wire::{
+    Ended, Frame, MAGIC, Malformed, Note, RESULTS_MAX, SEGMENTS_MAX, SNAPSHOTS_MAX, Window,
+    WriteName,
+};
+
+const ATTACHED: u16 = 65;
+const FAILED: u16 = 66;
+const TAKEN: u16 = 67;
+const WRITABLE: u16 = 68;
+const EXITED: u16 = 69;
+const NOTE: u16 = 70;
+
+/// What a shim says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromShim<'a> {
+    /// Answers the first frame of a connection; carries the ring, its bell, the segments and the
+    /// snapshots, in this order, each oldest first. Its notes follow.
+    Attached(Box<Attached>),
+    /// Answers a start that failed; the shim is gone.
+    Failed(Failed),
+    /// Answers every input.
+    Taken(Taken),
+    /// The terminal takes input again.
+    Writable,
+    /// The program ended, and its output ends at `head`.
+    Exited {
+        ended: Ended,
+        head: u64,
+    },
+    Note(Note<'a>),
+}
+
+/// All that a shim knows about its terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The version the shim speaks.
+    pub version: u16,
+    /// Counts the connections that were attached; the newest one alone is listened to.
+    pub generation: u64,
+    /// The shim's own process, and when it started in clock ticks since boot.
+    pub shim: Process,
+    /// The process the session was started with.
+    pub leader: Process,
+    /// The number of the terminal below `/dev/pts`.
+    pub terminal: u32,
+    pub window: Window,
+    pub ring_bytes: u32,
+    /// How many notes follow, each in a frame of its own.
+    pub notes: u16,
+    /// How much the program has written.
+    pub head: u64,
+    /// Up to where the output is covered by snapshot and segments.
+    pub committed: u64,
+    /// From where on the output is still there; more than `committed` when some was lost.
+    pub tail: u64,
+    /// Queries in the output before this offset had their answers.
+    pub answered: u64,
+    /// The highest epoch of any input.
+    pub epoch: u64,
+    /// How the program ended, once all its output is in the ring.
+    pub ended: Option<Ended>,
+    /// Of the last writes that had a name, oldest first.
+    pub results: Bounded<Written, RESULTS_MAX>,
+    /// How much of each segment counts, oldest first.
+    pub segments: Bounded<u64, SEGMENTS_MAX>,
+    /// The offset up to which each snapshot covers the output, oldest first.
+    pub snapshots: Bounded<u64, SNAPSHOTS_MAX>,
+}
+
+/// A process that cannot be mistaken for a later one with its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    pub pid: i32,
+    /// In clock ticks since boot.
+    pub started: u64,
+}
+
+/// How much of a write the terminal has taken in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub write: WriteName,
+    pub bytes: u64,
+}
+
+/// Says why nothing was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub stage: Stage,
+    /// The kernel's number of the error.
+    pub errno: i32,
+}
+
+/// How far a start came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The memory, the socket or another means of the shim's own.
+    Shim,
+    /// The pseudo-terminal.
+    Terminal,
+    /// The program.
+    Program,
+}
+
+/// What became of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub sequence: u32,
+    pub outcome: Outcome,
+}
+
+/// What became of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The terminal took this many of its bytes; the others are forgotten.
+    Bytes(u32),
+    /// The program has ended.
+    Ended,
+    /// A higher epoch has come before.
+    Refused,
+}
+
+impl<'a> FromShim<'a> {
+    /// Writes the frame and says how long it is.
+    pub fn encode(&self, frame: &mut Frame) -> usize {
+        match self {
+            Self::Attached(attached) => attached.encode(frame),
+            Self::Failed(failed) => {
+                let mut out = Writer::new(frame, FAILED);
+                out.u16(match failed.stage {
+                    Stage::Shim => 0,
+                    Stage::Terminal => 1,
+                    Stage::Program => 2,
+                });
+                out.u16(0);
+                out.i32(failed.errno);
+                out.finish()
+            }
+            Self::Taken(taken) => taken.encode(frame),
+            Self::Writable => Writer::new(frame, WRITABLE).finish(),
+            Self::Exited { ended, head } => {
+                let mut out = Writer::new(frame, EXITED);
+                encode_ended(Some(*ended), &mut out);
+                out.u64(*head);
+                out.finish()
+            }
+            Self::Note(note) => {
+                let mut out = Writer::new(frame, NOTE);
+                note.encode(&mut out);
+                out.finish()
+            }
+        }
+    }
+
+    /// Reads a frame; none for a kind that is not known.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let (kind, mut from) = Reader::new(frame)?;
+        Ok(Some(match kind {
+            ATTACHED => Self::Attached(Box::new(Attached::decode(&mut from)?)),
+            FAILED => Self::Failed(Failed::decode(&mut from)?),
+            TAKEN => Self::Taken(Taken::decode(&mut from)?),
+            WRITABLE => Self::Writable,
+            EXITED => {
+                let ended = decode_ended(&mut from)?.ok_or(Malformed::Value)?;
+                Self::Exited { ended, head: from.u64()? }
+            }
+            NOTE => Self::Note(Note::decode(&mut from)?),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Attached {
+    /// Writes the frame and says how long it is.
+    pub fn encode(&self, frame: &mut Frame) -> usize {
+        let mut out = Writer::new(frame, ATTACHED);
+        out.u32(MAGIC);
+        out.u16(self.version);
+        out.u16(self.notes);
+        out.u64(self.generation);
+        self.shim.encode(&mut out);
+        self.leader.encode(&mut out);
+        out.u32(self.terminal);
+        self.window.encode(&mut out);
+        out.u32(self.ring_bytes);
+        for number in [self.head, self.committed, self.tail, self.answered, self.epoch] {
+            out.u64(number);
+        }
+        encode_ended(self.ended, &mut out);
+        out.count(self.results.as_slice().len());
+        out.count(self.segments.as_slice().len());
+        out.count(self.snapshots.as_slice().len());
+        for result in self.results.as_slice() {
+            out.bytes(&result.write);
+            out.u64(result.bytes);
+        }
+        for number in self.segments.as_slice().iter().chain(self.snapshots.as_slice()) {
+            out.u64(*number);
+        }
+        out.finish()
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        if from.u32()? != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        let (version, notes, generation) = (from.u16()?, from.u16()?, from.u64()?);
+        let (shim, leader) = (Process::decode(from)?, Process::decode(from)?);
+        let (terminal, window, ring_bytes) = (from.u32()?, Window::decode(from)?, from.u32()?);
+        let (head, committed, tail) = (from.u64()?, from.u64()?, from.u64()?);
+        let (answered, epoch) = (from.u64()?, from.u64()?);
+        let ended = decode_ended(from)?;
+        let results = from.count(RESULTS_MAX)?;
+        let segments = from.count(SEGMENTS_MAX)?;
+        let snapshots = from.count(SNAPSHOTS_MAX)?;
+        let written = |from: &mut Reader<'_>| -> Result<Written, Malformed> {
+            Ok(Written { write: from.array()?, bytes: from.u64()? })
+        };
+        Ok(Self {
+            version,
+            generation,
+            shim,
+            leader,
+            terminal,
+            window,
+            ring_bytes,
+            notes,
+            head,
+            committed,
+            tail,
+            answered,
+            epoch,
+            ended,
+            results: (0..results).map(|_| written(from)).collect::<Result<_, _>>()?,
+            segments: (0..segments).map(|_| from.u64()).collect::<Result<_, _>>()?,
+            snapshots: (0..snapshots).map(|_| from.u64()).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Process {
+    fn encode(self, out: &mut Writer<'_>) {
+        out.i32(self.pid);
+        out.u64(self.started);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { pid: from.i32()?, started: from.u64()? })
+    }
+}
+
+impl Failed {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let stage = match from.u16()? {
+            0 => Stage::Shim,
+            1 => Stage::Terminal,
+            2 => Stage::Program,
+            _ => return Err(Malformed::Value),
+        };
+        from.u16()?;
+        Ok(Self { stage, errno: from.i32()? })
+    }
+}
+
+impl Taken {
+    fn encode(self, frame: &mut Frame) -> usize {
+        let (outcome, count) = match self.outcome {
+            Outcome::Bytes(count) => (0, count),
+            Outcome::Ended => (1, 0),
+            Outcome::Refused => (2, 0),
+        };
+        let mut out = Writer::new(frame, TAKEN);
+        out.u32(self.sequence);
+        out.u32(count);
+        out.u16(outcome);
+        out.finish()
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (sequence, count) = (from.u32()?, from.u32()?);
+        let outcome = match from.u16()? {
+            0 => Outcome::Bytes(count),
+            1 => Outcome::Ended,
+            2 => Outcome::Refused,
+            _ => return Err(Malformed::Value),
+        };
+        Ok(Self { sequence, outcome })
+    }
+}
+
+fn encode_ended(ended: Option<Ended>, out: &mut Writer<'_>) {
+    let (kind, number) = match ended {
+        None => (0, 0),
+        Some(Ended::Code(code)) => (1, code),
+        Some(Ended::Signal(signal)) => (2, signal),
+        Some(Ended::Unknown) => (3, 0),
+    };
+    out.u16(kind);
+    out.i32(number);
+}
+
+fn decode_ended(from: &mut Reader<'_>) -> Result<Option<Ended>, Malformed> {
+    let (kind, number) = (from.u16()?, from.i32()?);
+    match kind {
+        0 => Ok(None),
+        1 => Ok(Some(Ended::Code(number))),
+        2 => Ok(Some(Ended::Signal(number))),
+        3 => Ok(Some(Ended::Unknown)),
+        _ => Err(Malformed::Value),
+    }
+}

@@ -1,0 +1,248 @@
+//! Frames from a daemon to a shim.
+//!
+//! It knows how they look and nothing of what a shim does with them.
+
+use crate::shim::wire::fields::{Reader, Writer};
+use crate::shim::wire::{Frame, INPUT_MAX, MAGIC, Malformed, Note, VERSION, Window, WriteName};
+
+const START: u16 = 1;
+const ATTACH: u16 = 2;
+const INPUT: u16 = 3;
+const WANT_WRITABLE: u16 = 4;
+const RESIZE: u16 = 5;
+const COMMIT: u16 = 6;
+const NOTE: u16 = 7;
+const END: u16 = 8;
+
+/// What a daemon says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToShim<'a> {
+    /// The first frame on the first connection; carries the program's memory file.
+    Start(Start),
+    /// The first frame on every later connection, with the version the daemon speaks.
+    Attach {
+        version: u16,
+    },
+    Input(Input<'a>),
+    /// Asks to be told once the terminal takes input again.
+    WantWritable,
+    Resize(Window),
+    /// Carries the snapshot and the segment it speaks of, in this order.
+    Commit(Commit),
+    Note(Note<'a>),
+    /// The session is forgotten: whatever is left of it ends, the shim too.
+    End,
+}
+
+/// What a shim is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub window: Window,
+    /// How much output is kept that nobody has taken over yet; a multiple of the page size.
+    pub ring_bytes: u32,
+    /// What becomes of output for which there is no room while no daemon is there.
+    pub unread: Unread,
+    /// How long nobody may be there before the program is ended, in milliseconds; 0 for ever.
+    pub orphan_ttl_ms: u64,
+    /// How many descriptors the program may open at first; 0 for as many as the shim itself.
+    pub descriptors: u64,
+}
+
+/// What becomes of output for which there is no room while no daemon is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unread {
+    /// The program waits, and nothing is lost.
+    #[default]
+    Block,
+    /// The program goes on, and the oldest output is lost.
+    Overwrite,
+}
+
+/// Input for the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// Comes back with the answer.
+    pub sequence: u32,
+    /// The epoch of the lease it was typed under; 0 for what needs none.
+    pub epoch: u64,
+    /// The queries in the output before this offset have had their answers once this is taken.
+    pub answered: u64,
+    pub write: WriteName,
+    /// At most [`INPUT_MAX`].
+    pub bytes: &'a [u8],
+}
+
+/// The output before `offset` is covered by what was handed over, and may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    pub offset: u64,
+    /// How much of the last segment counts, once the one of this frame is added.
+    pub segment_bytes: u64,
+    /// How many of the oldest segments are no longer needed.
+    pub segments_dropped: u16,
+    /// Whether the frame carries a snapshot.
+    pub snapshot: bool,
+    /// Whether the frame carries a segment that follows all others.
+    pub segment: bool,
+    /// Whether nothing more is expected soon, so that memory may be given back.
+    pub quiet: bool,
+}
+
+const CARRIES_SNAPSHOT: u16 = 1;
+const CARRIES_SEGMENT: u16 = 2;
+const QUIET: u16 = 4;
+
+impl<'a> ToShim<'a> {
+    /// Writes the frame and says how long it is.
+    pub fn encode(&self, frame: &mut Frame) -> usize {
+        let mut out = Writer::new(frame, self.kind());
+        match self {
+            Self::Start(start) => start.encode(&mut out),
+            Self::Attach { version } => {
+                out.u32(MAGIC);
+                out.u16(*version);
+            }
+            Self::Input(input) => input.encode(&mut out),
+            Self::Resize(window) => window.encode(&mut out),
+            Self::Commit(commit) => commit.encode(&mut out),
+            Self::Note(note) => note.encode(&mut out),
+            Self::WantWritable | Self::End => {}
+        }
+        out.finish()
+    }
+
+    /// Reads a frame; none for a kind that is not known.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let (kind, mut from) = Reader::new(frame)?;
+        Ok(Some(match kind {
+            START => Self::Start(Start::decode(&mut from)?),
+            ATTACH => {
+                check_magic(&mut from)?;
+                Self::Attach { version: from.u16()? }
+            }
+            INPUT => Self::Input(Input::decode(&mut from)?),
+            WANT_WRITABLE => Self::WantWritable,
+            RESIZE => Self::Resize(Window::decode(&mut from)?),
+            COMMIT => Self::Commit(Commit::decode(&mut from)?),
+            NOTE => Self::Note(Note::decode(&mut from)?),
+            END => Self::End,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn kind(&self) -> u16 {
+        match self {
+            Self::Start(_) => START,
+            Self::Attach { .. } => ATTACH,
+            Self::Input(_) => INPUT,
+            Self::WantWritable => WANT_WRITABLE,
+            Self::Resize(_) => RESIZE,
+            Self::Commit(_) => COMMIT,
+            Self::Note(_) => NOTE,
+            Self::End => END,
+        }
+    }
+}
+
+fn check_magic(from: &mut Reader<'_>) -> Result<(), Malformed> {
+    if from.u32()? == MAGIC { Ok(()) } else { Err(Malformed::Magic) }
+}
+
+impl Start {
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.u32(MAGIC);
+        out.u16(VERSION);
+        out.u16(match self.unread {
+            Unread::Block => 0,
+            Unread::Overwrite => 1,
+        });
+        self.window.encode(out);
+        out.u32(self.ring_bytes);
+        out.u64(self.orphan_ttl_ms);
+        out.u64(self.descriptors);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        check_magic(from)?;
+        from.u16()?;
+        let unread = match from.u16()? {
+            0 => Unread::Block,
+            1 => Unread::Overwrite,
+            _ => return Err(Malformed::Value),
+        };
+        Ok(Self {
+            unread,
+            window: Window::decode(from)?,
+            ring_bytes: from.u32()?,
+            orphan_ttl_ms: from.u64()?,
+            descriptors: from.u64()?,
+        })
+    }
+}
+
+impl Window {
+    pub(super) fn encode(self, out: &mut Writer<'_>) {
+        out.u16(self.rows);
+        out.u16(self.cols);
+    }
+
+    pub(super) fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { rows: from.u16()?, cols: from.u16()? })
+    }
+}
+
+impl<'a> Input<'a> {
+    /// No input at all, which is answered as all are.
+    pub const NOTHING: Self =
+        Self { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &[] };
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        let bytes = &self.bytes[..self.bytes.len().min(INPUT_MAX)];
+        out.u32(self.sequence);
+        out.u32(u32::try_from(bytes.len()).expect("input is shorter than that"));
+        out.u64(self.epoch);
+        out.u64(self.answered);
+        out.bytes(&self.write);
+        out.bytes(bytes);
+    }
+
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let sequence = from.u32()?;
+        let length = from.u32()? as usize;
+        if length > INPUT_MAX {
+            return Err(Malformed::Value);
+        }
+        let (epoch, answered, write) = (from.u64()?, from.u64()?, from.array()?);
+        Ok(Self { sequence, epoch, answered, write, bytes: from.bytes(length)? })
+    }
+}
+
+impl Commit {
+    fn encode(&self, out: &mut Writer<'_>) {
+        let flag = |set: bool, flag: u16| if set { flag } else { 0 };
+        out.u64(self.offset);
+        out.u64(self.segment_bytes);
+        out.u16(self.segments_dropped);
+        out.u16(
+            flag(self.snapshot, CARRIES_SNAPSHOT)
+                | flag(self.segment, CARRIES_SEGMENT)
+                | flag(self.quiet, QUIET),
+        );
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (offset, segment_bytes, segments_dropped) = (from.u64()?, from.u64()?, from.u16()?);
+        let flags = from.u16()?;
+        Ok(Self {
+            offset,
+            segment_bytes,
+            segments_dropped,
+            snapshot: flags & CARRIES_SNAPSHOT != 0,
+            segment: flags & CARRIES_SEGMENT != 0,
+            quiet: flags & QUIET != 0,
+        })
+    }
+}

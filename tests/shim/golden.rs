@@ -1,0 +1,101 @@
+//! Version 1 of the protocol, byte for byte. The files were written by hand and never change, so
+//! that daemons of every later version understand shims of the first.
+
+use std::fs;
+use std::path::PathBuf;
+
+use termgate::shim::wire::from_shim::{
+    Attached, Failed, FromShim, Outcome, Process, Stage, Taken, Written,
+};
+use termgate::shim::wire::to_shim::{Commit, Input, Start, ToShim, Unread};
+use termgate::shim::wire::{Ended, FRAME_MAX, Note, Window};
+
+const WRITE: [u8; 16] = [
+    0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf,
+];
+
+/// Reads a file of hexadecimal bytes with comments.
+pub(crate) fn golden(name: &str) -> Vec<u8> {
+    let path = format!("tests/shim/golden/{name}.hex");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = fs::read_to_string(path).unwrap();
+    let data = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let bytes = data.flat_map(str::split_whitespace);
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+fn to_shim(name: &str, frame: ToShim<'_>) {
+    let bytes = golden(name);
+    assert_eq!(ToShim::decode(&bytes), Ok(Some(frame)), "{name}");
+    let mut room = [0; FRAME_MAX];
+    let length = frame.encode(&mut room);
+    assert_eq!(room[..length], bytes, "{name}");
+}
+
+fn from_shim(name: &str, frame: &FromShim<'_>) {
+    let bytes = golden(name);
+    assert_eq!(FromShim::decode(&bytes).as_ref(), Ok(&Some(frame.clone())), "{name}");
+    let mut room = [0; FRAME_MAX];
+    let length = frame.encode(&mut room);
+    assert_eq!(room[..length], bytes, "{name}");
+}
+
+#[test]
+fn what_daemons_of_version_1_say_is_understood_for_ever() {
+    let start = Start {
+        window: Window { rows: 24, cols: 80 },
+        ring_bytes: 1 << 20,
+        unread: Unread::Overwrite,
+        orphan_ttl_ms: 300_000,
+        descriptors: 1_024,
+    };
+    let input = Input { sequence: 7, epoch: 258, answered: 65_536, write: WRITE, bytes: b"ls\r" };
+    let commit = Commit {
+        offset: 1 << 32,
+        segment_bytes: 512,
+        segments_dropped: 2,
+        snapshot: true,
+        segment: true,
+        quiet: true,
+    };
+    to_shim("start", ToShim::Start(start));
+    to_shim("attach", ToShim::Attach { version: 1 });
+    to_shim("input", ToShim::Input(input));
+    to_shim("want_writable", ToShim::WantWritable);
+    to_shim("resize", ToShim::Resize(Window { rows: 50, cols: 132 }));
+    to_shim("commit", ToShim::Commit(commit));
+    to_shim("note_to_shim", ToShim::Note(Note { slot: 2, bytes: b"hello" }));
+    to_shim("end", ToShim::End);
+}
+
+#[test]
+fn what_shims_of_version_1_say_is_understood_for_ever() {
+    let attached = Attached {
+        version: 1,
+        generation: 2,
+        shim: Process { pid: 1_001, started: 10 },
+        leader: Process { pid: 1_002, started: 11 },
+        terminal: 5,
+        window: Window { rows: 24, cols: 80 },
+        ring_bytes: 1 << 20,
+        notes: 3,
+        head: 4_096,
+        committed: 2_048,
+        tail: 2_304,
+        answered: 128,
+        epoch: 9,
+        ended: Some(Ended::Signal(15)),
+        results: [Written { write: WRITE, bytes: 42 }].into_iter().collect(),
+        segments: [1 << 20, 512].into_iter().collect(),
+        snapshots: [2_048].into_iter().collect(),
+    };
+    let taken = |sequence, outcome| FromShim::Taken(Taken { sequence, outcome });
+    from_shim("attached", &FromShim::Attached(Box::new(attached)));
+    from_shim("failed", &FromShim::Failed(Failed { stage: Stage::Program, errno: 2 }));
+    from_shim("taken", &taken(7, Outcome::Bytes(3)));
+    from_shim("taken_ended", &taken(8, Outcome::Ended));
+    from_shim("taken_refused", &taken(9, Outcome::Refused));
+    from_shim("writable", &FromShim::Writable);
+    from_shim("exited", &FromShim::Exited { ended: Ended::Code(7), head: 4_096 });
+    from_shim("note_to_daemon", &FromShim::Note(Note { slot: 0, bytes: b"hi" }));
+}

@@ -1,0 +1,106 @@
+//! Input that reaches the program once or not at all, and whoever may not write.
+
+use termgate::core::ids::Epoch;
+use termgate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use termgate::session::pty::{Output, Pty, Stamp};
+
+use crate::shim::harness::{PATIENCE, Terminal, read_until, wait_for};
+
+fn named(number: u8) -> Stamp {
+    Stamp { write: Some(WriteStamp([number; 16])), ..Stamp::default() }
+}
+
+fn of_epoch(epoch: u64) -> Stamp {
+    Stamp { epoch: Some(Epoch(epoch)), ..Stamp::default() }
+}
+
+#[tokio::test]
+async fn every_write_is_counted_for_the_next_daemon() {
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; sleep 1000", |_| {});
+    wait_for(&terminal, "ready").await;
+    assert_eq!(terminal.try_write(b"abc", named(1)).unwrap(), 3);
+    assert_eq!(terminal.try_write(b"de", named(1)).unwrap(), 2);
+    assert_eq!(terminal.try_write(b"f", named(2)).unwrap(), 1);
+    assert_eq!(terminal.try_write(b"g", Stamp::default()).unwrap(), 1);
+    let written = |number: u8, taken| FormerWrite {
+        stamp: WriteStamp([number; 16]),
+        own: None,
+        taken,
+        length: None,
+        command: None,
+    };
+    assert_eq!(terminal.restart().writes, [written(1, 5), written(2, 1)]);
+}
+
+#[tokio::test]
+async fn a_write_that_is_too_long_for_the_terminal_is_counted_as_far_as_it_was_taken() {
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; sleep 1000", |_| {});
+    wait_for(&terminal, "ready").await;
+    let mut taken = 0;
+    loop {
+        match terminal.try_write(&[b'x'; 50_000], named(1)).unwrap() {
+            0 => break,
+            count => taken += count,
+        }
+    }
+    assert_eq!(
+        terminal.restart().writes,
+        [FormerWrite { stamp: WriteStamp([1; 16]), taken, own: None, length: None, command: None }]
+    );
+}
+
+#[tokio::test]
+async fn input_of_an_epoch_that_is_over_is_refused_also_by_the_next_daemon() {
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    let mut output = Vec::new();
+    read_until(&terminal, &mut output, Some("ready")).await;
+    assert_eq!(terminal.try_write(b"first", of_epoch(5)).unwrap(), 5);
+    let recovered = terminal.restart();
+    assert_eq!(recovered.epoch, Epoch(5));
+    let refused = terminal.try_write(b"late", of_epoch(4)).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+    assert_eq!(terminal.try_write(b"answer", Stamp::default()).unwrap(), 6);
+    assert_eq!(terminal.try_write(b"last", of_epoch(6)).unwrap(), 4);
+    read_until(&terminal, &mut output, Some("last")).await;
+    assert!(output.ends_with(b"firstanswerlast"), "{}", String::from_utf8_lossy(&output));
+}
+
+#[tokio::test]
+async fn answers_that_were_given_are_known_to_the_next_daemon() {
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    wait_for(&terminal, "ready").await;
+    terminal.try_write(b"x", Stamp { answered: 5, ..Stamp::default() }).unwrap();
+    assert_eq!(terminal.restart().answered, 5);
+}
+
+#[tokio::test]
+async fn numbered_lines_arrive_once_and_in_order_whenever_the_daemon_is_killed() {
+    let mut terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
+    let mut output = Vec::new();
+    read_until(&terminal, &mut output, Some("ready\n")).await;
+    output.clear();
+    let start = 6 + output.len() as u64;
+    let writing = async {
+        for number in 0..300_u32 {
+            let line = format!("{number:06}\n");
+            let mut rest = line.as_bytes();
+            while !rest.is_empty() {
+                let taken = terminal.try_write(rest, Stamp::default()).unwrap();
+                rest = &rest[taken..];
+                if taken == 0 {
+                    terminal.writable().await.unwrap();
+                }
+            }
+            if number % 7 == 0 {
+                terminal.restart();
+            }
+        }
+        while output.len() < 300 * 7 {
+            let offset = start + output.len() as u64;
+            assert!(matches!(terminal.read(offset, &mut output).await, Ok(Output::Bytes(_))));
+        }
+    };
+    tokio::time::timeout(PATIENCE, writing).await.expect("all lines come back");
+    let expected: String = (0..300).map(|number| format!("{number:06}\n")).collect();
+    assert_eq!(String::from_utf8(output).unwrap(), expected);
+}
