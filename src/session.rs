@@ -13,8 +13,6 @@ pub mod create;
 pub mod drain;
 pub mod error;
 pub mod facts;
-#[cfg(test)]
-pub(in crate::session) mod faults;
 pub mod handle;
 pub mod interrupt;
 pub(in crate::session) mod off_worker;
@@ -25,3 +23,5 @@ pub mod recover;
 pub mod registry;
 pub mod restore;
 pub mod stats;
+#[cfg(test)]
+mod tests;

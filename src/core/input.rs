@@ -20,8 +20,6 @@ mod settle;
 mod warnings;
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod tests;
 
 use std::time::Duration;
@@ -41,7 +39,6 @@ use crate::core::input::unit::Unit;
 use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::EndCause;
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, HoldToken, TakeRule, WaiterId};
 use crate::core::lease::right::Right;
 use crate::core::moment::Moment;
@@ -200,15 +197,8 @@ impl Input {
         }
         let right = self.right(now, caller, request.presented, request.take)?;
         self.check_seen(&right, request.expected)?;
-        let room = self
-            .check_room(&request.unit, right.keeps_epoch())
-            .and_then(|()| self.make_room_to_remember(now, caller, request.key.as_ref()));
-        if let Err(error) = room {
-            if mutant::is(Mutant::RenewOnFailure) {
-                self.lease.exercise(now, caller, right);
-            }
-            return Err(error);
-        }
+        self.check_room(&request.unit, right.keeps_epoch())?;
+        self.make_room_to_remember(now, caller, request.key.as_ref())?;
         let grant = self.lease.exercise(now, caller, right);
         let token = (holding == Holding::UntilLetGo).then(|| self.lease.hold());
         self.lease.on_seen();
@@ -240,9 +230,6 @@ impl Input {
         take: TakeRule,
     ) -> Result<(), WriteError> {
         self.judge(now);
-        if mutant::is(Mutant::UngatedResize) {
-            return Ok(());
-        }
         let right = self.right(now, caller, presented, take)?;
         self.lease.exercise(now, caller, right);
         self.follow(now);
@@ -360,7 +347,7 @@ impl Input {
         if self.ended {
             return Err(WriteError::SessionEnded);
         }
-        if !self.window.is_open(now) && !mutant::is(Mutant::ReadOnlyIgnored) {
+        if !self.window.is_open(now) {
             return Err(WriteError::ReadOnly);
         }
         Ok(())

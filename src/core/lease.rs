@@ -14,7 +14,6 @@ pub mod view;
 mod connections;
 mod ended;
 mod holding;
-pub(crate) mod mutant;
 mod people;
 mod revoked;
 pub(crate) mod right;
@@ -32,7 +31,6 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::holding::Holding;
 use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::mutant::Mutant;
 use crate::core::lease::people::Suspended;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, HandOver, HoldToken, ReleaseRequest, Released, RenewRequest,
@@ -332,9 +330,7 @@ impl LeaseManager {
 
     /// Judges expiry at the moment of a check.
     pub(crate) fn judge(&mut self, now: Moment) {
-        if !mutant::is(Mutant::ExpiryByTimer) {
-            self.settle(now);
-        }
+        self.settle(now);
     }
 
     /// Puts a caller in the line, if it wants to wait.

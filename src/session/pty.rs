@@ -7,7 +7,6 @@
 pub mod census;
 pub mod command;
 pub mod environment;
-pub mod fake;
 pub mod held;
 pub mod kill;
 pub mod orphaned;
@@ -20,6 +19,8 @@ pub mod signal;
 pub mod spare;
 pub mod spawn;
 pub mod surroundings;
+#[cfg(test)]
+pub(in crate::session) mod tests;
 pub mod watch;
 
 use std::fmt;

@@ -3,8 +3,6 @@
 //! It knows nothing of MCP or rights: it hands streams and facts about peers to whoever decides.
 //! Everything here trusts the kernel and the file system's owners and modes, never a name.
 
-#[cfg(test)]
-mod alone;
 pub mod changes;
 pub mod dial;
 pub mod directory;
@@ -19,3 +17,5 @@ pub mod private;
 pub mod quota;
 pub mod reception;
 pub mod reserve;
+#[cfg(test)]
+mod tests;

@@ -91,7 +91,7 @@ const UNSAFE: &[&str] = &["shim", "session/pty", "session/clock", "transport/uni
 
 /// Where programs are started. Reading runs nothing: no tool and no resource is among these.
 const PROGRAMS: &[&str] =
-    &["session/pty", "shim", "transport/daemon/upgrade", "transport/unix/alone", "cli"];
+    &["session/pty", "shim", "transport/daemon/upgrade", "transport/unix/tests", "cli"];
 
 /// Whether a path names what starts a program.
 fn starts_programs(segments: &[String]) -> bool {

@@ -10,7 +10,6 @@ use crate::core::commands::record::CommandId;
 use crate::core::fnv::Fnv;
 use crate::core::ids::{LeaseId, PrincipalId, TenantId};
 use crate::core::input::request::IdempotencyKey;
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::moment::Moment;
 
 /// Names a write with an idempotency key beyond the daemon that makes it.
@@ -117,7 +116,7 @@ impl FormerWrites {
 
     /// What is known of a write with this stamp, its own or that of its principal, at this moment.
     pub(super) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
-        let forgotten = now >= self.until || mutant::is(Mutant::WrittenAgainAfterRestart);
+        let forgotten = now >= self.until;
         let of_call = |write: &FormerWrite| {
             let mut known = [Some(write.stamp), write.own].into_iter().flatten();
             known.find(|known| known.is_of_call_of(stamp))

@@ -12,13 +12,12 @@ use crate::core::input::request::{
 };
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::moment::Moment;
 
 impl Input {
     /// Does what time has done by now, at the moment of a check.
     pub(super) fn judge(&mut self, now: Moment) {
-        if !self.window.is_open(now) && !mutant::is(Mutant::ReadOnlyIgnored) {
+        if !self.window.is_open(now) {
             let closed_at = self.window.closes_at().unwrap_or(now).min(now);
             self.pass_time(closed_at);
             self.window = WriteWindow::Closed;
@@ -60,16 +59,13 @@ impl Input {
 
     /// Discards what was queued under a lease that is no longer in force.
     pub(super) fn cut_ended_epochs(&mut self, now: Moment) {
-        let (in_force, suspended) = (self.lease.epoch(), self.lease.suspended_epoch());
-        let spared = suspended.filter(|_| mutant::is(Mutant::TypesBehindQueue));
-        let over = |epoch| Some(epoch) != in_force && Some(epoch) != spared;
+        let in_force = self.lease.epoch();
+        let over = |epoch| Some(epoch) != in_force;
         let cause = match self.lease.is_persons() {
             true => DiscardCause::PersonTyped,
             false => DiscardCause::LeaseEnded,
         };
-        if !mutant::is(Mutant::CheckThenWrite) {
-            self.cut(now, over, cause);
-        }
+        self.cut(now, over, cause);
     }
 
     /// Cuts the writes of these epochs short, and tells those writers who have had their answer.

@@ -1,5 +1,6 @@
 //! The rules of the way in, one sentence each.
 
+mod model;
 mod people;
 mod restart;
 

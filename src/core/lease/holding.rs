@@ -9,7 +9,6 @@ use crate::core::caller::{Caller, Kind, PrincipalName};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, OnDisconnect, WaiterId};
 use crate::core::lease::terms::Span;
 use crate::core::lease::view::HoldingView;
@@ -123,29 +122,20 @@ impl Holding {
         self.presence = Presence::Here;
         self.on_disconnect = match (caller.kind, self.on_disconnect) {
             (Kind::Operator, _) => OnDisconnect::Keep,
-            (Kind::Agent | Kind::Human, OnDisconnect::Keep)
-                if !mutant::is(Mutant::MovedLeaseServesBoth) =>
-            {
-                OnDisconnect::Grace(grace)
-            }
+            (Kind::Agent | Kind::Human, OnDisconnect::Keep) => OnDisconnect::Grace(grace),
             (Kind::Agent | Kind::Human, as_before) => as_before,
         };
     }
 
     /// Whether this caller has it without showing its id.
     pub(super) fn is_named(&self, caller: &Caller) -> bool {
-        self.holder.principal == caller.principal || mutant::is(Mutant::LeaseNotBoundToPrincipal)
+        self.holder.principal == caller.principal
     }
 
     /// Whether this caller has it once it shows its id: all connections of one user's command line are
     /// the same holder. Of the same tenant, it is to be asked of nobody else.
     pub(super) fn is_of(&self, caller: &Caller) -> bool {
-        let serves_both = mutant::is(Mutant::MovedLeaseServesBoth);
-        let shared = match serves_both {
-            true => self.on_disconnect == OnDisconnect::Keep,
-            false => self.is_command_lines() && caller.kind == Kind::Operator,
-        };
-        self.is_named(caller) || shared
+        self.is_named(caller) || (self.is_command_lines() && caller.kind == Kind::Operator)
     }
 
     /// Whether the command line has it, and keeps it from one of its connections to the next.
@@ -159,8 +149,8 @@ impl Holding {
             return;
         }
         match self.others.pop_last() {
-            Some(other) if !mutant::is(Mutant::LastUsedCounts) => self.holder.connection = other,
-            Some(_) | None => self.on_disconnect(now),
+            Some(other) => self.holder.connection = other,
+            None => self.on_disconnect(now),
         }
     }
 

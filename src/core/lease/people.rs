@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use crate::core::caller::{Caller, PrincipalName};
-use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
+use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::LeaseChange;
 use crate::core::lease::holding::{Due, Holding, Resumed};
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, OnDisconnect};
 use crate::core::lease::right::Right;
 use crate::core::lease::terms::{Span, Terms};
@@ -40,11 +39,7 @@ impl LeaseManager {
     /// Finds out whether a person may type: always, unless another one took the keyboard over.
     pub(crate) fn check_typing(&self, now: Moment, caller: &Caller) -> Result<(), LeaseError> {
         match self.persons() {
-            Some(held)
-                if held.span == Span::TakenOver
-                    && !self.has_keyboard(caller)
-                    && !mutant::is(Mutant::TakeOverIgnored) =>
-            {
+            Some(held) if held.span == Span::TakenOver && !self.has_keyboard(caller) => {
                 Err(self.held_by(held, now))
             }
             Some(_) | None => Ok(()),
@@ -107,7 +102,7 @@ impl LeaseManager {
         right: &Right,
         expected: Option<Watermark>,
     ) -> Result<(), Option<Watermark>> {
-        if !right.keeps_lease() || mutant::is(Mutant::ResumesBlindly) {
+        if !right.keeps_lease() {
             return Ok(());
         }
         let known = match &self.state {
@@ -155,13 +150,9 @@ impl LeaseManager {
         let Some(Suspended { mut holding, since, remaining }) = self.suspended.take() else {
             return false;
         };
-        if !mutant::is(Mutant::ResumesOldEpoch) {
-            self.epoch = self.epoch.next();
-            holding.epoch = self.epoch;
-        }
-        if !mutant::is(Mutant::SuspendedTimeRuns) {
-            holding.expires_at = at + remaining;
-        }
+        self.epoch = self.epoch.next();
+        holding.epoch = self.epoch;
+        holding.expires_at = at + remaining;
         holding.granted_at = holding.granted_at + since.until(at);
         holding.resumed = Some(Resumed::Unseen);
         self.events.push(holding.event(LeaseChange::Resumed));
@@ -192,11 +183,6 @@ impl LeaseManager {
             resumes_in: person.remaining(now),
             remaining: suspended.remaining,
         }
-    }
-
-    /// The epoch of the suspended lease.
-    pub(crate) fn suspended_epoch(&self) -> Option<Epoch> {
-        self.suspended.as_ref().map(|suspended| suspended.holding.epoch)
     }
 
     fn begin_persons(&mut self, now: Moment, caller: &Caller, fresh: LeaseId) {

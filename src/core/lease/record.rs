@@ -12,7 +12,6 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, TenantId};
 use crate::core::lease::holding::{Holding, Presence, Resumed};
 use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::OnDisconnect;
 use crate::core::lease::terms::Span;
 use crate::core::lease::{LeaseManager, State};
@@ -75,18 +74,12 @@ impl LeaseManager {
     /// before [`LeaseManager::RECLAIM_FOR`] is over; then it is free, or goes to the first in line.
     pub fn recovered(record: LeaseRecord, newest: Epoch, limits: LeaseLimits, now: Moment) -> Self {
         let micros = u64::try_from(now.since_boot().as_micros()).unwrap_or(Epoch::MAX.0);
-        let floor = match mutant::is(Mutant::EpochKeptOnRestart) {
-            true => record.epoch,
-            false => record.epoch.max(newest).max(Epoch(micros)),
-        };
+        let floor = record.epoch.max(newest).max(Epoch(micros));
         let mut lease = Self::new(floor.min(Epoch::MAX), limits);
         if let Some(holding) = record.holding {
             lease.epoch = lease.epoch.next();
             let holding = lease.reclaimable(holding, now);
-            lease.state = match mutant::is(Mutant::ReclaimIgnored) {
-                true => State::Lapsed(holding),
-                false => State::Held(holding),
-            };
+            lease.state = State::Held(holding);
         }
         lease
     }

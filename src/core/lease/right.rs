@@ -7,7 +7,6 @@ use crate::core::caller::Caller;
 use crate::core::ids::LeaseId;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::holding::{Holding, Presence};
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::people::Suspended;
 use crate::core::lease::terms::{Span, Terms};
 use crate::core::lease::{LeaseManager, State};
@@ -134,8 +133,7 @@ impl LeaseManager {
         caller: &Caller,
         held: &Holding,
     ) -> Result<How, LeaseError> {
-        let anybody = held.is_former() && mutant::is(Mutant::ReclaimedByAnyTenant);
-        if held.holder.tenant != caller.tenant && !anybody {
+        if held.holder.tenant != caller.tenant {
             return Err(LeaseError::OtherTenant);
         }
         if held.is_offered_to(caller) {

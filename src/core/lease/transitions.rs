@@ -5,11 +5,9 @@
 use std::collections::BTreeSet;
 
 use crate::core::caller::Caller;
-use crate::core::ids::Epoch;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::LeaseChange;
 use crate::core::lease::holding::{Due, Holding, Offer, Presence};
-use crate::core::lease::mutant::{self, Mutant};
 use crate::core::lease::request::{Grant, HandOver, Released, WaiterId};
 use crate::core::lease::right::{How, Right};
 use crate::core::lease::terms::Terms;
@@ -81,8 +79,7 @@ impl LeaseManager {
         waited_as: Option<WaiterId>,
     ) -> Grant {
         self.forget_lapsed(EndCause::Expired);
-        let resets = mutant::is(Mutant::EpochReset) && self.waiters.is_empty();
-        self.epoch = if resets { Epoch::default() } else { self.epoch.next() };
+        self.epoch = self.epoch.next();
         let Terms { fresh, ttl, on_disconnect, reason, span } = terms;
         let holding = Holding {
             id: fresh,
@@ -130,12 +127,11 @@ impl LeaseManager {
     /// Ends the lease in force, since `at`, and lets the next caller have it: first whoever was
     /// suspended, then whoever waits.
     pub(super) fn end(&mut self, now: Moment, at: Moment, cause: EndCause) {
-        let forgets = mutant::is(Mutant::LostWaiter) && cause == EndCause::Released;
         self.finish(cause);
         if self.resume(at) {
             return;
         }
-        if !forgets && let Some(waiter) = self.waiters.take_next() {
+        if let Some(waiter) = self.waiters.take_next() {
             self.grant_to(now, waiter);
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 #[cfg(test)]
-use crate::session::faults;
+use crate::session::tests::faults;
 
 /// A part of a session that its task calls; tests let any of these calls fail.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ use crate::session::command::{Accepted, Act, Content, Expectation, WriteOrder};
 use crate::session::facts::Board;
 use crate::session::handle::{About, Ends, ManageOrder, ResizeOrder, Session};
 use crate::session::people::PEOPLE_COMMANDS_MAX;
-use crate::session::pty::fake::{FakeTerminal, pair};
+use crate::session::pty::tests::fake::{FakeTerminal, pair};
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
 

@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
     use crate::shim::mark;
-    use crate::transport::unix::alone;
+    use crate::transport::unix::tests::alone;
 
     /// Has another process listen at a path, in a session or not.
     fn listening(test: &str, inside: bool, path: &Path) -> alone::Other {

@@ -10,10 +10,10 @@ use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::session::actor::restart::{Reserve, SENT_MAX};
 use crate::session::command::Provision;
-use crate::session::faults;
 use crate::session::people::Typed;
 use crate::session::pty::Note;
 use crate::session::records::lease::from_note;
+use crate::session::tests::faults;
 
 /// How long the program's last words may take to be kept.
 const A_WHILE: Duration = Duration::from_secs(5);

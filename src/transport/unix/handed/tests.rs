@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::transport::unix::alone;
+use crate::transport::unix::tests::alone;
 
 fn locked() -> (TempDir, DaemonLock) {
     let directory = tempfile::tempdir().unwrap();

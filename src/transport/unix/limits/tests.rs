@@ -4,7 +4,7 @@ use super::*;
 
 use std::path::Path;
 
-use crate::transport::unix::alone;
+use crate::transport::unix::tests::alone;
 
 #[test]
 fn the_limit_is_raised_as_far_as_allowed_and_the_earlier_one_told() {

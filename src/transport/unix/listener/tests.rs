@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use crate::session::pty::ProcessId;
-use crate::transport::unix::alone;
 use crate::transport::unix::peer::Place;
 use crate::transport::unix::reception::Insiders;
+use crate::transport::unix::tests::alone;
 
 fn locked() -> (TempDir, DaemonLock) {
     let directory = tempfile::tempdir().unwrap();

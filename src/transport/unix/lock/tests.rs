@@ -9,7 +9,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::shim::mark;
-use crate::transport::unix::alone;
+use crate::transport::unix::tests::alone;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use nix::unistd::{getgid, getpid, getppid, getuid};
 
 use crate::session::pty::environment::SESSION_MARK;
 use crate::shim::mark;
-use crate::transport::unix::alone;
+use crate::transport::unix::tests::alone;
 
 /// A number that no process has.
 const NOBODY: ProcessId = ProcessId(i32::MAX);

@@ -7,25 +7,25 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::core::frame::{Exit, Size};
-use crate::session::pty::fake::{State, Witness};
 use crate::session::pty::kill::Survivor;
 use crate::session::pty::signal::Signal;
+use crate::session::pty::tests::fake::{State, Witness};
 use crate::session::pty::{Checkpoint, Evidence, Note, Stamp};
 
 /// The program's end of a terminal in memory: tests write output with it and look at what arrived.
 #[derive(Clone, Debug)]
-pub struct FakeTerminal {
+pub(crate) struct FakeTerminal {
     pub(super) state: watch::Sender<State>,
 }
 
 impl FakeTerminal {
     /// Lets the program write these bytes.
-    pub fn push(&self, output: impl AsRef<[u8]>) {
+    pub(crate) fn push(&self, output: impl AsRef<[u8]>) {
         self.state.send_modify(|state| state.output.extend_from_slice(output.as_ref()));
     }
 
     /// Lets the program write these bytes, and loses them before anybody reads them.
-    pub fn lose(&self, output: impl AsRef<[u8]>) {
+    pub(crate) fn lose(&self, output: impl AsRef<[u8]>) {
         self.state.send_modify(|state| {
             state.output.extend_from_slice(output.as_ref());
             state.lost = state.output.len() as u64;
@@ -33,152 +33,139 @@ impl FakeTerminal {
     }
 
     /// Lets the program exit; what it wrote before can still be read, then comes the end.
-    pub fn exit(&self, exit: Exit) {
+    pub(crate) fn exit(&self, exit: Exit) {
         self.state.send_modify(|state| state.exit(exit));
     }
 
-    /// Lets the program exit while another one still keeps the terminal: the end of the output
-    /// stays out until [`FakeTerminal::end`].
-    pub fn exit_and_linger(&self, exit: Exit) {
-        self.state.send_modify(|state| {
-            state.exit.get_or_insert(exit);
-        });
-    }
-
     /// Lets whoever keeps the terminal fall silent, or answer again.
-    pub fn set_silent(&self, silent: bool) {
+    pub(crate) fn set_silent(&self, silent: bool) {
         self.state.send_modify(|state| state.silent = silent);
     }
 
     /// Lets nobody tell that the program has ended once it is killed.
-    pub fn keep_end_untold(&self) {
+    pub(crate) fn keep_end_untold(&self) {
         self.state.send_modify(|state| state.ends_untold = true);
-    }
-
-    /// Ends the output.
-    pub fn end(&self) {
-        self.state.send_modify(|state| state.ended = true);
     }
 
     /// Lets the terminal take this many more bytes of input and then nothing; `None` lifts the
     /// limit.
-    pub fn limit_writes(&self, room: Option<usize>) {
+    pub(crate) fn limit_writes(&self, room: Option<usize>) {
         self.state.send_modify(|state| state.room = room);
     }
 
     /// Says what the kernel shall answer from now on.
-    pub fn set_evidence(&self, evidence: Evidence) {
+    pub(crate) fn set_evidence(&self, evidence: Evidence) {
         self.state.send_modify(|state| state.evidence = evidence);
     }
 
     /// Says whether somebody waits in a read from now on.
-    pub fn set_reading(&self, reading: Option<bool>) {
+    pub(crate) fn set_reading(&self, reading: Option<bool>) {
         self.state.send_modify(|state| state.reading = reading);
     }
 
     /// Says whether the program has written more than can be read yet.
-    pub fn set_output_on_its_way(&self, on_its_way: bool) {
+    pub(crate) fn set_output_on_its_way(&self, on_its_way: bool) {
         self.state.send_modify(|state| state.output_on_its_way = on_its_way);
     }
 
     /// How often it was asked.
-    pub fn looks(&self) -> usize {
+    pub(crate) fn looks(&self) -> usize {
         self.state.borrow().looks
     }
 
     /// What the kernel answers now.
-    pub fn evidence(&self) -> Evidence {
+    pub(crate) fn evidence(&self) -> Evidence {
         self.state.borrow().evidence
     }
 
     /// All bytes the program was sent so far.
-    pub fn written(&self) -> Vec<u8> {
+    pub(crate) fn written(&self) -> Vec<u8> {
         self.state.borrow().written.clone()
     }
 
     /// The bytes the program was sent since this was last asked.
-    pub fn take_written(&self) -> Vec<u8> {
+    pub(crate) fn take_written(&self) -> Vec<u8> {
         let mut taken = Vec::new();
         self.state.send_modify(|state| taken = std::mem::take(&mut state.written));
         taken
     }
 
     /// Makes it a terminal of the daemon's own, which cannot outlive it.
-    pub fn belong_to_daemon(&self) {
+    pub(crate) fn belong_to_daemon(&self) {
         self.state.send_modify(|state| state.outlives_daemon = false);
     }
 
     /// Waits until at least this many bytes were sent and not yet taken, and returns all of them.
-    pub async fn until_written(&self, count: usize) -> Vec<u8> {
+    pub(crate) async fn until_written(&self, count: usize) -> Vec<u8> {
         let mut state = self.state.subscribe();
         let arrived = state.wait_for(|state| state.written.len() >= count).await;
         arrived.map(|state| state.written.clone()).unwrap_or_default()
     }
 
     /// Refuses sizes, or takes them again.
-    pub fn refuse_sizes(&self, refuses: bool) {
+    pub(crate) fn refuse_sizes(&self, refuses: bool) {
         self.state.send_modify(|state| state.refuses_sizes = refuses);
     }
 
     /// The sizes that were set, in order.
-    pub fn sizes(&self) -> Vec<Size> {
+    pub(crate) fn sizes(&self) -> Vec<Size> {
         self.state.borrow().sizes.clone()
     }
 
     /// The signals that were sent, in order.
-    pub fn signals(&self) -> Vec<Signal> {
+    pub(crate) fn signals(&self) -> Vec<Signal> {
         self.state.borrow().signals.clone()
     }
 
     /// Lets checkpoints be due when more than this many bytes are not committed.
-    pub fn ask_for_checkpoints(&self, after: u64) {
+    pub(crate) fn ask_for_checkpoints(&self, after: u64) {
         self.state.send_modify(|state| state.checkpoint_after = Some(after));
     }
 
     /// Refuses checkpoints, or takes them again.
-    pub fn refuse_checkpoints(&self, refuses: bool) {
+    pub(crate) fn refuse_checkpoints(&self, refuses: bool) {
         self.state.send_modify(|state| state.refuses_checkpoints = refuses);
     }
 
     /// The checkpoints that were handed over, in order.
-    pub fn checkpoints(&self) -> Vec<Checkpoint> {
+    pub(crate) fn checkpoints(&self) -> Vec<Checkpoint> {
         self.state.borrow().checkpoints.clone()
     }
 
     /// What was last to be remembered by this note.
-    pub fn note(&self, note: Note) -> Option<Vec<u8>> {
+    pub(crate) fn note(&self, note: Note) -> Option<Vec<u8>> {
         let state = self.state.borrow();
         state.notes.iter().rev().find(|(known, _)| *known == note).map(|(_, bytes)| bytes.clone())
     }
 
     /// What came with each write of which any was asked, in order.
-    pub fn stamps(&self) -> Vec<Stamp> {
+    pub(crate) fn stamps(&self) -> Vec<Stamp> {
         self.state.borrow().stamps.clone()
     }
 
     /// Whether the session said that it is forgotten.
-    pub fn forgotten(&self) -> bool {
+    pub(crate) fn forgotten(&self) -> bool {
         self.state.borrow().forgotten
     }
 
     /// The notes that were kept, in order.
-    pub fn notes(&self) -> Vec<(Note, Vec<u8>)> {
+    pub(crate) fn notes(&self) -> Vec<(Note, Vec<u8>)> {
         self.state.borrow().notes.clone()
     }
 
     /// What was to outlast even whoever keeps the terminal, in order.
-    pub fn entrusted(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn entrusted(&self) -> Vec<Vec<u8>> {
         self.state.borrow().entrusted.clone()
     }
 
     /// Calls this just before each note is kept, so that it sees what was told and written until
     /// then.
-    pub fn on_note(&self, witness: impl Fn(Note, &[u8]) + Send + Sync + 'static) {
+    pub(crate) fn on_note(&self, witness: impl Fn(Note, &[u8]) + Send + Sync + 'static) {
         self.state.send_modify(|state| state.witness = Some(Witness(Arc::new(witness))));
     }
 
     /// Has a process of the terminal go on whatever it is told.
-    pub fn survive(&self, survivor: Survivor) {
+    pub(crate) fn survive(&self, survivor: Survivor) {
         self.state.send_modify(|state| state.survivor = Some(survivor));
     }
 
@@ -193,7 +180,7 @@ impl FakeTerminal {
     }
 
     /// Whether the session asked for the end of everything in the terminal.
-    pub fn killed(&self) -> bool {
+    pub(crate) fn killed(&self) -> bool {
         self.state.borrow().killed
     }
 }

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 use crate::core::activity::{Foreground, KernelView};
 use crate::core::frame::{Exit, Size};
-pub use crate::session::pty::fake::program::FakeTerminal;
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
+pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
 use crate::session::pty::{
     Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Rest, Stamp,
 };
@@ -24,7 +24,7 @@ use crate::session::pty::{
 ///
 /// At first the program is a shell at its prompt: it leads the foreground group, the terminal is
 /// canonical with echo, and takes any number of bytes.
-pub fn pair() -> (FakePty, FakeTerminal) {
+pub(crate) fn pair() -> (FakePty, FakeTerminal) {
     let state = watch::Sender::new(State::new());
     (FakePty { state: state.clone() }, FakeTerminal { state })
 }
@@ -131,7 +131,7 @@ impl fmt::Debug for Witness {
 
 /// The session's end of a terminal in memory.
 #[derive(Debug)]
-pub struct FakePty {
+pub(crate) struct FakePty {
     state: watch::Sender<State>,
 }
 
