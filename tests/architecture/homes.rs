@@ -14,7 +14,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 35] = [
+const HOMES: [(&str, &[&str]); 34] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -52,7 +52,6 @@ const HOMES: [(&str, &[&str]); 35] = [
     ("tracing_subscriber", &["cli"]),
     ("unicode_width", &["core"]),
     ("uuid", &[""]),
-    ("yaml_edit", &["cli/install/format"]),
     ("termgate", &["main"]),
 ];
 

@@ -94,10 +94,20 @@ fn a_client_without_a_command_has_its_file_edited_once() {
 #[test]
 fn a_file_that_was_made_for_our_entry_alone_goes_with_it() {
     let home = User::new();
-    assert_eq!(home.one("--client goose")["result"], "added");
-    assert!(home.read(".config/goose/config.yaml").contains(&program()));
-    assert_eq!(home.one("--client goose --uninstall")["result"], "removed");
-    assert_eq!(fs::read_dir(home.path(".config/goose")).unwrap().count(), 0);
+    assert_eq!(home.one("--client kiro")["result"], "added");
+    assert!(home.read(".kiro/settings/mcp.json").contains(&program()));
+    assert_eq!(home.one("--client kiro --uninstall")["result"], "removed");
+    assert_eq!(fs::read_dir(home.path(".kiro/settings")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_client_with_yaml_is_left_as_it_is_and_its_user_told_what_to_paste() {
+    let home = User::new();
+    let answer = home.json("--client goose");
+    assert_eq!((&answer["ok"], &answer["error_code"]), (&json!(false), &json!("client_config")));
+    let hint = answer["hint"].as_str().unwrap();
+    assert!(hint.contains("extensions:\n  termgate:\n") && hint.contains(&program()), "{hint}");
+    assert!(!home.path(".config/goose").exists());
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub enum FormatError {
     NotAMap(String),
     #[error("it is written in a way that cannot be kept")]
     NotKept,
+    #[error("termgate does not edit YAML")]
+    NotEdited,
 }
 
 /// How a text is written.
@@ -43,6 +45,7 @@ pub enum Format {
     /// JSON, also with comments and trailing commas.
     Json,
     Toml,
+    /// Printed for the user to paste; files in it are neither read nor edited.
     Yaml,
 }
 
@@ -55,7 +58,7 @@ impl Format {
         match self {
             Self::Json => json_text::get(text, spot),
             Self::Toml => toml_text::get(text, spot),
-            Self::Yaml => yaml_text::get(text, spot),
+            Self::Yaml => Err(FormatError::NotEdited),
         }
     }
 
@@ -67,7 +70,7 @@ impl Format {
         match self {
             Self::Json => json_text::has_container(text, container),
             Self::Toml => toml_text::has_container(text, container),
-            Self::Yaml => yaml_text::has_container(text, container),
+            Self::Yaml => Err(FormatError::NotEdited),
         }
     }
 
@@ -79,7 +82,8 @@ impl Format {
         match self {
             Self::Json => json_text::add(text, spot, members),
             Self::Toml => toml_text::add(text, spot, members),
-            Self::Yaml => yaml_text::add(text, spot, members),
+            Self::Yaml if text.is_empty() => Ok(yaml_text::block(spot, members)),
+            Self::Yaml => Err(FormatError::NotEdited),
         }
     }
 
@@ -91,7 +95,7 @@ impl Format {
         match self {
             Self::Json => json_text::set(text, spot, members),
             Self::Toml => toml_text::set(text, spot, members),
-            Self::Yaml => yaml_text::set(text, spot, members),
+            Self::Yaml => Err(FormatError::NotEdited),
         }
     }
 
@@ -108,7 +112,7 @@ impl Format {
         match self {
             Self::Json => json_text::remove(text, spot, emptied),
             Self::Toml => toml_text::remove(text, spot, emptied),
-            Self::Yaml => yaml_text::remove(text, spot, emptied),
+            Self::Yaml => Err(FormatError::NotEdited),
         }
     }
 }

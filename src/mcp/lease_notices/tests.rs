@@ -27,11 +27,11 @@ fn person() -> PrincipalName {
     event(0, LeaseChange::Granted).holder.name()
 }
 
-fn connected() -> (Holders, Arc<Connection>) {
+fn connected() -> (LeaseNotices, Arc<Connection>) {
     let connection = Arc::new(Connection::new(ConnectionId(1), UnsentLimits::default()));
-    let holders = Holders::default();
-    holders.add(&connection);
-    (holders, connection)
+    let notices = LeaseNotices::default();
+    notices.add(&connection);
+    (notices, connection)
 }
 
 /// All that the client finds when it reads at last.
@@ -46,11 +46,11 @@ async fn read_all(connection: &Connection) -> Vec<serde_json::Value> {
 
 #[tokio::test]
 async fn of_each_lease_the_newest_notice_waits_for_a_client_that_does_not_read() {
-    let (holders, connection) = connected();
-    holders.tell(session(2), &event(7, LeaseChange::Ended(EndCause::Expired)));
+    let (notices, connection) = connected();
+    notices.tell(session(2), &event(7, LeaseChange::Ended(EndCause::Expired)));
     for epoch in 0..1_000 {
-        holders.tell(session(1), &event(epoch, LeaseChange::Suspended { by: person() }));
-        holders.tell(session(1), &event(epoch + 1, LeaseChange::Resumed));
+        notices.tell(session(1), &event(epoch, LeaseChange::Suspended { by: person() }));
+        notices.tell(session(1), &event(epoch + 1, LeaseChange::Resumed));
     }
     let told = read_all(&connection).await;
     let data = |told: &serde_json::Value| {
@@ -64,9 +64,9 @@ async fn of_each_lease_the_newest_notice_waits_for_a_client_that_does_not_read()
 
 #[tokio::test]
 async fn the_notices_of_one_client_are_bounded_however_many_leases_it_loses() {
-    let (holders, connection) = connected();
+    let (notices, connection) = connected();
     for number in 0..10_000 {
-        holders.tell(session(number), &event(1, LeaseChange::Ended(EndCause::Expired)));
+        notices.tell(session(number), &event(1, LeaseChange::Ended(EndCause::Expired)));
     }
     assert!(connection.outbox.unsent_bytes() <= UnsentLimits::default().pushes_max);
     let told = read_all(&connection).await;

@@ -2,9 +2,9 @@
 //!
 //! It knows nothing of files.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::cli::install::family::{Entry, Family, launch_of};
+use crate::cli::install::family::{Entry, Family};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
@@ -12,7 +12,8 @@ use crate::cli::install::server::{Launch, Server};
 const TIMEOUT: u64 = 300;
 
 /// The family.
-pub const FAMILY: Family = Family { format: Format::Yaml, container: "extensions", entry, launch };
+pub const FAMILY: Family =
+    Family { format: Format::Yaml, container: "extensions", entry, launch: |_| None };
 
 fn entry(server: &Server) -> Entry {
     let Launch { program, arguments } = &server.launch;
@@ -29,8 +30,4 @@ fn entry(server: &Server) -> Entry {
         ("timeout", json!(TIMEOUT)),
     ];
     Entry { must, at_first }
-}
-
-fn launch(entry: &Value) -> Option<Launch> {
-    launch_of(entry, "cmd", "args")
 }

@@ -231,12 +231,12 @@ async fn a_failure_of_the_task_gives_up_no_command() {
     let writing = desk.write(sending(command));
     let failing = async {
         desk.wait_until(|_| desk.session.frame().commands.value.last().0 == 1).await;
-        crate::session::faults::set(0, 1);
+        crate::session::tests::faults::set(0, 1);
         desk.session.set_window(WriteWindow::Open);
     };
     let (written, ()) = tokio::join!(writing, failing);
     assert!(matches!(written, Err(SessionError::Restarted)), "{written:?}");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(crate::session::faults::clear(), "it failed");
+    assert!(crate::session::tests::faults::clear(), "it failed");
     assert_eq!(desk.terminal.signals(), []);
 }

@@ -170,12 +170,12 @@ impl FakeTerminal {
     }
 
     /// Has another daemon's session nobody ends here.
-    pub fn be_superseded(&self) {
+    pub(crate) fn be_superseded(&self) {
         self.state.send_modify(|state| state.superseded = true);
     }
 
     /// Has the end of everything in the terminal never come, nor an answer to whoever asked for it.
-    pub fn kill_takes_for_ever(&self) {
+    pub(crate) fn kill_takes_for_ever(&self) {
         self.state.send_modify(|state| state.kill_hangs = true);
     }
 
