@@ -3,10 +3,8 @@
 //! It knows nothing of sockets, files, clocks, tasks or JSON, so that each rule can be tested as a
 //! plain function with time as a value.
 
-pub mod activity;
 pub mod caller;
 pub mod code;
-pub mod commands;
 pub mod fnv;
 pub mod frame;
 pub mod ids;
@@ -21,5 +19,6 @@ pub mod policy;
 pub mod quota;
 pub mod rate;
 pub mod screen;
+pub mod shell;
 pub mod token;
 pub mod wait;

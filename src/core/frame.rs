@@ -10,14 +10,14 @@ pub mod line;
 
 use std::sync::Arc;
 
-use crate::core::activity::Activity;
-use crate::core::commands::Commands;
 use crate::core::frame::history::History;
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
+use crate::core::shell::activity::Activity;
+use crate::core::shell::commands::Commands;
 
 /// The size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

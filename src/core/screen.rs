@@ -22,8 +22,6 @@ use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
-use crate::core::activity::Activity;
-use crate::core::commands::record::Position;
 use crate::core::frame::history::{History, HistoryLimits};
 use crate::core::frame::{Exit, Frame, Size, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
@@ -36,6 +34,8 @@ use crate::core::screen::report::Report;
 use crate::core::screen::row_numbers::Ledger;
 use crate::core::screen::sequence::Sequence;
 use crate::core::screen::snapshot::shell::WrittenCommands;
+use crate::core::shell::activity::Activity;
+use crate::core::shell::commands::record::Position;
 
 /// What a program may have its screen keep and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

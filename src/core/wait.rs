@@ -13,13 +13,13 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{ShellPhase, State};
-use crate::core::commands::Way;
-use crate::core::commands::record::CommandRecord;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Exit, Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
+use crate::core::shell::activity::{ActivityState, ShellPhase};
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::commands::record::CommandRecord;
 use crate::core::wait::look::{Hit, Look, Others, Scan, Searches, Span, Which};
 use crate::core::wait::pattern::Pattern;
 
@@ -203,7 +203,8 @@ impl Wait {
             // A shell that marks nothing is known to be done by being at its prompt again.
             let activity = &frame.activity;
             let unmarked = frame.commands.value.phase() == ShellPhase::Unmarked;
-            let back = activity.value.state == State::Prompt && activity.changed > self.base;
+            let back =
+                activity.value.state == ActivityState::Prompt && activity.changed > self.base;
             if unmarked && back && frame.commands.value.sent().is_none() {
                 return Some(Outcome::CommandDone(None));
             }
@@ -216,7 +217,7 @@ impl Wait {
     /// whatever else ends the wait is written, and a frame tells it.
     pub fn asks_kernel(&self, frame: &Frame) -> bool {
         let commands = &frame.commands.value;
-        let unmarked = commands.sent().is_some_and(|sent| sent.way != Way::Marks);
+        let unmarked = commands.sent().is_some_and(|sent| sent.ends_by != EndsBy::Marks);
         let ends_unseen = match commands.phase() {
             ShellPhase::Unmarked => true,
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Running => unmarked,
@@ -275,7 +276,7 @@ impl Wait {
         self.text_end = frame.end_of_text();
         self.lines = Arc::clone(&frame.lines);
         self.quiet_since = quiet_since(frame, self.base, self.started);
-        self.full_screen = frame.activity.value.state == State::FullScreen;
+        self.full_screen = frame.activity.value.state == ActivityState::FullScreen;
     }
 }
 

@@ -31,7 +31,6 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
@@ -41,6 +40,7 @@ use crate::core::lease::event::LeaseChange;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::part::Part;

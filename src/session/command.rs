@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::core::caller::Caller;
-use crate::core::commands::Way;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
 use crate::core::input::request::{CommandSent, IdempotencyKey, WriteOutcome};
@@ -19,6 +18,7 @@ use crate::core::keys::paste::PasteRule;
 use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
+use crate::core::shell::commands::EndsBy;
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
 use crate::session::interrupt::Interrupt;
@@ -90,7 +90,7 @@ pub struct CommandOrder {
     /// What is typed for it.
     pub typed: String,
     /// How its end is going to be known.
-    pub way: Way,
+    pub ends_by: EndsBy,
     /// What stands before the cursor where it is typed.
     pub prompt: String,
     pub provision: Option<Provision>,

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
-use crate::core::commands::record::CommandId;
 use crate::core::ids::Epoch;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::control::Urgent;
 use crate::session::handle::KeepAlive;
 

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use termgate::core::activity::State;
 use termgate::core::code::Code;
 use termgate::core::keys::parse::parse_keys;
+use termgate::core::shell::activity::ActivityState;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 
 /// What an activity may be.
-const STATES: [State; 6] = [
-    State::Prompt,
-    State::Running,
-    State::NeedsInput,
-    State::SecretPrompt,
-    State::FullScreen,
-    State::Exited,
+const STATES: [ActivityState; 6] = [
+    ActivityState::Prompt,
+    ActivityState::Running,
+    ActivityState::NeedsInput,
+    ActivityState::SecretPrompt,
+    ActivityState::FullScreen,
+    ActivityState::Exited,
 ];
 
 /// What there is.

@@ -11,7 +11,7 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Output};
 use crate::cli::printed::Printed;
-use crate::core::commands::record::CommandRecord;
+use crate::core::shell::commands::record::CommandRecord;
 use crate::transport::client::ClientError;
 
 /// A command that was sent, or is about to be.

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::core::activity::Activity;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Cursor, Exit, Frame, ScreenMode, Size};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
+use crate::core::shell::activity::Activity;
 
 /// How far above the screen a reader wants rows to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

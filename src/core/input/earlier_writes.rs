@@ -6,11 +6,11 @@
 use std::hash::Hasher;
 use std::time::Duration;
 
-use crate::core::commands::record::CommandId;
 use crate::core::fnv::Fnv;
 use crate::core::ids::{LeaseId, PrincipalId, TenantId};
 use crate::core::input::request::IdempotencyKey;
 use crate::core::moment::Moment;
+use crate::core::shell::commands::record::CommandId;
 
 /// Names a write with an idempotency key beyond the daemon that makes it.
 ///

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
-use crate::core::commands::record::CommandId;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
 use crate::core::lease::request::{Grant, TakeRule};
+use crate::core::shell::commands::record::CommandId;
 
 /// Names one write, within one session; whoever asks for the write chooses it, never twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

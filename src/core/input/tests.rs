@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::Kind;
-use crate::core::commands::record::CommandId;
 use crate::core::ids::{ConnectionId, TenantId};
 use crate::core::input::request::{
     CommandRecall, CommandSent, Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome,
@@ -22,6 +21,7 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, OnDisconnect, ReleaseRequest, Released, RenewRequest,
 };
+use crate::core::shell::commands::record::CommandId;
 
 fn at(millis: u64) -> Moment {
     Moment::from_boot(Duration::from_millis(1_000_000 + millis))

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::core::activity::{Evidence, prompts};
-use crate::core::commands::record::{CommandId, Here, Position};
-use crate::core::commands::{Commands, Submission};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
+use crate::core::shell::activity::{Evidence, prompts};
+use crate::core::shell::commands::record::{CommandId, Here, Position};
+use crate::core::shell::commands::{Commands, Submission};
 
 impl Screen {
     /// Says by what the shell that was started is known, so that its marks are believed.

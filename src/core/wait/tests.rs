@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::commands::mark::{Kind, Mark};
-use crate::core::commands::record::{Here, Position};
-use crate::core::commands::{Commands, Submission};
 use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::{Cursor, ScreenMode, Size};
+use crate::core::shell::commands::mark::{Mark, MarkKind};
+use crate::core::shell::commands::record::{Here, Position};
+use crate::core::shell::commands::{Commands, Submission};
 use crate::core::wait::look::{OTHERS_MAX, Progress};
 
 const ROWS: usize = 4;
@@ -768,7 +768,7 @@ proptest! {
 }
 
 /// A shell that has written these marks.
-fn marked(marks: &[Kind]) -> Commands {
+fn marked(marks: &[MarkKind]) -> Commands {
     let mut commands = Commands::default();
     for kind in marks {
         let here = here();
@@ -787,9 +787,9 @@ fn here() -> Here {
     Here { position: Position::default(), top: RowNumber(0), now: seconds(0), mark: Watermark(0) }
 }
 
-fn sent(mut commands: Commands, way: Way) -> Commands {
+fn sent(mut commands: Commands, ends_by: EndsBy) -> Commands {
     let submission =
-        Submission { text: "true", typed: "true", by: None, way, prompt: "> ", echoed: true };
+        Submission { text: "true", typed: "true", by: None, ends_by, prompt: "> ", echoed: true };
     commands.submit(submission, &here());
     commands
 }
@@ -809,20 +809,20 @@ fn asked(commands: Commands) -> (bool, bool) {
 
 #[test]
 fn the_kernel_is_not_asked_for_ends_that_a_shell_marks_nor_for_questions_while_it_reads() {
-    let prompt = [Kind::PromptStart, Kind::PromptEnd];
-    let running = [Kind::PromptStart, Kind::PromptEnd, Kind::Started];
+    let prompt = [MarkKind::PromptStart, MarkKind::PromptEnd];
+    let running = [MarkKind::PromptStart, MarkKind::PromptEnd, MarkKind::Started];
     assert_eq!(asked(marked(&prompt)), (false, false));
-    assert_eq!(asked(sent(marked(&prompt), Way::Marks)), (false, false));
+    assert_eq!(asked(sent(marked(&prompt), EndsBy::Marks)), (false, false));
     assert_eq!(asked(marked(&running)), (false, true));
-    assert_eq!(asked(marked(&[Kind::PromptStart])), (false, true));
+    assert_eq!(asked(marked(&[MarkKind::PromptStart])), (false, true));
 }
 
 #[test]
 fn the_kernel_is_asked_where_nothing_is_marked_and_for_what_runs_in_a_program() {
     assert_eq!(asked(Commands::default()), (true, true));
-    assert_eq!(asked(sent(Commands::default(), Way::Kernel)), (true, true));
-    let running = marked(&[Kind::PromptStart, Kind::PromptEnd, Kind::Started]);
-    assert_eq!(asked(sent(running, Way::Prompt)), (true, true));
+    assert_eq!(asked(sent(Commands::default(), EndsBy::Kernel)), (true, true));
+    let running = marked(&[MarkKind::PromptStart, MarkKind::PromptEnd, MarkKind::Started]);
+    assert_eq!(asked(sent(running, EndsBy::Prompt)), (true, true));
 }
 
 #[test]

@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
-use crate::core::commands::output::Output;
-use crate::core::commands::record::CommandRecord;
 use crate::core::frame::Frame;
 use crate::core::one_line::one_line;
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::CommandRecord;
 use crate::mcp::resource::query::LogQuery;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;

@@ -6,10 +6,10 @@
 
 use serde_json::{Value, json};
 
-use crate::core::commands::output::Output;
-use crate::core::commands::record::{CommandRecord, Position, Span};
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::{CommandRecord, Position, Span};
 use crate::surface::shape::budget::{cut, escaped_bytes};
 use crate::surface::shape::command::{LINE_END_BYTES, status_word};
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::core::commands::output::Output;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::ids::{RowNumber, Watermark};
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::CommandId;
 use crate::mcp::resource::output::{Piece, first_row};
 use crate::mcp::resource::query::{self, LogQuery, OutputQuery};
 use crate::mcp::resource::{Content, git, log};

@@ -10,12 +10,12 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::commands::Commands;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::history::History;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
+use crate::core::shell::commands::Commands;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::off_worker::{is_large, while_others_go_on};
 use crate::session::pty::{Checkpoint, Pty};

@@ -7,16 +7,16 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{
-    self, KernelView, ShellPhase, State, asks_for_more, is_question, prompts, reads_on,
-};
 use crate::core::caller::Caller;
-use crate::core::commands::record::{CommandId, Position};
-use crate::core::commands::{Sent, Submission, Way, output};
 use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
+use crate::core::shell::activity::{
+    self, ActivityState, KernelView, ShellPhase, asks_for_more, is_question, prompts, reads_on,
+};
+use crate::core::shell::commands::record::{CommandId, Position};
+use crate::core::shell::commands::{EndsBy, SentCommand, Submission, output};
 use crate::session::actor::Actor;
 use crate::session::command::CommandOrder;
 use crate::session::error::SessionError;
@@ -42,11 +42,11 @@ impl<P: Pty> Actor<P> {
     /// Whoever comes before the shell has read what was typed before finds that in the next frame, and
     /// in another when it has.
     pub(super) fn check_ready(&mut self, order: &CommandOrder) -> Result<(), SessionError> {
-        if order.way == Way::Marks && self.looks.typed_ahead() {
+        if order.ends_by == EndsBy::Marks && self.looks.typed_ahead() {
             self.screen.set_typed_ahead(true);
             self.dirty = true;
         }
-        let ready = self.screen.commands().ready_for(order.way);
+        let ready = self.screen.commands().ready_for(order.ends_by);
         if ready { Ok(()) } else { Err(SessionError::CommandRunning) }
     }
 
@@ -54,11 +54,12 @@ impl<P: Pty> Actor<P> {
     /// could not read and shows again, of a key that waits for its second and shows nothing, and of a mode
     /// in which the line editor takes no command.
     pub(super) fn clearing(&mut self, order: &CommandOrder) -> Vec<Piece> {
-        if order.way == Way::Kernel {
+        if order.ends_by == EndsBy::Kernel {
             return self.taking_back();
         }
         let cursor = self.screen.cursor();
-        let Some(at) = self.screen.commands().reading_at().filter(|_| order.way == Way::Marks)
+        let Some(at) =
+            self.screen.commands().reading_at().filter(|_| order.ends_by == EndsBy::Marks)
         else {
             return Vec::new();
         };
@@ -115,7 +116,7 @@ impl<P: Pty> Actor<P> {
     /// Notes that something is about to be typed that is no command. Needs the newest frame.
     pub(super) fn begin_typing(&mut self) {
         let frame = Arc::clone(&self.frames.borrow());
-        let at_prompt = frame.activity.value.state == State::Prompt;
+        let at_prompt = frame.activity.value.state == ActivityState::Prompt;
         if at_prompt && frame.commands.value.phase() == ShellPhase::Unmarked {
             self.looks.shell_prompt(&output::prompt(&frame));
         }
@@ -130,15 +131,15 @@ impl<P: Pty> Actor<P> {
         by: &Caller,
         call: Option<WriteStamp>,
     ) -> CommandId {
-        let CommandOrder { text, typed, way, prompt, provision, .. } = order;
-        let known = (*way == Way::Kernel).then(|| self.looks.shell_prompt(prompt));
+        let CommandOrder { text, typed, ends_by, prompt, provision, .. } = order;
+        let known = (*ends_by == EndsBy::Kernel).then(|| self.looks.shell_prompt(prompt));
         let prompt = known.as_deref().unwrap_or(prompt);
         self.looks.on_command();
         let by = Some(Arc::from(by.name().to_string()));
         // A line editor shows what is typed by itself.
         let hidden = |it: Evidence| it.canonical && !it.echo;
-        let echoed = *way != Way::Kernel || !self.pty.evidence().is_ok_and(hidden);
-        let submission = Submission { text, typed, by, way: *way, prompt, echoed };
+        let echoed = *ends_by != EndsBy::Kernel || !self.pty.evidence().is_ok_and(hidden);
+        let submission = Submission { text, typed, by, ends_by: *ends_by, prompt, echoed };
         let id = self.screen.submit(self.clock.now(), submission);
         if let Some(provision) = provision {
             self.luggage.keep(id, provision.clone());
@@ -196,7 +197,7 @@ impl<P: Pty> Actor<P> {
             // A line that shells prompt with first as well.
             ShellPhase::Unmarked => commands.sent().is_some_and(|sent| {
                 let same = before_cursor.ends_with(&*sent.prompt);
-                sent.way == Way::Kernel && !same && asks_for_more(before_cursor)
+                sent.ends_by == EndsBy::Kernel && !same && asks_for_more(before_cursor)
             }),
             ShellPhase::Prompting | ShellPhase::Running => false,
         }
@@ -210,23 +211,26 @@ impl<P: Pty> Actor<P> {
         if !self.looks.settled_since() || !self.moved_on(started, &sent) {
             return None;
         }
-        match sent.way {
-            Way::Marks => None,
-            Way::Kernel => {
+        match sent.ends_by {
+            EndsBy::Marks => None,
+            EndsBy::Kernel => {
                 let activity = self.activity();
                 // The kernel knows that a shell reads before its prompt has come here. Another prompt
                 // than the one before is believed when nothing follows for long enough.
                 let before = self.screen.before_cursor();
                 let shown = before.ends_with(&*sent.prompt);
                 let believed = shown || self.looks.quiet() && !asks_for_more(&before);
-                (activity.state == State::Prompt && believed).then_some(activity.evidence)
+                (activity.state == ActivityState::Prompt && believed).then_some(activity.evidence)
             }
-            Way::Prompt => {
+            EndsBy::Prompt => {
                 let before = self.screen.before_cursor();
                 let same = !sent.prompt.is_empty() && before.ends_with(&*sent.prompt);
                 let other = prompts(&before) && self.looks.silent_for(OTHER_PROMPT_QUIET, now);
                 // Whoever reads nothing prompts nobody.
-                let waits = matches!(self.activity().state, State::NeedsInput | State::Prompt);
+                let waits = matches!(
+                    self.activity().state,
+                    ActivityState::NeedsInput | ActivityState::Prompt
+                );
                 (self.looks.quiet() && waits && (same || other))
                     .then_some(activity::Evidence::Pattern)
             }
@@ -234,16 +238,16 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Whether more came since a command was sent than a prompt that stands still.
-    fn moved_on(&mut self, started: Option<Position>, sent: &Sent) -> bool {
+    fn moved_on(&mut self, started: Option<Position>, sent: &SentCommand) -> bool {
         let cursor = self.screen.cursor();
-        match sent.way {
-            Way::Marks => false,
+        match sent.ends_by {
+            EndsBy::Marks => false,
             // Where its Enter ends no line, the shell has not read it.
-            Way::Kernel => {
+            EndsBy::Kernel => {
                 started.is_none_or(|at| at != cursor)
                     && !sent.is_typed_in(&self.screen.line_of_cursor())
             }
-            Way::Prompt => started.is_none_or(|at| at.row != cursor.row),
+            EndsBy::Prompt => started.is_none_or(|at| at.row != cursor.row),
         }
     }
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{Activity, KernelView, ShellPhase, Signs, State};
-use crate::core::commands::record::Position;
 use crate::core::moment::Moment;
+use crate::core::shell::activity::{Activity, ActivityState, KernelView, ShellPhase, Signs};
+use crate::core::shell::commands::record::Position;
 use crate::session::actor::Actor;
 use crate::session::pty::{Pty, Rest};
 
@@ -321,7 +321,7 @@ impl<P: Pty> Actor<P> {
             exited: self.exit.is_some(),
             quiet,
             settled,
-            asked_secret: told.state == State::SecretPrompt && !self.looks.answered,
+            asked_secret: told.state == ActivityState::SecretPrompt && !self.looks.answered,
             before_cursor: &before_cursor,
             prompt_shown: self.looks.is_prompt(&before_cursor),
             unfinished,

@@ -1,9 +1,9 @@
 //! Publishing frames: at once after a quiet time, then at most once per interval.
 
-use crate::core::activity::Activity;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::Facts;
+use crate::core::shell::activity::Activity;
 use crate::session::actor::Actor;
 use crate::session::pty::Pty;
 

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use crate::core::caller::Caller;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::Epoch;
 use crate::core::input::earlier_writes::WriteStamp;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::failure::Party;
 use crate::core::lease::record::LeaseRecord;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;

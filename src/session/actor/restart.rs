@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use tokio::task::yield_now;
 
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::open_paste::OpenPaste;
@@ -24,6 +23,7 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::running::Mailbox;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::activity::{Foreground, ShellPhase};
-use crate::core::commands::Way;
-use crate::core::commands::record::CommandId;
+use crate::core::shell::activity::{Foreground, ShellPhase};
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::command::Provision;
 use crate::session::interrupt::GivenUp;
@@ -131,7 +131,8 @@ impl<P: Pty> Actor<P> {
     /// Whether a shell has yet to read all of a command, or to begin it.
     fn is_only_typed(&self, id: CommandId) -> bool {
         let commands = self.screen.commands();
-        let sent = commands.sent().is_some_and(|sent| sent.id == id && sent.way == Way::Marks);
+        let sent =
+            commands.sent().is_some_and(|sent| sent.id == id && sent.ends_by == EndsBy::Marks);
         let reads = commands.phase() == ShellPhase::Reading;
         sent && reads && !self.looks.silent_for(ONLY_TYPED_MAX, self.clock.now())
     }

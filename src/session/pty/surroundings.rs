@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-use crate::core::activity::{Foreground, KernelView};
+use crate::core::shell::activity::{Foreground, KernelView};
 use crate::session::pty::processes::{Process, is_running, told_of};
 use crate::session::pty::{Evidence, ProcessId, Rest};
 

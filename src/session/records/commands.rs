@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use uuid::Uuid;
 
-use crate::core::commands::record::CommandId;
 use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::shell::commands::record::CommandId;
 use crate::session::records::{RecordError, read, write};
 
 /// More commands than any session has had, and far below the highest number.

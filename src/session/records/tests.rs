@@ -13,12 +13,12 @@ use super::lease::{from_note, to_note};
 use super::stillness::Stillness;
 use super::*;
 use crate::core::caller::{Caller, Kind};
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
 use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::create::{NAME_MAX, TAGS_MAX};
 
 fn id() -> SessionId {

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
-use crate::core::commands::record::CommandId;
 use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::earlier_writes::WriteStamp;
@@ -26,6 +25,7 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
 use crate::session::control::Parting;

@@ -6,9 +6,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::commands::record::CommandId;
 use crate::core::ids::Watermark;
 use crate::core::policy::Denial;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
 use crate::session::interrupt::{GivenUp, Interrupt};

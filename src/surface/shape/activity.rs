@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::{Activity, State};
+use crate::core::shell::activity::{Activity, ActivityState};
 
 /// The evidence of a session of which nothing else is known, since nobody answers for its terminal.
 pub const SILENT: &str = "silent";
@@ -51,7 +51,7 @@ impl From<&Activity> for ActivityShape {
 impl ActivityShape {
     /// What is known where nobody answers for the terminal.
     pub fn silent() -> Self {
-        let state = State::Running.as_str();
+        let state = ActivityState::Running.as_str();
         Self { state, evidence: SILENT, foreground: None, echo: false, canonical: false }
     }
 

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::Evidence;
-use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
+use crate::core::shell::activity::Evidence;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::surface::shape::budget::{abridged, cut, escaped_bytes, fitting, room_left};
 

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::commands::record::CommandRecord;
 use crate::core::frame::Frame;
+use crate::core::shell::commands::record::CommandRecord;
 use crate::session::handle::Session;
 use crate::session::records::gaps::Gap;
 use crate::surface::shape::date::rfc3339;

@@ -9,13 +9,15 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::core::activity::{Evidence, ShellPhase, State, asks, asks_for_more, prompts};
-use crate::core::commands::output::{Output, before_cursor};
-use crate::core::commands::record::{CommandId, CommandRecord, Position};
-use crate::core::commands::{ENTER_SHOWN, Sent, Way};
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
+use crate::core::shell::activity::{
+    ActivityState, Evidence, ShellPhase, asks, asks_for_more, prompts,
+};
+use crate::core::shell::commands::output::{Output, before_cursor};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
+use crate::core::shell::commands::{ENTER_SHOWN, EndsBy, SentCommand};
 use crate::core::wait::logical::LogicalLine;
 use crate::session::clock::Clock;
 use crate::session::drain::Waiting;
@@ -159,34 +161,34 @@ impl Following {
     fn wants_input(&self, frame: &Frame, quiet: Duration) -> bool {
         let new = frame.activity.changed > self.since;
         match frame.activity.value.state {
-            State::SecretPrompt => new,
+            ActivityState::SecretPrompt => new,
             // What comes while it still paints itself would be lost on it.
-            State::FullScreen => new && quiet >= FULL_SCREEN_QUIET,
-            State::NeedsInput => {
+            ActivityState::FullScreen => new && quiet >= FULL_SCREEN_QUIET,
+            ActivityState::NeedsInput => {
                 new && frame.commands.value.sent().is_none_or(|sent| self.asks(frame, sent))
             }
-            State::Prompt => {
-                let asks = frame.commands.value.sent().is_some_and(|sent| match sent.way {
-                    Way::Marks => unfinished(frame, quiet),
-                    Way::Kernel => {
+            ActivityState::Prompt => {
+                let asks = frame.commands.value.sent().is_some_and(|sent| match sent.ends_by {
+                    EndsBy::Marks => unfinished(frame, quiet),
+                    EndsBy::Kernel => {
                         new && asks_for_more(&before_cursor(frame)) || is_unended(frame, sent)
                     }
-                    Way::Prompt => false,
+                    EndsBy::Prompt => false,
                 });
                 asks && quiet >= PROMPTED_QUIET
             }
-            State::Running | State::Exited => false,
+            ActivityState::Running | ActivityState::Exited => false,
         }
     }
 
     /// Whether what a command was sent to asks for more than the next command: whoever takes those by
     /// a prompt waits for input before and after each.
-    fn asks(&self, frame: &Frame, sent: &Sent) -> bool {
+    fn asks(&self, frame: &Frame, sent: &SentCommand) -> bool {
         let record = frame.commands.value.get(self.command);
         let from = record.and_then(|record| record.spans.first()).map(|span| span.from.row);
         let before = before_cursor(frame);
         let ready = before.ends_with(&*sent.prompt) && !sent.prompt.is_empty() || prompts(&before);
-        sent.way != Way::Prompt || from != Some(frame.cursor.value.row) && !ready
+        sent.ends_by != EndsBy::Prompt || from != Some(frame.cursor.value.row) && !ready
     }
 
     fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
@@ -255,7 +257,7 @@ fn unfinished(frame: &Frame, quiet: Duration) -> bool {
 }
 
 /// Whether the line of a command stands there with an Enter that did not end it.
-fn is_unended(frame: &Frame, sent: &Sent) -> bool {
+fn is_unended(frame: &Frame, sent: &SentCommand) -> bool {
     let line = LogicalLine::around(frame, frame.cursor.value.row);
     line.is_some_and(|line| sent.is_unended_in(line.text()))
 }

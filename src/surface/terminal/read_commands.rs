@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::commands::output::Output;
-use crate::core::commands::record::{CommandId, CommandRecord};
 use crate::core::frame::Frame;
+use crate::core::shell::commands::output::Output;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
 use crate::surface::argument::within;

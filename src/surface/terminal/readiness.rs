@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::core::activity::{ShellPhase, State, is_question, prompts};
-use crate::core::commands::Way;
-use crate::core::commands::output::{before_cursor, prompt};
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Frame;
 use crate::core::ids::Watermark;
 use crate::core::moment::Moment;
+use crate::core::shell::activity::{ActivityState, ShellPhase, is_question, prompts};
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::commands::output::{before_cursor, prompt};
+use crate::core::shell::commands::record::CommandId;
 use crate::session::clock::Clock;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
@@ -41,7 +41,7 @@ const UNREST_MAX: Duration = Duration::from_secs(2);
 /// What a command would be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
-    pub way: Way,
+    pub ends_by: EndsBy,
     /// What stands before the cursor and is no output.
     pub prompt: String,
     /// It has a line editor; else the kernel collects its lines.
@@ -50,7 +50,7 @@ pub struct Ready {
 
 /// What a frame says about it.
 enum Verdict {
-    Ready(Way),
+    Ready(EndsBy),
     /// Its shell is about to show a prompt, which takes as long as it takes.
     Starting,
     /// It may become ready by itself before long, or works.
@@ -60,7 +60,7 @@ enum Verdict {
 /// What a terminal is doing, as far as another of these means that it got on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Doing {
-    state: State,
+    state: ActivityState,
     phase: ShellPhase,
     last: CommandId,
     sent: Option<CommandId>,
@@ -124,9 +124,9 @@ impl<'a> Readiness<'a> {
     pub fn now(&mut self) -> Option<Ready> {
         let frame = self.look();
         match self.judge(&frame) {
-            Verdict::Ready(way) if frame.exit.value.is_none() => {
+            Verdict::Ready(ends_by) if frame.exit.value.is_none() => {
                 let edits = !frame.activity.value.canonical;
-                Some(Ready { way, prompt: prompt(&frame), edits })
+                Some(Ready { ends_by, prompt: prompt(&frame), edits })
             }
             Verdict::Starting => {
                 self.restless_since = self.clock.now();
@@ -185,8 +185,8 @@ impl<'a> Readiness<'a> {
     /// Until when it is waited for.
     fn deadline(&self, frame: &Frame) -> Moment {
         let activity = &frame.activity.value;
-        let itself =
-            activity.shell_in_front && matches!(activity.state, State::Running | State::Prompt);
+        let itself = activity.shell_in_front
+            && matches!(activity.state, ActivityState::Running | ActivityState::Prompt);
         let patience = match self.judge(frame) {
             Verdict::Starting => return self.until,
             Verdict::Ready(_) | Verdict::Busy if itself => SHELL_PATIENCE,
@@ -210,37 +210,51 @@ impl<'a> Readiness<'a> {
         match (activity.state, commands.phase()) {
             _ if self.outdated == Some(frame.watermark) => Verdict::Busy,
             // A command that is not all there was interrupted, or is about to be.
-            (State::Prompt, ShellPhase::Reading | ShellPhase::Unmarked)
+            (ActivityState::Prompt, ShellPhase::Reading | ShellPhase::Unmarked)
                 if commands.sent().is_some() =>
             {
                 Verdict::Busy
             }
             // What was typed before is read first.
-            (State::Prompt, ShellPhase::Reading) if commands.typed_ahead() => Verdict::Starting,
-            (State::Prompt, ShellPhase::Reading) => Verdict::Ready(Way::Marks),
+            (ActivityState::Prompt, ShellPhase::Reading) if commands.typed_ahead() => {
+                Verdict::Starting
+            }
+            (ActivityState::Prompt, ShellPhase::Reading) => Verdict::Ready(EndsBy::Marks),
             // A file of the user's has a question of its own.
-            (State::Prompt, ShellPhase::Unmarked)
+            (ActivityState::Prompt, ShellPhase::Unmarked)
                 if marks && is_question(&before_cursor(frame)) =>
             {
                 Verdict::Busy
             }
-            (State::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Starting,
-            (State::Prompt, ShellPhase::Unmarked) => Verdict::Ready(Way::Kernel),
+            (ActivityState::Prompt, ShellPhase::Unmarked) if marks && !silent => Verdict::Starting,
+            (ActivityState::Prompt, ShellPhase::Unmarked) => Verdict::Ready(EndsBy::Kernel),
             // Also while a program runs that makes the prompt.
-            (State::Prompt | State::Running, ShellPhase::Prompting) => Verdict::Starting,
-            (State::Running, ShellPhase::Unmarked) if marks || is_blank(frame) => Verdict::Starting,
-            // What a key of the shell's own line editor has started is in front of its prompt.
-            (State::NeedsInput, ShellPhase::Prompting | ShellPhase::Reading) => Verdict::Busy,
-            // A shell that waits for the rest of a command takes no other.
-            (State::NeedsInput, ShellPhase::Unmarked) if activity.shell_in_front => Verdict::Busy,
-            (State::NeedsInput, _) if prompts(&before_cursor(frame)) => {
-                let ready = commands.ready_for(Way::Prompt);
-                if ready { Verdict::Ready(Way::Prompt) } else { Verdict::Busy }
+            (ActivityState::Prompt | ActivityState::Running, ShellPhase::Prompting) => {
+                Verdict::Starting
             }
-            (State::Prompt | State::Running, _) => Verdict::Busy,
-            (State::NeedsInput | State::SecretPrompt | State::FullScreen | State::Exited, _) => {
+            (ActivityState::Running, ShellPhase::Unmarked) if marks || is_blank(frame) => {
+                Verdict::Starting
+            }
+            // What a key of the shell's own line editor has started is in front of its prompt.
+            (ActivityState::NeedsInput, ShellPhase::Prompting | ShellPhase::Reading) => {
                 Verdict::Busy
             }
+            // A shell that waits for the rest of a command takes no other.
+            (ActivityState::NeedsInput, ShellPhase::Unmarked) if activity.shell_in_front => {
+                Verdict::Busy
+            }
+            (ActivityState::NeedsInput, _) if prompts(&before_cursor(frame)) => {
+                let ready = commands.ready_for(EndsBy::Prompt);
+                if ready { Verdict::Ready(EndsBy::Prompt) } else { Verdict::Busy }
+            }
+            (ActivityState::Prompt | ActivityState::Running, _) => Verdict::Busy,
+            (
+                ActivityState::NeedsInput
+                | ActivityState::SecretPrompt
+                | ActivityState::FullScreen
+                | ActivityState::Exited,
+                _,
+            ) => Verdict::Busy,
         }
     }
 }
@@ -250,9 +264,9 @@ impl<'a> Readiness<'a> {
 fn busy_with(frame: &Frame) -> SessionError {
     let before = before_cursor(frame);
     let asks = match frame.activity.value.state {
-        State::NeedsInput | State::SecretPrompt => !before.trim().is_empty(),
-        State::Prompt => frame.commands.value.sent().is_none() && is_question(&before),
-        State::Running | State::FullScreen | State::Exited => false,
+        ActivityState::NeedsInput | ActivityState::SecretPrompt => !before.trim().is_empty(),
+        ActivityState::Prompt => frame.commands.value.sent().is_none() && is_question(&before),
+        ActivityState::Running | ActivityState::FullScreen | ActivityState::Exited => false,
     };
     if asks { SessionError::Asks(before) } else { SessionError::CommandRunning }
 }

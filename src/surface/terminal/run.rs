@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::commands::Way;
+use crate::core::shell::commands::EndsBy;
 use crate::session::command::Accepted;
 use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
@@ -137,12 +137,12 @@ fn check(text: &str) -> Result<(), SurfaceError> {
 
 /// Whether a shell has to read the command from a file: it is too long to be typed, has a tab, or several
 /// lines and the shell has no way to take them as one.
-pub fn needs_file(text: &str, way: Way) -> bool {
-    match way {
+pub fn needs_file(text: &str, ends_by: EndsBy) -> bool {
+    match ends_by {
         // A line editor completes at a tab, and fish leaves those out that are pasted.
-        Way::Marks => text.len() > TYPED_MAX || text.contains('\t'),
-        Way::Kernel => text.len() > TYPED_MAX || text.contains('\n'),
+        EndsBy::Marks => text.len() > TYPED_MAX || text.contains('\t'),
+        EndsBy::Kernel => text.len() > TYPED_MAX || text.contains('\n'),
         // What is no shell of this machine reads no file of it.
-        Way::Prompt => false,
+        EndsBy::Prompt => false,
     }
 }

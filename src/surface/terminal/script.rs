@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::core::commands::Way;
 use crate::core::keys::paste::CANONICAL_LINE_MAX;
+use crate::core::shell::commands::EndsBy;
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
 use crate::surface::error::SurfaceError;
@@ -33,8 +33,12 @@ impl Script {
     /// # Errors
     /// [`SessionError::LineTooLong`] where there is no place for such files, and what the kernel
     /// said.
-    pub fn needed(sessions: &Registry, text: &str, way: Way) -> Result<Option<Self>, SurfaceError> {
-        if !needs_file(text, way) {
+    pub fn needed(
+        sessions: &Registry,
+        text: &str,
+        ends_by: EndsBy,
+    ) -> Result<Option<Self>, SurfaceError> {
+        if !needs_file(text, ends_by) {
             return Ok(None);
         }
         let Some(directory) = sessions.scratch() else {

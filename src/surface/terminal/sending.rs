@@ -6,12 +6,12 @@
 use std::future::ready;
 use std::pin::pin;
 
-use crate::core::commands::Way;
-use crate::core::commands::record::CommandId;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::input::request::{CommandSent, IdempotencyKey};
 use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
@@ -165,15 +165,15 @@ impl Sending<'_> {
     }
 
     fn order(&self, ready: Ready, key: Option<IdempotencyKey>) -> Result<WriteOrder, SurfaceError> {
-        let Ready { way, prompt, edits } = ready;
+        let Ready { ends_by, prompt, edits } = ready;
         // Without a line editor a shell that marks takes lines as one that does not.
-        let takes = if way == Way::Marks && !edits { Way::Kernel } else { way };
+        let takes = if ends_by == EndsBy::Marks && !edits { EndsBy::Kernel } else { ends_by };
         let script = Script::needed(&self.call.daemon.sessions, self.text, takes)?;
-        let typed = match (&script, way) {
+        let typed = match (&script, ends_by) {
             (Some(script), _) => script.line(),
             // Where a blank line ends a block, it is a part of the command.
-            (None, Way::Prompt) => self.lines_for_prompt()?,
-            (None, Way::Marks | Way::Kernel) => self.text.to_owned(),
+            (None, EndsBy::Prompt) => self.lines_for_prompt()?,
+            (None, EndsBy::Marks | EndsBy::Kernel) => self.text.to_owned(),
         };
         let paste = paste_rule(&typed, takes);
         Ok(WriteOrder {
@@ -191,7 +191,7 @@ impl Sending<'_> {
             command: Some(CommandOrder {
                 text: self.text.to_owned(),
                 typed,
-                way,
+                ends_by,
                 prompt,
                 provision: script.map(Provision::of),
                 interrupts: self.interrupts(),
@@ -214,12 +214,12 @@ fn is_block(text: &str) -> bool {
 
 /// A line is typed; several are pasted, so that they are taken as one. The shells that tell marks
 /// know a paste also before they ask for brackets, which comes after the prompt.
-fn paste_rule(typed: &str, way: Way) -> PasteRule {
+fn paste_rule(typed: &str, ends_by: EndsBy) -> PasteRule {
     let single = !typed.contains(['\n', '\t']);
-    match way {
+    match ends_by {
         _ if single => PasteRule::Never,
-        Way::Marks => PasteRule::Always,
-        Way::Kernel | Way::Prompt => PasteRule::Auto,
+        EndsBy::Marks => PasteRule::Always,
+        EndsBy::Kernel | EndsBy::Prompt => PasteRule::Auto,
     }
 }
 

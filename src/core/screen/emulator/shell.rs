@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
 
-use crate::core::commands::Commands;
-use crate::core::commands::mark::Mark;
-use crate::core::commands::output::columns;
-use crate::core::commands::record::{Here, Position};
 use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
+use crate::core::shell::commands::Commands;
+use crate::core::shell::commands::mark::Mark;
+use crate::core::shell::commands::output::columns;
+use crate::core::shell::commands::record::{Here, Position};
 use crate::core::wait::logical::JOINED_ROWS_MAX;
 
 /// What is known of the shell.

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::activity::{Evidence, ShellPhase};
-use crate::core::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
-use crate::core::commands::{Commands, Sent, Way};
 use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
 use crate::core::screen::emulator::shell::Shell;
 use crate::core::screen::snapshot::cells::Damage;
+use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
 
 /// A place: its row and column.
 type KeptPosition = (u64, u16);
@@ -78,7 +78,7 @@ struct KeptFinish {
 struct KeptSent<'a> {
     id: u64,
     /// 0 marks, 1 kernel, 2 prompt.
-    way: u8,
+    ends_by: u8,
     #[serde(borrow)]
     prompt: Cow<'a, str>,
 }
@@ -87,7 +87,7 @@ const PHASES: [ShellPhase; 4] =
     [ShellPhase::Unmarked, ShellPhase::Prompting, ShellPhase::Reading, ShellPhase::Running];
 const EVIDENCE: [Evidence; 5] =
     [Evidence::Osc133, Evidence::Kernel, Evidence::Pattern, Evidence::Idle, Evidence::Exit];
-const WAYS: [Way; 3] = [Way::Marks, Way::Kernel, Way::Prompt];
+const WAYS: [EndsBy; 3] = [EndsBy::Marks, EndsBy::Kernel, EndsBy::Prompt];
 
 const UNKNOWN: Damage = "a command is in a state that there is not";
 
@@ -174,16 +174,16 @@ impl KeptShell<'_> {
 }
 
 impl<'a> KeptSent<'a> {
-    fn of(sent: &'a Sent) -> Self {
+    fn of(sent: &'a SentCommand) -> Self {
         let prompt = Cow::Borrowed(&*sent.prompt);
-        Self { id: sent.id.0, way: index_of(&WAYS, &sent.way), prompt }
+        Self { id: sent.id.0, ends_by: index_of(&WAYS, &sent.ends_by), prompt }
     }
 
-    fn sent(&self, list: &VecDeque<Arc<CommandRecord>>) -> Result<Sent, Damage> {
+    fn sent(&self, list: &VecDeque<Arc<CommandRecord>>) -> Result<SentCommand, Damage> {
         let (id, prompt) = (CommandId(self.id), self.prompt.as_ref().into());
         let record = list.iter().find(|record| record.id == id);
         let typed = record.map(|record| Arc::clone(&record.text)).unwrap_or_default();
-        Ok(Sent { id, way: entry_of(&WAYS, self.way)?, prompt, typed })
+        Ok(SentCommand { id, ends_by: entry_of(&WAYS, self.ends_by)?, prompt, typed })
     }
 }
 
@@ -263,8 +263,8 @@ fn moment(nanos: u64) -> Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::commands::Submission;
-    use crate::core::commands::record::Here;
+    use crate::core::shell::commands::Submission;
+    use crate::core::shell::commands::record::Here;
 
     const HERE: Here = Here {
         position: Position { row: RowNumber(7), col: 2 },
@@ -280,9 +280,9 @@ mod tests {
     }
 
     impl Given {
-        fn submit(&mut self, text: &str, way: Way) {
+        fn submit(&mut self, text: &str, ends_by: EndsBy) {
             let submission =
-                Submission { text, typed: text, by: None, way, prompt: "$ ", echoed: true };
+                Submission { text, typed: text, by: None, ends_by, prompt: "$ ", echoed: true };
             let commands = Arc::make_mut(&mut self.shell.commands);
             commands.submit(submission, &HERE);
         }
@@ -309,7 +309,7 @@ mod tests {
         let mut given = given();
         given.check();
         for number in 0..2 * Commands::KEPT_MAX {
-            given.submit(&format!("echo {number}"), Way::Kernel);
+            given.submit(&format!("echo {number}"), EndsBy::Kernel);
             if number % 3 != 0 {
                 given.check();
             }
@@ -325,12 +325,12 @@ mod tests {
     #[test]
     fn a_command_that_goes_on_below_others_that_end_is_written_as_well() {
         let mut given = given();
-        given.submit("before", Way::Kernel);
+        given.submit("before", EndsBy::Kernel);
         given.finish();
-        given.submit("outer", Way::Kernel);
+        given.submit("outer", EndsBy::Kernel);
         given.check();
         for number in 0..2 * Commands::KEPT_MAX {
-            given.submit(&format!("inner {number}"), Way::Prompt);
+            given.submit(&format!("inner {number}"), EndsBy::Prompt);
             if number % 3 != 0 {
                 given.check();
             }
@@ -345,7 +345,7 @@ mod tests {
         given.finish();
         given.check();
         assert!(given.shell.commands.running().is_none());
-        given.submit("after", Way::Kernel);
+        given.submit("after", EndsBy::Kernel);
         given.check();
     }
 }

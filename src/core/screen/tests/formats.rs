@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::snapshots::{FIRST_FORMAT, assert_same_for_ever};
 use super::*;
-use crate::core::activity::{Evidence, ShellPhase};
-use crate::core::commands::record::{CommandId, CommandRecord, Finish, Span};
-use crate::core::commands::{Commands, Sent, Way};
+use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Span};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
 
 const SECOND_FORMAT: [&[u8]; 2] =
     [include_bytes!("formats/2-normal.snapshot"), include_bytes!("formats/2-alternate.snapshot")];
@@ -42,8 +42,8 @@ fn ended(code: Option<i32>, evidence: Evidence, at: Moment, mark: u64) -> Option
     Some(Finish { code, evidence, ran: true, at, mark: Watermark(mark) })
 }
 
-fn sent(id: u64, way: Way, prompt: &str, typed: &str) -> Option<Sent> {
-    Some(Sent { id: CommandId(id), way, prompt: prompt.into(), typed: typed.into() })
+fn sent(id: u64, ends_by: EndsBy, prompt: &str, typed: &str) -> Option<SentCommand> {
+    Some(SentCommand { id: CommandId(id), ends_by, prompt: prompt.into(), typed: typed.into() })
 }
 
 fn list<const N: usize>(records: [CommandRecord; N]) -> VecDeque<Arc<CommandRecord>> {
@@ -81,7 +81,7 @@ fn marking() -> Known {
         ..running(6, "echo (", second(5), at(0, 0))
     };
     let records = list([make, printf, unread, running(9, "", second(6), at(70_002, 11))]);
-    let open = (sent(9, Way::Marks, "$ ", ""), None);
+    let open = (sent(9, EndsBy::Marks, "$ ", ""), None);
     let last = CommandId(12);
     Known {
         commands: Commands::restored(records, last, ShellPhase::Running, None, open),
@@ -130,7 +130,7 @@ fn interpreter() -> Known {
         ..running(6, "f()", second(4), at(3, 4))
     };
     let records = list([ls, sum, idle, exit, python, call]);
-    let open = (sent(6, Way::Prompt, ">>> ", "f()"), sent(5, Way::Kernel, "# ", "python3"));
+    let open = (sent(6, EndsBy::Prompt, ">>> ", "f()"), sent(5, EndsBy::Kernel, "# ", "python3"));
     let reading = Some(at(4, 2));
     Known {
         commands: Commands::restored(records, CommandId(6), ShellPhase::Reading, reading, open),

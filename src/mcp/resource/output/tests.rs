@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::core::commands::record::CommandId;
 use crate::core::frame::Size;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
+use crate::core::shell::commands::record::CommandId;
 
 /// How many bytes one answer has.
 const ROOM: usize = 20_000;

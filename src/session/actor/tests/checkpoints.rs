@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::core::commands::Way;
-use crate::core::commands::record::CommandId;
 use crate::core::ids::RowNumber;
+use crate::core::shell::commands::EndsBy;
+use crate::core::shell::commands::record::CommandId;
 use crate::session::command::CommandOrder;
 use crate::session::pty::{Checkpoint, Note};
 use crate::session::records::commands::CommandsRecord;
@@ -150,7 +150,7 @@ impl Desk {
         let command = CommandOrder {
             text: text.to_owned(),
             typed: text.to_owned(),
-            way: Way::Kernel,
+            ends_by: EndsBy::Kernel,
             prompt: "# ".into(),
             provision: None,
             interrupts: false,
@@ -185,7 +185,10 @@ async fn a_command_is_kept_before_its_first_byte_goes_out() {
     let id = desk.send_command("make").await;
     assert_eq!(*seen.lock().unwrap(), [(id, Some("make".to_owned()), 0)]);
     let kept = restored(&desk.terminal);
-    assert_eq!(kept.commands().sent().map(|sent| (sent.id, sent.way)), Some((id, Way::Kernel)));
+    assert_eq!(
+        kept.commands().sent().map(|sent| (sent.id, sent.ends_by)),
+        Some((id, EndsBy::Kernel))
+    );
     assert_eq!(kept.commands().get(id), desk.session.frame().commands.value.get(id));
 }
 

@@ -1,7 +1,7 @@
 //! What the kernel knows before what was written has come, over a terminal in memory.
 
 use super::*;
-use crate::core::activity::State;
+use crate::core::shell::activity::ActivityState;
 use crate::session::pty::{Evidence, ProcessId};
 
 impl Desk {
@@ -13,7 +13,7 @@ impl Desk {
         self.terminal.set_reading(Some(true));
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ActivityState {
         self.session.frame().activity.value.state
     }
 }
@@ -25,10 +25,10 @@ async fn a_secret_is_asked_for_once_the_whole_question_is_there() {
     desk.hide();
     desk.terminal.set_output_on_its_way(true);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.state(), State::Running);
+    assert_eq!(desk.state(), ActivityState::Running);
     desk.terminal.set_output_on_its_way(false);
     desk.terminal.push("password: ");
-    desk.wait_until(|_| desk.state() == State::SecretPrompt).await;
+    desk.wait_until(|_| desk.state() == ActivityState::SecretPrompt).await;
     assert_eq!(desk.session.frame().lines[0].value.text.trim_end(), "[sudo] password:");
 }
 
@@ -39,9 +39,9 @@ async fn it_is_asked_again_when_output_was_on_its_way_that_shows_nothing() {
     desk.hide();
     desk.terminal.set_output_on_its_way(true);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.state(), State::Running);
+    assert_eq!(desk.state(), ActivityState::Running);
     desk.terminal.set_output_on_its_way(false);
-    desk.wait_until(|_| desk.state() == State::SecretPrompt).await;
+    desk.wait_until(|_| desk.state() == ActivityState::SecretPrompt).await;
 }
 
 #[tokio::test(start_paused = true)]

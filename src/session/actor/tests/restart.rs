@@ -422,7 +422,7 @@ async fn what_a_command_needs_is_kept_over_a_failure_until_it_has_ended() {
     let command = crate::session::command::CommandOrder {
         text: "make".to_owned(),
         typed: "make".to_owned(),
-        way: crate::core::commands::Way::Kernel,
+        ends_by: crate::core::shell::commands::EndsBy::Kernel,
         prompt: "# ".into(),
         provision: Some(Provision::of(Needed(Arc::clone(&dropped)))),
         interrupts: false,

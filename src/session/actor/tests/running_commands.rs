@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use super::*;
-use crate::core::commands::Way;
+use crate::core::shell::commands::EndsBy;
 use crate::session::command::{CommandOrder, Provision, Written};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Evidence, ProcessId};
@@ -31,7 +31,7 @@ fn command() -> CommandOrder {
     CommandOrder {
         text: "x".to_owned(),
         typed: "x".to_owned(),
-        way: Way::Kernel,
+        ends_by: EndsBy::Kernel,
         prompt: String::new(),
         provision: None,
         interrupts: false,
@@ -176,8 +176,8 @@ impl Desk {
     }
 
     /// Sends a command with a lease that is taken for this call, whose caller then waits for its end.
-    async fn run(&self, way: Way) -> Written {
-        let command = CommandOrder { way, interrupts: true, ..command() };
+    async fn run(&self, ends_by: EndsBy) -> Written {
+        let command = CommandOrder { ends_by, interrupts: true, ..command() };
         let take = TakeRule::ForThisCall(fresh());
         let order = WriteOrder { take, keep_alive: true, ..sending(command) };
         self.write(order).await.expect("free")
@@ -192,7 +192,7 @@ impl Desk {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_given_up_is_interrupted_before_its_lease_passes_on() {
     let desk = Desk::open();
-    let running = desk.run(Way::Kernel).await;
+    let running = desk.run(EndsBy::Kernel).await;
     let caller = agent(2);
     let waiting = desk.acquire_within(&caller, Duration::from_secs(60));
     let giving_up = async {
@@ -206,7 +206,7 @@ async fn a_command_that_is_given_up_is_interrupted_before_its_lease_passes_on() 
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_command_that_is_given_up_stays_until_its_shell_can_be_interrupted() {
     let desk = Desk::open_at_marked_prompt().await;
-    let running = desk.run(Way::Marks).await;
+    let running = desk.run(EndsBy::Marks).await;
     let caller = agent(2);
     let waiting = desk.acquire_within(&caller, Duration::from_secs(60));
     let giving_up = async {

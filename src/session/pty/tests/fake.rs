@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::core::activity::{Foreground, KernelView};
 use crate::core::frame::{Exit, Size};
+use crate::core::shell::activity::{Foreground, KernelView};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;

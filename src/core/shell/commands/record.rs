@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::core::activity::Evidence;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
+use crate::core::shell::activity::Evidence;
 
 /// The number of a command in its session, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

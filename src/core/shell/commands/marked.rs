@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::core::activity::{Evidence, ShellPhase};
-use crate::core::commands::mark::{Kind, Mark};
-use crate::core::commands::record::{CommandId, CommandRecord, Here, Position, Span};
-use crate::core::commands::{Commands, Sent, Way};
+use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::commands::mark::{Mark, MarkKind};
+use crate::core::shell::commands::record::{CommandId, CommandRecord, Here, Position, Span};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
 
 impl Commands {
     /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the
@@ -22,26 +22,26 @@ impl Commands {
         typed: impl FnOnce(Position) -> String,
     ) {
         match mark.kind {
-            Kind::PromptStart => {
+            MarkKind::PromptStart => {
                 self.on_prompt(here, mark.untold);
                 self.bound = mark.bound;
                 self.phase = ShellPhase::Prompting;
             }
             // A program may show the prompt as well.
-            Kind::PromptEnd if self.phase == ShellPhase::Running => {
+            MarkKind::PromptEnd if self.phase == ShellPhase::Running => {
                 self.prompted_at = Some(here.position);
             }
-            Kind::PromptEnd => {
+            MarkKind::PromptEnd => {
                 if self.phase == ShellPhase::Reading && self.sent_by_marks() {
                     self.prompted_at = Some(here.position);
                 }
                 self.on_reading(here);
             }
             // A pasted text of several lines runs as one command after the other.
-            Kind::Started if self.phase == ShellPhase::Running => {}
-            Kind::Started => self.on_start(mark.text, here, by, directory, typed),
-            Kind::OutputEnd => self.end_output(here),
-            Kind::Ended(code) => self.on_end(code, here),
+            MarkKind::Started if self.phase == ShellPhase::Running => {}
+            MarkKind::Started => self.on_start(mark.text, here, by, directory, typed),
+            MarkKind::OutputEnd => self.end_output(here),
+            MarkKind::Ended(code) => self.on_end(code, here),
         }
     }
 
@@ -100,10 +100,10 @@ impl Commands {
     fn sent_to_shell(&mut self) -> Option<CommandId> {
         let marks_again = self.phase == ShellPhase::Unmarked;
         let sent = self.sent.as_mut()?;
-        if sent.way == Way::Kernel && marks_again {
-            sent.way = Way::Marks;
+        if sent.ends_by == EndsBy::Kernel && marks_again {
+            sent.ends_by = EndsBy::Marks;
         }
-        (sent.way == Way::Marks).then_some(sent.id)
+        (sent.ends_by == EndsBy::Marks).then_some(sent.id)
     }
 
     /// A prompt without an end of the command before it: the shell could not read the line, or tells
@@ -119,7 +119,7 @@ impl Commands {
                     self.idled = here.mark;
                 }
                 if self.sent_by_marks() {
-                    let ran = untold || self.sent.as_ref().is_some_and(Sent::is_comment);
+                    let ran = untold || self.sent.as_ref().is_some_and(SentCommand::is_comment);
                     self.finish_sent(here, None, Evidence::Osc133, ran);
                 }
             }
@@ -128,7 +128,7 @@ impl Commands {
     }
 
     fn sent_by_marks(&self) -> bool {
-        self.sent.as_ref().is_some_and(|sent| sent.way == Way::Marks)
+        self.sent.as_ref().is_some_and(|sent| sent.ends_by == EndsBy::Marks)
     }
 
     fn on_end(&mut self, code: Option<i32>, here: &Here) {

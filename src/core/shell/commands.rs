@@ -12,13 +12,15 @@ pub mod record;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::core::activity::{Evidence, ShellPhase};
-use crate::core::commands::record::{CommandId, CommandRecord, Finish, Here, Position, Span};
 use crate::core::ids::{RowNumber, Watermark};
+use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::commands::record::{
+    CommandId, CommandRecord, Finish, Here, Position, Span,
+};
 
 /// How the end of a command that was sent is going to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum EndsBy {
     /// The shell marks it.
     Marks,
     /// The shell is in front again and waits.
@@ -29,16 +31,16 @@ pub enum Way {
 
 /// A command that was sent and whose end is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentCommand {
     pub id: CommandId,
-    pub way: Way,
+    pub ends_by: EndsBy,
     /// What stood before the cursor when it was sent.
     pub prompt: Arc<str>,
     /// What was typed for it; after a restart, its text as far as that is kept.
     pub typed: Arc<str>,
 }
 
-impl Sent {
+impl SentCommand {
     /// Whether it stands in a line as the terminal shows what is typed, and has not begun: a line that
     /// was ended has the cursor below it. Blanks do not count, since a row leaves out those at its end.
     pub fn is_typed_in(&self, line: &str) -> bool {
@@ -86,7 +88,7 @@ pub struct Submission<'a> {
     /// What is typed for it: of a command that a shell reads from a file, the line that has it do so.
     pub typed: &'a str,
     pub by: Option<Arc<str>>,
-    pub way: Way,
+    pub ends_by: EndsBy,
     pub prompt: &'a str,
     /// What is typed is shown, and so stands before the output.
     pub echoed: bool,
@@ -100,9 +102,9 @@ pub struct Commands {
     phase: ShellPhase,
     /// Where the shell began to read a line.
     reading_at: Option<Position>,
-    sent: Option<Sent>,
+    sent: Option<SentCommand>,
     /// The command sent before it, of which it is a part.
-    outer: Option<Sent>,
+    outer: Option<SentCommand>,
     /// Where the shell prompted without ending what runs, or what it was sent, before.
     prompted_at: Option<Position>,
     /// The first frame after a line that was no command has this watermark.
@@ -134,7 +136,7 @@ impl Commands {
         last: CommandId,
         phase: ShellPhase,
         reading_at: Option<Position>,
-        (sent, outer): (Option<Sent>, Option<Sent>),
+        (sent, outer): (Option<SentCommand>, Option<SentCommand>),
     ) -> Self {
         Self { list, last, phase, reading_at, sent, outer, ..Self::default() }
     }
@@ -171,12 +173,12 @@ impl Commands {
     }
 
     /// The command that was sent and has not ended.
-    pub fn sent(&self) -> Option<&Sent> {
+    pub fn sent(&self) -> Option<&SentCommand> {
         self.sent.as_ref()
     }
 
     /// The command before, of which the one that was sent is a part.
-    pub fn outer(&self) -> Option<&Sent> {
+    pub fn outer(&self) -> Option<&SentCommand> {
         self.outer.as_ref()
     }
 
@@ -221,28 +223,30 @@ impl Commands {
     }
 
     /// Whether a command can be sent that will end in this way.
-    pub fn ready_for(&self, way: Way) -> bool {
-        let sent = self.sent.as_ref().map(|sent| sent.way);
-        match way {
-            Way::Marks => sent.is_none() && self.phase == ShellPhase::Reading && !self.typed_ahead,
-            Way::Kernel => sent.is_none() && self.phase == ShellPhase::Unmarked,
+    pub fn ready_for(&self, ends_by: EndsBy) -> bool {
+        let sent = self.sent.as_ref().map(|sent| sent.ends_by);
+        match ends_by {
+            EndsBy::Marks => {
+                sent.is_none() && self.phase == ShellPhase::Reading && !self.typed_ahead
+            }
+            EndsBy::Kernel => sent.is_none() && self.phase == ShellPhase::Unmarked,
             // It is for what the command before has started.
-            Way::Prompt => sent != Some(Way::Prompt),
+            EndsBy::Prompt => sent != Some(EndsBy::Prompt),
         }
     }
 
     /// Notes that a command is sent now.
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
-        self.outer = self.sent.take().filter(|sent| sent.way == Way::Kernel);
-        let Submission { text, typed, by, way, prompt, echoed } = submission;
+        self.outer = self.sent.take().filter(|sent| sent.ends_by == EndsBy::Kernel);
+        let Submission { text, typed, by, ends_by, prompt, echoed } = submission;
         let lines = if echoed { typed.matches('\n').count() + 1 } else { 0 };
         let mut record = CommandRecord::open(self.next_id(), text, here.now, here.position);
         record.by = by;
         record.echo_lines = u16::try_from(lines).unwrap_or(u16::MAX);
         let id = record.id;
         self.push(record);
-        self.sent = Some(Sent { id, way, prompt: prompt.into(), typed: typed.into() });
+        self.sent = Some(SentCommand { id, ends_by, prompt: prompt.into(), typed: typed.into() });
         self.prompted_at = None;
         id
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// What a terminal is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum ActivityState {
     /// A shell waits for a command.
     Prompt,
     /// A program works.
@@ -23,7 +23,7 @@ pub enum State {
     Exited,
 }
 
-impl State {
+impl ActivityState {
     /// The word for it on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ pub enum ShellPhase {
 /// What a terminal is doing, and how that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    pub state: State,
+    pub state: ActivityState,
     pub evidence: Evidence,
     pub foreground: Option<Foreground>,
     /// The session was started with an interactive shell, and that one is in front.
@@ -169,22 +169,22 @@ impl Activity {
 }
 
 impl Signs<'_> {
-    fn state(&self) -> (State, Evidence) {
+    fn state(&self) -> (ActivityState, Evidence) {
         if self.exited {
-            return (State::Exited, Evidence::Exit);
+            return (ActivityState::Exited, Evidence::Exit);
         }
         let Some(kernel) = self.kernel else { return self.without_kernel() };
         let prompting = matches!(self.shell, ShellPhase::Prompting | ShellPhase::Reading);
         // A program that was killed leaves it behind, and the shell goes on there.
         if self.alternate && !(prompting && kernel.shell_in_front) {
             let evidence = if kernel.canonical { Evidence::Pattern } else { Evidence::Kernel };
-            return (State::FullScreen, evidence);
+            return (ActivityState::FullScreen, evidence);
         }
         match self.shell {
             ShellPhase::Prompting | ShellPhase::Reading if kernel.shell_in_front => {
                 match self.unfinished && self.quiet {
-                    true => (State::NeedsInput, Evidence::Pattern),
-                    false => (State::Prompt, Evidence::Osc133),
+                    true => (ActivityState::NeedsInput, Evidence::Pattern),
+                    false => (ActivityState::Prompt, Evidence::Osc133),
                 }
             }
             ShellPhase::Unmarked if kernel.shell_in_front => self.unmarked_shell(kernel),
@@ -195,40 +195,43 @@ impl Signs<'_> {
         }
     }
 
-    fn without_kernel(&self) -> (State, Evidence) {
+    fn without_kernel(&self) -> (ActivityState, Evidence) {
         match self.shell {
-            ShellPhase::Prompting | ShellPhase::Reading => (State::Prompt, Evidence::Osc133),
-            ShellPhase::Running => (State::Running, Evidence::Osc133),
-            ShellPhase::Unmarked => (State::Running, Evidence::Idle),
+            ShellPhase::Prompting | ShellPhase::Reading => {
+                (ActivityState::Prompt, Evidence::Osc133)
+            }
+            ShellPhase::Running => (ActivityState::Running, Evidence::Osc133),
+            ShellPhase::Unmarked => (ActivityState::Running, Evidence::Idle),
         }
     }
 
     /// A shell with line editing turns canonical mode off while it waits; one without waits in a
     /// read, and what it does itself it does without.
-    fn unmarked_shell(&self, kernel: &KernelView) -> (State, Evidence) {
+    fn unmarked_shell(&self, kernel: &KernelView) -> (ActivityState, Evidence) {
         if self.unfinished && self.quiet {
-            return (State::NeedsInput, Evidence::Pattern);
+            return (ActivityState::NeedsInput, Evidence::Pattern);
         }
         if !kernel.canonical {
             // It does so before it writes its prompt.
-            let state = if self.settled { State::Prompt } else { State::Running };
+            let state = if self.settled { ActivityState::Prompt } else { ActivityState::Running };
             return (state, Evidence::Kernel);
         }
         // At its prompt it shows nothing of a command either, once it was told so.
         if self.hides_a_line(kernel) && !self.prompt_shown {
-            return (State::SecretPrompt, Evidence::Kernel);
+            return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
         // It reads for itself at its prompt, and for its command `read`.
         let asks = self.before_cursor.trim().is_empty() || is_question(self.before_cursor);
         match kernel.reading {
             // The kernel knows that it reads before its prompt has come here.
             Some(true) if asks => {
-                let state = if self.quiet { State::NeedsInput } else { State::Running };
+                let state =
+                    if self.quiet { ActivityState::NeedsInput } else { ActivityState::Running };
                 (state, Evidence::Kernel)
             }
-            Some(true) => (State::Prompt, Evidence::Kernel),
-            None if self.quiet => (State::Prompt, Evidence::Idle),
-            Some(false) | None => (State::Running, Evidence::Kernel),
+            Some(true) => (ActivityState::Prompt, Evidence::Kernel),
+            None if self.quiet => (ActivityState::Prompt, Evidence::Idle),
+            Some(false) | None => (ActivityState::Running, Evidence::Kernel),
         }
     }
 
@@ -239,21 +242,21 @@ impl Signs<'_> {
         kernel.canonical && !kernel.echo && waits
     }
 
-    fn program(&self, kernel: &KernelView, running: Evidence) -> (State, Evidence) {
+    fn program(&self, kernel: &KernelView, running: Evidence) -> (ActivityState, Evidence) {
         if self.hides_a_line(kernel) {
-            return (State::SecretPrompt, Evidence::Kernel);
+            return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
         if !self.quiet {
-            return (State::Running, running);
+            return (ActivityState::Running, running);
         }
         if !kernel.canonical && !kernel.relaying || kernel.reading == Some(true) {
-            return (State::NeedsInput, Evidence::Kernel);
+            return (ActivityState::NeedsInput, Evidence::Kernel);
         }
         let prompted = asks(self.before_cursor) || kernel.relaying && prompts(self.before_cursor);
         if kernel.reading.is_none() && prompted {
-            return (State::NeedsInput, Evidence::Pattern);
+            return (ActivityState::NeedsInput, Evidence::Pattern);
         }
-        (State::Running, running)
+        (ActivityState::Running, running)
     }
 }
 

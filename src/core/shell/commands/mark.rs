@@ -9,7 +9,7 @@ use crate::core::percent::decoded;
 /// A mark that is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    pub kind: Kind,
+    pub kind: MarkKind,
     /// The command that the shell read, where it tells.
     pub text: Option<String>,
     /// What was read before this prompt may have run, though the shell told no beginning of it.
@@ -20,7 +20,7 @@ pub struct Mark {
 
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MarkKind {
     /// A: a prompt begins.
     PromptStart,
     /// B: the prompt has ended, and a line is read.
@@ -54,11 +54,11 @@ impl Mark {
             return None;
         }
         let kind = match kind {
-            "A" => Kind::PromptStart,
-            "B" => Kind::PromptEnd,
-            "C" => Kind::Started,
-            "D" => Kind::Ended(code),
-            "E" => Kind::OutputEnd,
+            "A" => MarkKind::PromptStart,
+            "B" => MarkKind::PromptEnd,
+            "C" => MarkKind::Started,
+            "D" => MarkKind::Ended(code),
+            "E" => MarkKind::OutputEnd,
             _ => return None,
         };
         Some(Self { kind, text, untold, bound })
@@ -74,15 +74,15 @@ fn text_of(escaped: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kind(params: &str) -> Option<Kind> {
+    fn kind(params: &str) -> Option<MarkKind> {
         Mark::parse(params, "abc").map(|mark| mark.kind)
     }
 
     #[test]
     fn a_mark_with_the_nonce_is_believed_and_no_other() {
-        assert_eq!(kind("A;nonce=abc"), Some(Kind::PromptStart));
-        assert_eq!(kind("D;130;nonce=abc"), Some(Kind::Ended(Some(130))));
-        assert_eq!(kind("D;nonce=abc"), Some(Kind::Ended(None)));
+        assert_eq!(kind("A;nonce=abc"), Some(MarkKind::PromptStart));
+        assert_eq!(kind("D;130;nonce=abc"), Some(MarkKind::Ended(Some(130))));
+        assert_eq!(kind("D;nonce=abc"), Some(MarkKind::Ended(None)));
         for forged in ["A", "A;nonce=", "A;nonce=abd", "D;0;nonce=abcd", "Z;nonce=abc", ""] {
             assert_eq!(kind(forged), None, "{forged}");
         }

@@ -29,7 +29,7 @@ fn signs(kernel: &KernelView) -> Signs<'_> {
 }
 
 #[track_caller]
-fn check(signs: &Signs<'_>, state: State, evidence: Evidence) {
+fn check(signs: &Signs<'_>, state: ActivityState, evidence: Evidence) {
     let judged = Activity::judge(signs);
     assert_eq!((judged.state, judged.evidence), (state, evidence));
 }
@@ -37,25 +37,25 @@ fn check(signs: &Signs<'_>, state: State, evidence: Evidence) {
 #[test]
 fn a_program_that_ended_is_the_end_of_all_doubt() {
     let kernel = KernelView { canonical: true, echo: false, ..kernel() };
-    check(&Signs { exited: true, ..signs(&kernel) }, State::Exited, Evidence::Exit);
+    check(&Signs { exited: true, ..signs(&kernel) }, ActivityState::Exited, Evidence::Exit);
 }
 
 #[test]
 fn a_line_that_is_not_shown_is_a_secret_as_soon_as_somebody_reads_it() {
     let reading = KernelView { echo: false, reading: Some(true), ..kernel() };
     let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&reading) };
-    check(&soon, State::SecretPrompt, Evidence::Kernel);
+    check(&soon, ActivityState::SecretPrompt, Evidence::Kernel);
 }
 
 #[test]
 fn before_somebody_reads_what_is_not_shown_the_question_may_not_be_all_there() {
     let unknown = KernelView { echo: false, reading: None, ..kernel() };
     let soon = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&unknown) };
-    check(&soon, State::Running, Evidence::Osc133);
-    check(&Signs { quiet: true, ..soon }, State::SecretPrompt, Evidence::Kernel);
+    check(&soon, ActivityState::Running, Evidence::Osc133);
+    check(&Signs { quiet: true, ..soon }, ActivityState::SecretPrompt, Evidence::Kernel);
     let nobody = KernelView { reading: Some(false), ..unknown.clone() };
     let working = Signs { kernel: Some(&nobody), quiet: true, ..soon };
-    check(&working, State::Running, Evidence::Osc133);
+    check(&working, ActivityState::Running, Evidence::Osc133);
 }
 
 #[test]
@@ -64,47 +64,47 @@ fn whoever_hands_on_what_is_typed_asks_where_the_screen_looks_like_it_and_only_t
     let relay = KernelView { relaying: true, ..raw.clone() };
     let shown =
         |before_cursor| Signs { shell: ShellPhase::Running, before_cursor, ..signs(&relay) };
-    check(&shown(""), State::Running, Evidence::Osc133);
-    check(&shown("Compiling foo"), State::Running, Evidence::Osc133);
+    check(&shown(""), ActivityState::Running, Evidence::Osc133);
+    check(&shown("Compiling foo"), ActivityState::Running, Evidence::Osc133);
     for asking in ["Name? ", "Password: ", "me@there:~$ "] {
-        check(&shown(asking), State::NeedsInput, Evidence::Pattern);
+        check(&shown(asking), ActivityState::NeedsInput, Evidence::Pattern);
     }
     let other = Signs { kernel: Some(&raw), ..shown("") };
-    check(&other, State::NeedsInput, Evidence::Kernel);
+    check(&other, ActivityState::NeedsInput, Evidence::Kernel);
 }
 
 #[test]
 fn a_secret_stays_one_while_it_is_typed() {
     let typed = KernelView { echo: false, reading: None, ..kernel() };
     let typing = Signs { quiet: false, asked_secret: true, ..signs(&typed) };
-    check(&typing, State::SecretPrompt, Evidence::Kernel);
+    check(&typing, ActivityState::SecretPrompt, Evidence::Kernel);
     let shown = KernelView { echo: true, ..typed.clone() };
-    check(&Signs { kernel: Some(&shown), ..typing }, State::Running, Evidence::Kernel);
+    check(&Signs { kernel: Some(&shown), ..typing }, ActivityState::Running, Evidence::Kernel);
 }
 
 #[test]
 fn a_shell_that_turns_echo_off_while_it_prompts_asks_for_no_secret() {
     let kernel = KernelView { echo: false, shell_in_front: true, ..kernel() };
     let prompting = Signs { shell: ShellPhase::Prompting, ..signs(&kernel) };
-    check(&prompting, State::Prompt, Evidence::Osc133);
+    check(&prompting, ActivityState::Prompt, Evidence::Osc133);
 }
 
 #[test]
 fn a_program_that_takes_keys_waits_for_them_once_it_is_quiet() {
     let kernel = KernelView { canonical: false, echo: false, ..kernel() };
-    check(&Signs { quiet: false, ..signs(&kernel) }, State::Running, Evidence::Kernel);
-    check(&signs(&kernel), State::NeedsInput, Evidence::Kernel);
+    check(&Signs { quiet: false, ..signs(&kernel) }, ActivityState::Running, Evidence::Kernel);
+    check(&signs(&kernel), ActivityState::NeedsInput, Evidence::Kernel);
     let marked = Signs { quiet: false, shell: ShellPhase::Running, ..signs(&kernel) };
-    check(&marked, State::Running, Evidence::Osc133);
+    check(&marked, ActivityState::Running, Evidence::Osc133);
 }
 
 #[test]
 fn whoever_waits_in_a_read_needs_input_whatever_the_screen_shows() {
     let reading = KernelView { reading: Some(true), ..kernel() };
-    check(&signs(&reading), State::NeedsInput, Evidence::Kernel);
+    check(&signs(&reading), ActivityState::NeedsInput, Evidence::Kernel);
     let busy = KernelView { reading: Some(false), ..kernel() };
     let asked = Signs { before_cursor: "Go on? [y/n] ", ..signs(&busy) };
-    check(&asked, State::Running, Evidence::Kernel);
+    check(&asked, ActivityState::Running, Evidence::Kernel);
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn where_the_kernel_does_not_say_a_question_on_the_screen_counts() {
     for question in ["Go on? [y/n] ", "name: ", "really?", "(yes/no) ", ">>> "] {
         check(
             &Signs { before_cursor: question, ..signs(&kernel) },
-            State::NeedsInput,
+            ActivityState::NeedsInput,
             Evidence::Pattern,
         );
     }
     for text in ["", "   ", "Compiling termgate", "50%"] {
         let shown = Signs { before_cursor: text, ..signs(&kernel) };
-        check(&shown, State::Running, Evidence::Kernel);
+        check(&shown, ActivityState::Running, Evidence::Kernel);
     }
 }
 
@@ -127,41 +127,41 @@ fn where_the_kernel_does_not_say_a_question_on_the_screen_counts() {
 fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
     let shell = KernelView { shell_in_front: true, ..kernel() };
     let editing = KernelView { canonical: false, echo: false, ..shell.clone() };
-    check(&Signs { quiet: false, ..signs(&editing) }, State::Prompt, Evidence::Kernel);
+    check(&Signs { quiet: false, ..signs(&editing) }, ActivityState::Prompt, Evidence::Kernel);
     let starting = Signs { quiet: false, settled: false, ..signs(&editing) };
-    check(&starting, State::Running, Evidence::Kernel);
+    check(&starting, ActivityState::Running, Evidence::Kernel);
     let reading = KernelView { reading: Some(true), ..shell.clone() };
     let at_prompt = Signs { before_cursor: "# ", ..signs(&reading) };
-    check(&at_prompt, State::Prompt, Evidence::Kernel);
+    check(&at_prompt, ActivityState::Prompt, Evidence::Kernel);
     let asking = Signs { before_cursor: "Go on? ", ..signs(&reading) };
-    check(&asking, State::NeedsInput, Evidence::Kernel);
+    check(&asking, ActivityState::NeedsInput, Evidence::Kernel);
     let hiding = KernelView { echo: false, ..reading.clone() };
-    check(&signs(&hiding), State::SecretPrompt, Evidence::Kernel);
+    check(&signs(&hiding), ActivityState::SecretPrompt, Evidence::Kernel);
     let prompted = Signs { before_cursor: "$ ", prompt_shown: true, ..signs(&hiding) };
-    check(&prompted, State::Prompt, Evidence::Kernel);
+    check(&prompted, ActivityState::Prompt, Evidence::Kernel);
     let looping = KernelView { reading: Some(false), ..shell.clone() };
-    check(&signs(&looping), State::Running, Evidence::Kernel);
-    check(&signs(&shell), State::Prompt, Evidence::Idle);
+    check(&signs(&looping), ActivityState::Running, Evidence::Kernel);
+    check(&signs(&shell), ActivityState::Prompt, Evidence::Idle);
 }
 
 #[test]
 fn marks_of_a_prompt_count_only_while_the_shell_is_in_front() {
     let shell = KernelView { shell_in_front: true, canonical: false, echo: false, ..kernel() };
     let at_prompt = Signs { shell: ShellPhase::Reading, quiet: false, ..signs(&shell) };
-    check(&at_prompt, State::Prompt, Evidence::Osc133);
+    check(&at_prompt, ActivityState::Prompt, Evidence::Osc133);
     let behind = KernelView { shell_in_front: false, ..shell };
     let forged = Signs { shell: ShellPhase::Reading, quiet: false, ..signs(&behind) };
-    check(&forged, State::Running, Evidence::Kernel);
+    check(&forged, ActivityState::Running, Evidence::Kernel);
 }
 
 #[test]
 fn a_program_on_the_alternate_screen_has_it_to_itself() {
     let raw = KernelView { canonical: false, echo: false, ..kernel() };
     let shown = Signs { alternate: true, shell: ShellPhase::Running, ..signs(&raw) };
-    check(&shown, State::FullScreen, Evidence::Kernel);
+    check(&shown, ActivityState::FullScreen, Evidence::Kernel);
     let cooked = kernel();
     let shown = Signs { alternate: true, ..signs(&cooked) };
-    check(&shown, State::FullScreen, Evidence::Pattern);
+    check(&shown, ActivityState::FullScreen, Evidence::Pattern);
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn a_shell_that_reads_on_wants_the_rest_of_a_command_once_it_is_quiet() {
     let editing = KernelView { shell_in_front: true, canonical: false, ..kernel() };
     for shell in [ShellPhase::Reading, ShellPhase::Unmarked] {
         let shown = Signs { shell, unfinished: true, ..signs(&editing) };
-        check(&shown, State::NeedsInput, Evidence::Pattern);
+        check(&shown, ActivityState::NeedsInput, Evidence::Pattern);
         let soon = Activity::judge(&Signs { quiet: false, ..shown });
-        assert_eq!(soon.state, State::Prompt);
+        assert_eq!(soon.state, ActivityState::Prompt);
     }
 }
 

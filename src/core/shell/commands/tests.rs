@@ -50,10 +50,11 @@ impl Shell {
         self.screen.first_frame(Moment::default(), &Facts::default())
     }
 
-    fn submit(&mut self, text: &str, way: Way) -> CommandId {
+    fn submit(&mut self, text: &str, ends_by: EndsBy) -> CommandId {
         let prompt = self.screen.before_cursor();
         let by = Some("ci#t1".into());
-        let submission = Submission { text, typed: text, by, way, prompt: &prompt, echoed: true };
+        let submission =
+            Submission { text, typed: text, by, ends_by, prompt: &prompt, echoed: true };
         self.screen.submit(Moment::default(), submission)
     }
 
@@ -117,7 +118,7 @@ fn what_is_sent_to_a_shell_that_tells_no_commands_has_run_and_nobody_knows_how()
     for (mark, ran) in [("A", false), ("A;untold=1", true), ("A;untold=0", false)] {
         let mut shell = Shell::new(6, 40);
         shell.prompt();
-        shell.submit("make", Way::Marks);
+        shell.submit("make", EndsBy::Marks);
         shell.write("make\r\nout\r\n").mark(mark).write("$ ").mark("B");
         let finish = shell.record(1).finish.expect("the prompt is back");
         assert_eq!((finish.code, finish.ran), (None, ran), "{mark}");
@@ -134,7 +135,10 @@ fn what_ran_has_ended_where_a_shell_reads_again_behind_the_end_of_the_output() {
     shell.screen.on_reading(Moment::default());
     shell.ended(1, None, Evidence::Osc133);
     shell.printed(1, &["out"]);
-    assert!(shell.screen.commands().ready_for(Way::Kernel), "it may not tell of the next either");
+    assert!(
+        shell.screen.commands().ready_for(EndsBy::Kernel),
+        "it may not tell of the next either"
+    );
 }
 
 /// A shell that reads again behind the end of the output, and has told of no prompt.
@@ -148,23 +152,23 @@ fn one_that_lost_its_marks() -> Shell {
 #[test]
 fn a_command_for_a_shell_that_lost_its_marks_ends_without_them() {
     let mut shell = one_that_lost_its_marks();
-    shell.submit("echo out", Way::Kernel);
+    shell.submit("echo out", EndsBy::Kernel);
     shell.write("echo out\r\nout\r\n$ ");
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
     shell.ended(2, None, Evidence::Kernel);
     shell.printed(2, &["out"]);
-    assert!(shell.screen.commands().ready_for(Way::Kernel));
+    assert!(shell.screen.commands().ready_for(EndsBy::Kernel));
 }
 
 #[test]
 fn a_command_of_which_a_shell_that_lost_its_marks_tells_is_told_by_them_alone() {
     let mut shell = one_that_lost_its_marks();
-    let sent = shell.submit("echo out", Way::Kernel);
+    let sent = shell.submit("echo out", EndsBy::Kernel);
     shell.write("echo out\r\n").mark("C").write("out\r\n").mark("D;3").prompt();
     shell.ended(sent.0, Some(3), Evidence::Osc133);
     shell.printed(sent.0, &["out"]);
     assert_eq!(shell.screen.commands().last(), sent, "it is one command");
-    assert!(shell.screen.commands().ready_for(Way::Marks));
+    assert!(shell.screen.commands().ready_for(EndsBy::Marks));
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn marks_without_the_nonce_are_not_believed() {
 fn a_line_that_the_shell_could_not_read_never_ran() {
     let mut shell = Shell::new(6, 40);
     shell.prompt();
-    let id = shell.submit("echo (", Way::Marks);
+    let id = shell.submit("echo (", EndsBy::Marks);
     shell.write("echo (\r\nsyntax error\r\n").prompt();
     let finish = shell.record(id.0).finish.unwrap();
     assert_eq!((finish.code, finish.ran), (None, false));
@@ -193,7 +197,7 @@ fn a_line_that_the_shell_could_not_read_never_ran() {
 fn a_prompt_that_is_painted_again_ends_nothing() {
     let mut shell = Shell::new(6, 40);
     shell.prompt();
-    let id = shell.submit("true", Way::Marks);
+    let id = shell.submit("true", EndsBy::Marks);
     shell.write("\r").prompt().write("true\r\n").mark("C").mark("D;0").prompt();
     shell.ended(id.0, Some(0), Evidence::Osc133);
     assert_eq!(shell.record(id.0).by.as_deref(), Some("ci#t1"));
@@ -205,8 +209,9 @@ fn a_command_that_was_sent_began_when_it_was_sent_however_late_its_mark_is_read(
     let at = |seconds| Moment::from_boot(Duration::from_secs(seconds));
     let mut shell = Shell::new(6, 40);
     shell.prompt();
-    let (text, way) = ("make", Way::Marks);
-    let submission = Submission { text, typed: text, by: None, way, prompt: "$ ", echoed: true };
+    let (text, ends_by) = ("make", EndsBy::Marks);
+    let submission =
+        Submission { text, typed: text, by: None, ends_by, prompt: "$ ", echoed: true };
     let sent = shell.screen.submit(at(5), submission);
     let marks = format!("make\r\n\x1b]133;C;nonce={NONCE}\x1b\\");
     shell.screen.feed(at(60), marks.as_bytes());
@@ -219,7 +224,7 @@ fn no_number_up_to_one_that_was_given_is_given_again() {
     let mut shell = Shell::new(6, 40);
     shell.prompt();
     shell.screen.number_commands_after(CommandId(7));
-    assert_eq!(shell.submit("true", Way::Marks), CommandId(8));
+    assert_eq!(shell.submit("true", EndsBy::Marks), CommandId(8));
     shell.screen.number_commands_after(CommandId(3));
     assert_eq!(shell.screen.commands().last(), CommandId(8));
 }
@@ -310,9 +315,9 @@ fn a_prompt_that_no_end_came_before_ends_what_ran_once_the_shell_waits_there() {
 fn a_shell_that_reads_after_half_a_prompt_takes_the_next_command() {
     let mut shell = Shell::new(8, 20);
     shell.prompt().write("x\r\n").mark("C").mark("D;130").mark("A").write("^C");
-    assert!(!shell.screen.commands().ready_for(Way::Marks));
+    assert!(!shell.screen.commands().ready_for(EndsBy::Marks));
     shell.screen.on_reading(Moment::default());
-    assert!(shell.screen.commands().ready_for(Way::Marks));
+    assert!(shell.screen.commands().ready_for(EndsBy::Marks));
     shell.command("y", "out\r\n", 0);
     shell.printed(2, &["out"]);
 }
@@ -331,7 +336,7 @@ fn of_more_commands_than_are_kept_what_runs_stays() {
     let mut shell = Shell::new(8, 20);
     shell.prompt().write("x\r\n").mark("C").write("> ");
     for _ in 0..Commands::KEPT_MAX {
-        shell.submit("inner", Way::Prompt);
+        shell.submit("inner", EndsBy::Prompt);
         shell.write("inner\r\n> ");
         shell.screen.finish_sent(Moment::default(), Evidence::Pattern);
     }
@@ -346,7 +351,7 @@ fn what_was_typed_is_no_trimmed_output() {
     let mut shell = Shell::new(4, 20);
     shell.screen = Screen::new(Size { rows: 4, cols: 20 }, limits, Origin::default());
     shell.write("# ");
-    let id = shell.submit("seq 5000", Way::Kernel);
+    let id = shell.submit("seq 5000", EndsBy::Kernel);
     let numbers: String = (1..=5_000).map(|number| format!("{number}\r\n")).collect();
     shell.write(&format!("seq 5000\r\n{numbers}# "));
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
@@ -360,7 +365,7 @@ fn what_was_typed_is_no_trimmed_output() {
 fn of_a_shell_without_marks_the_echo_and_the_prompt_are_left_out() {
     let mut shell = Shell::new(6, 20);
     shell.write("# ");
-    let id = shell.submit("printf 'a\\nb'", Way::Kernel);
+    let id = shell.submit("printf 'a\\nb'", EndsBy::Kernel);
     shell.write("printf 'a\\nb'\r\na\r\nb# ");
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
     shell.printed(id.0, &["a", "b"]);
@@ -374,8 +379,14 @@ fn of_a_command_that_is_read_from_a_file_only_the_line_that_was_typed_is_left_ou
     let prompt = shell.screen.before_cursor();
     let text = "echo a\necho b\necho c";
     let typed = " . '/run/a-name-that-is-wider-than-this'";
-    let submission =
-        Submission { text, typed, by: None, way: Way::Kernel, prompt: &prompt, echoed: true };
+    let submission = Submission {
+        text,
+        typed,
+        by: None,
+        ends_by: EndsBy::Kernel,
+        prompt: &prompt,
+        echoed: true,
+    };
     let id = shell.screen.submit(Moment::default(), submission);
     shell.write(typed).write("\r\na\r\nb\r\nc\r\n# ");
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
@@ -415,7 +426,7 @@ fn of_more_commands_than_are_kept_the_newest_are() {
 fn all_of_it_is_there_after_a_restart() {
     let mut shell = Shell::new(4, 20);
     shell.write("\x1b]7;file:///tmp\x1b\\").prompt().command("a", "1\r\n2\r\n3\r\n4\r\n", 1);
-    shell.submit("sleep", Way::Marks);
+    shell.submit("sleep", EndsBy::Marks);
     shell.write("sleep\r\n").mark("C").write("half");
     let kept = shell.screen.checkpoint(RowNumber(0));
     let screen = Screen::restore(&kept.snapshot, [&kept.rows], ScreenLimits::default()).unwrap();

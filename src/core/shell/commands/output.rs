@@ -4,10 +4,10 @@
 //! It reads one frame and its history, and holds no text of its own: what was trimmed from history
 //! is gone, and is counted.
 
-use crate::core::commands::record::{CommandRecord, Position, Span};
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
+use crate::core::shell::commands::record::{CommandRecord, Position, Span};
 use crate::core::wait::logical::blanks_before;
 
 /// The output of one command.
