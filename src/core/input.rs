@@ -1,21 +1,19 @@
 //! The one way into the terminal: the write switch, the lease, the queue of bytes.
 //!
-//! It knows nothing of PTYs, tasks or clocks. Check, queue and renew are one method of one value, so
-//! that no write can pass a check that no longer holds when its bytes go out.
+//! It knows nothing of PTYs, tasks or clocks. A write is checked once, by `attempt`, and `commit`
+//! queues its bytes and renews the lease in the same step, so the check still holds then.
 
-pub mod earlier_writes;
+pub mod attempt;
 pub mod error;
+pub mod idempotency;
 pub mod open_paste;
 pub mod request;
 pub mod typing;
 pub mod unit;
 
-mod idempotency;
 mod leasing;
-mod outlook;
 mod progress;
 mod queue;
-mod remembered;
 mod settle;
 mod warnings;
 
@@ -24,23 +22,17 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::core::caller::Caller;
-use crate::core::ids::{Epoch, LeaseId, PrincipalId, Watermark};
-use crate::core::input::earlier_writes::{FormerWrites, WriteStamp};
+use crate::core::ids::{Epoch, PrincipalId};
 use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::Replays;
-use crate::core::input::queue::{Awaited, Queue, Wanted};
-use crate::core::input::remembered::{Flight, Outcome};
-use crate::core::input::request::{
-    Accepted, Completion, DiscardCause, InputEvent, KeyedCall, Warning, WriteRequest,
-};
+use crate::core::input::idempotency::earlier_writes::{FormerWrites, WriteStamp};
+use crate::core::input::idempotency::memory::KeyedCalls;
+use crate::core::input::queue::Queue;
+use crate::core::input::request::{Completion, DiscardCause, InputEvent, Warning};
 use crate::core::input::typing::RecentlyTyped;
-use crate::core::input::unit::Unit;
 use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::EndCause;
-use crate::core::lease::request::{Grant, HoldToken, TakeRule, WaiterId};
-use crate::core::lease::right::Right;
+use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 
 /// Whether anybody may write, and until when.
@@ -72,16 +64,9 @@ impl WriteWindow {
     }
 }
 
-/// How long a write keeps its lease alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holding {
-    UntilAnswered,
-    UntilLetGo,
-}
-
 /// Everything that stands between callers and the terminal of one session.
 ///
-/// `write`, `authorize`, `answer` and the verbs of the lease are what callers want; `on_*` is what
+/// `attempt`, `commit`, `allow`, `answer` and the verbs of the lease are what callers want; `on_*` is what
 /// the world did; `next_bytes`, `deadline` and `take_*` say what the shell must do next. Every
 /// method first judges what time has done, at the `now` it is given.
 #[derive(Debug)]
@@ -90,7 +75,9 @@ pub struct Input {
     window: WriteWindow,
     ended: bool,
     queue: Queue,
-    replays: Replays<Flight, Outcome>,
+    /// Counts what was asked; what an attempt found out holds for one of these.
+    step: u64,
+    calls: KeyedCalls,
     former: FormerWrites,
     typed: RecentlyTyped,
     warnings: Warnings,
@@ -117,7 +104,8 @@ impl Input {
             window,
             ended: false,
             queue: Queue::default(),
-            replays: Replays::default(),
+            step: 0,
+            calls: KeyedCalls::default(),
             former: FormerWrites::default(),
             typed: RecentlyTyped::default(),
             warnings: Warnings::default(),
@@ -150,90 +138,6 @@ impl Input {
     /// How many bytes of writes wait for the terminal.
     pub fn queued_bytes(&self) -> usize {
         self.queue.bytes()
-    }
-
-    /// Queues a write, if its caller may make it: window, lease and room are checked, the bytes are
-    /// queued and the lease is renewed, with nothing in between.
-    ///
-    /// # Errors
-    /// Why nothing is written; no lease and no deadline has changed then.
-    pub fn write(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        request: WriteRequest,
-    ) -> Result<Accepted, WriteError> {
-        self.queue_write(now, caller, request, Holding::UntilAnswered).map(|(made, _)| made)
-    }
-
-    /// The same for a call that goes on after its write: it keeps the lease alive until it lets go of what
-    /// it is given here, save where the same call was made before.
-    ///
-    /// The lease still ends when others wait and it has lasted as long as it may. One that is taken
-    /// for this call is given back when it lets go.
-    ///
-    /// # Errors
-    /// As [`Input::write`].
-    pub fn write_and_hold(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        request: WriteRequest,
-    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
-        self.queue_write(now, caller, request, Holding::UntilLetGo)
-    }
-
-    fn queue_write(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        request: WriteRequest,
-        holding: Holding,
-    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
-        self.judge(now);
-        let call = KeyedCall { presented: request.presented, key: request.key.as_ref() };
-        if let Some(made) = self.made_before(now, caller, call)? {
-            return Ok((made, None));
-        }
-        let right = self.right(now, caller, request.presented, request.take)?;
-        self.check_seen(&right, request.expected)?;
-        self.check_room(&request.unit, right.keeps_epoch())?;
-        self.make_room_to_remember(now, caller, request.key.as_ref())?;
-        let grant = self.lease.exercise(now, caller, right);
-        let token = (holding == Holding::UntilLetGo).then(|| self.lease.hold());
-        self.lease.on_seen();
-        self.cut_ended_epochs(now);
-        let WriteRequest { unit, write, key, .. } = request;
-        let stamp = key.as_ref().map(|key| WriteStamp::new(&caller.tenant, grant.lease, key));
-        let own = key.as_ref().map(|key| WriteStamp::of_principal(caller.principal, key));
-        if let Some(key) = key {
-            self.replays.begin(caller.principal, key, Flight::Write(write));
-        }
-        let epoch = grant.epoch;
-        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp, own });
-        self.follow(now);
-        Ok((Accepted::Queued { write, grant }, token))
-    }
-
-    /// Allows an act that sends no bytes but changes the terminal as a write does, and renews.
-    ///
-    /// The act must follow with nothing in between. A lease that is taken for this call is given
-    /// back already.
-    ///
-    /// # Errors
-    /// Why the caller may not; no lease and no deadline has changed then.
-    pub fn authorize(
-        &mut self,
-        now: Moment,
-        caller: &Caller,
-        presented: Option<LeaseId>,
-        take: TakeRule,
-    ) -> Result<(), WriteError> {
-        self.judge(now);
-        let right = self.right(now, caller, presented, take)?;
-        self.lease.exercise(now, caller, right);
-        self.follow(now);
-        Ok(())
     }
 
     /// Ends a call that kept its lease alive.
@@ -330,57 +234,5 @@ impl Input {
     /// What a principal is to be told with the answer to its call, once.
     pub fn take_warning(&mut self, principal: PrincipalId) -> Option<Warning> {
         self.warnings.take(principal)
-    }
-
-    fn right(
-        &self,
-        now: Moment,
-        caller: &Caller,
-        presented: Option<LeaseId>,
-        take: TakeRule,
-    ) -> Result<Right, WriteError> {
-        self.check_open(now)?;
-        Ok(self.lease.right_under(now, caller, presented, take)?)
-    }
-
-    fn check_open(&self, now: Moment) -> Result<(), WriteError> {
-        if self.ended {
-            return Err(WriteError::SessionEnded);
-        }
-        if !self.window.is_open(now) {
-            return Err(WriteError::ReadOnly);
-        }
-        Ok(())
-    }
-
-    fn check_seen(&self, right: &Right, expected: Option<Watermark>) -> Result<(), WriteError> {
-        self.lease.check_seen(right, expected).map_err(|since| WriteError::NotSeen { since })
-    }
-
-    fn check_room(&self, unit: &Unit, keeps_epoch: bool) -> Result<(), WriteError> {
-        // What is in the way of an interrupt, or was queued by a former holder, makes room.
-        let (queued, writes) = match unit.is_interrupt() || !keeps_epoch {
-            true => (self.queue.tail(), 1),
-            false => (self.queue.bytes(), self.queue.writes()),
-        };
-        let bytes_max = Self::QUEUE_BYTES_MAX;
-        if queued + unit.len() > bytes_max || writes >= Self::QUEUE_WRITES_MAX {
-            return Err(WriteError::TooMuchQueued { queued, bytes_max });
-        }
-        Ok(())
-    }
-
-    fn enqueue(&mut self, now: Moment, caller: &Caller, wanted: Wanted) {
-        if wanted.unit.is_interrupt() {
-            self.cut(now, |_| true, DiscardCause::Interrupted);
-        }
-        let kept = wanted.until_taken.is_some();
-        let hold = (!kept).then(|| self.lease.hold());
-        self.queue.push(
-            caller.clone(),
-            wanted,
-            Awaited { until: now + Self::WRITE_ANSWER_AFTER, hold },
-        );
-        self.finish_done(now);
     }
 }

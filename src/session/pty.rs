@@ -32,7 +32,7 @@ use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios};
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::shell::activity::KernelView;
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;

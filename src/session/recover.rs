@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::core::ids::{Epoch, SessionId, TenantId};
-use crate::core::input::earlier_writes::FormerWrite;
+use crate::core::input::idempotency::earlier_writes::FormerWrite;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;

@@ -1,7 +1,7 @@
 //! Input that reaches the program once or not at all, and whoever may not write.
 
 use termgate::core::ids::Epoch;
-use termgate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use termgate::session::pty::{Output, Pty, Stamp};
 
 use crate::shim::harness::{PATIENCE, Terminal, read_until, wait_for};

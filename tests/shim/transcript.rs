@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::pty::{Winsize, openpty};
 use termgate::core::frame::{Exit, Size};
 use termgate::core::ids::{Epoch, RowNumber, SessionId};
-use termgate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::options::{Shims, socket_of};
 use termgate::session::pty::held::recovered::{Segment, Snapshot};

@@ -1,304 +1,125 @@
-//! What calls with idempotency keys came to, so that asking again has no second effect.
+//! Calls with idempotency keys: asking again has no second effect, after a restart either.
 //!
-//! It knows nothing of what the calls do. Only calls that had an effect are remembered: one that was
-//! refused may be tried again under its key.
+//! This daemon's own calls are known by principal and key, those of daemons before by their stamps.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+pub mod earlier_writes;
 
-use crate::core::ids::PrincipalId;
-use crate::core::input::request::{CommandSent, IdempotencyKey};
+pub(super) mod memory;
+
+use crate::core::caller::Caller;
+use crate::core::ids::{LeaseId, Watermark};
+use crate::core::input::Input;
+use crate::core::input::error::WriteError;
+use crate::core::input::idempotency::earlier_writes::{
+    FormerRecall, FormerWrite, FormerWrites, WriteStamp,
+};
+use crate::core::input::idempotency::memory::{CallStage, KeyedCalls};
+use crate::core::input::request::{CommandSent, IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::lease::request::TakeRule;
 use crate::core::moment::Moment;
 
-/// What is known of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Recall<F, R> {
-    New,
-    InFlight(F),
-    Done(R),
-    /// The key was used for a call with other arguments.
-    Conflict,
-}
-
-/// Says that every remembered call of a principal, or of all principals, is still in flight.
+/// A write that its caller made before under the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full;
-
-#[derive(Clone, Debug)]
-enum Stage<F, R> {
-    InFlight(F),
-    Done { result: R, at: Moment },
+pub struct EarlierCall {
+    pub write: EarlierResult,
+    /// The command it sent; none also where that is forgotten.
+    pub command: Option<CommandSent>,
 }
 
-#[derive(Clone, Debug)]
-struct Remembered<F, R> {
-    key: IdempotencyKey,
-    stage: Stage<F, R>,
-    /// What it sent, where that was a command.
-    command: Option<CommandSent>,
+/// What such a write came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlierResult {
+    /// It is on its way; its completion answers both.
+    InFlight(WriteId),
+    Written(WriteOutcome),
 }
 
-impl<F, R> Remembered<F, R> {
-    fn is_in_flight(&self) -> bool {
-        matches!(self.stage, Stage::InFlight(_))
+impl Input {
+    /// The same input, which knows the writes with idempotency keys that daemons before have made,
+    /// oldest first, and makes none of them again for as long as results are kept.
+    pub fn with_former(self, now: Moment, writes: Vec<FormerWrite>) -> Self {
+        Self { former: FormerWrites::new(now, writes, KeyedCalls::KEPT_FOR), ..self }
     }
 
-    fn is_stale(&self, now: Moment, kept_for: Duration) -> bool {
-        match &self.stage {
-            Stage::InFlight(_) => false,
-            Stage::Done { at, .. } => *at + kept_for <= now,
-        }
-    }
-}
-
-/// The calls of one principal, oldest first.
-#[derive(Clone, Debug)]
-struct Calls<F, R> {
-    principal: PrincipalId,
-    calls: VecDeque<Remembered<F, R>>,
-}
-
-/// The remembered calls of all principals; `F` names a call in flight, `R` is what one came to.
-#[derive(Clone, Debug)]
-pub(super) struct Replays<F, R> {
-    /// The principal that was longest quiet comes first.
-    principals: VecDeque<Calls<F, R>>,
-}
-
-// Derived, it would ask for defaults of F and R, which are not needed.
-impl<F, R> Default for Replays<F, R> {
-    fn default() -> Self {
-        Self { principals: VecDeque::new() }
-    }
-}
-
-impl<F: Copy + PartialEq, R: Clone> Replays<F, R> {
-    /// How many calls of one principal are remembered.
-    pub(super) const CALLS_MAX: usize = 64;
-    /// How many principals are remembered.
-    pub(super) const PRINCIPALS_MAX: usize = 64;
-    /// How long a call is remembered after it was done.
-    pub(super) const KEPT_FOR: Duration = Duration::from_secs(300);
-
-    /// What is known of a call at this moment.
-    pub(super) fn recall(
-        &self,
-        now: Moment,
-        principal: PrincipalId,
-        key: &IdempotencyKey,
-    ) -> Recall<F, R> {
-        match self.known(now, principal, key) {
-            None => Recall::New,
-            Some(call) if call.key != *key => Recall::Conflict,
-            Some(call) => match &call.stage {
-                Stage::InFlight(flight) => Recall::InFlight(*flight),
-                Stage::Done { result, .. } => Recall::Done(result.clone()),
-            },
-        }
+    /// The writes of daemons before that it knows, oldest first.
+    pub fn former(&self) -> &[FormerWrite] {
+        self.former.writes()
     }
 
-    /// The command that a call sent, as far as it is known at this moment.
-    pub(super) fn command_of(
-        &self,
-        now: Moment,
-        principal: PrincipalId,
-        key: &IdempotencyKey,
-    ) -> Option<CommandSent> {
-        self.known(now, principal, key)?.command
-    }
-
-    fn known(
-        &self,
-        now: Moment,
-        principal: PrincipalId,
-        key: &IdempotencyKey,
-    ) -> Option<&Remembered<F, R>> {
-        let theirs = self.principals.iter().find(|calls| calls.principal == principal)?;
-        let fresh = theirs.calls.iter().filter(|call| !call.is_stale(now, Self::KEPT_FOR));
-        fresh.rev().find(|call| call.key.has_text_of(key))
-    }
-
-    /// Makes sure that one more call of this principal can be remembered; to be asked before the
-    /// call has any effect.
+    /// What became of the write that a caller made before under this key, if it made one; asking
+    /// again has no effect, so neither the lease nor the screen matters any more.
+    ///
+    /// A write of a daemon before is recognised under the same lease, by whoever holds it or shows
+    /// its id, and takes it back as any other; what the terminal did not take of it then is gone.
     ///
     /// # Errors
-    /// [`Full`] when nothing can be forgotten for it.
-    pub(super) fn make_room(&mut self, now: Moment, principal: PrincipalId) -> Result<(), Full> {
-        let index = self.principals.iter().position(|calls| calls.principal == principal);
-        let mut theirs = match index.and_then(|index| self.principals.remove(index)) {
-            Some(theirs) => theirs,
-            None => {
-                self.drop_quietest()?;
-                Calls { principal, calls: VecDeque::new() }
-            }
-        };
-        theirs.calls.retain(|call| !call.is_stale(now, Self::KEPT_FOR));
-        let oldest = theirs.calls.iter().position(|call| !call.is_in_flight());
-        let full = theirs.calls.len() >= Self::CALLS_MAX;
-        if let (true, Some(oldest)) = (full, oldest) {
-            theirs.calls.remove(oldest);
-        }
-        self.principals.push_back(theirs);
-        if full && oldest.is_none() { Err(Full) } else { Ok(()) }
-    }
-
-    fn drop_quietest(&mut self) -> Result<(), Full> {
-        if self.principals.len() < Self::PRINCIPALS_MAX {
-            return Ok(());
-        }
-        let settled = |theirs: &Calls<F, R>| !theirs.calls.iter().any(Remembered::is_in_flight);
-        let quietest = self.principals.iter().position(settled).ok_or(Full)?;
-        self.principals.remove(quietest);
-        Ok(())
-    }
-
-    /// Remembers a call that is on its way, after room was made for it.
-    pub(super) fn begin(&mut self, principal: PrincipalId, key: IdempotencyKey, flight: F) {
-        let stage = Stage::InFlight(flight);
-        self.insert(principal, Remembered { key, stage, command: None });
-    }
-
-    /// Remembers a call that was done at once, after room was made for it.
-    pub(super) fn remember(
+    /// [`WriteError::KeyReused`] when the key was used for another call.
+    pub fn recall(
         &mut self,
         now: Moment,
-        principal: PrincipalId,
-        key: IdempotencyKey,
-        result: R,
-    ) {
-        let stage = Stage::Done { result, at: now };
-        self.insert(principal, Remembered { key, stage, command: None });
-    }
-
-    fn insert(&mut self, principal: PrincipalId, call: Remembered<F, R>) {
-        let theirs = self.principals.iter_mut().find(|calls| calls.principal == principal);
-        if let Some(theirs) = theirs {
-            theirs.calls.push_back(call);
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        key: &IdempotencyKey,
+    ) -> Result<Option<EarlierCall>, WriteError> {
+        self.judge(now);
+        if let Some(call) = self.calls.recall(now, caller.principal, key)? {
+            let write = match call.stage {
+                CallStage::Writing(write) => EarlierResult::InFlight(write),
+                CallStage::Written(outcome) => EarlierResult::Written(outcome),
+                CallStage::Waiting(_) | CallStage::Granted(_) | CallStage::Released(_) => {
+                    return Err(WriteError::KeyReused);
+                }
+            };
+            return Ok(Some(EarlierCall { write, command: call.command }));
         }
-    }
-
-    /// Notes which command a call in flight sends, if it is a remembered one.
-    pub(super) fn note_command(&mut self, flight: F, command: CommandSent) {
-        for call in self.principals.iter_mut().flat_map(|theirs| &mut theirs.calls) {
-            if matches!(call.stage, Stage::InFlight(known) if known == flight) {
-                call.command = Some(command);
+        match self.recall_former(now, caller, presented, key) {
+            FormerRecall::New => Ok(None),
+            FormerRecall::Conflict => Err(WriteError::KeyReused),
+            FormerRecall::Made(FormerWrite { taken: written, length, command, .. }) => {
+                self.take_back(now, caller, presented);
+                let discarded = length.map_or(0, |length| length.saturating_sub(written));
+                let write = EarlierResult::Written(WriteOutcome { written, discarded, queued: 0 });
+                // Whatever is shown by now came after it.
+                let command = command.map(|id| CommandSent { id, before: Watermark(0) });
+                Ok(Some(EarlierCall { write, command }))
             }
         }
     }
 
-    /// Notes what a call in flight came to, if it is a remembered one.
-    pub(super) fn finish(&mut self, now: Moment, flight: F, result: &R) {
-        for call in self.principals.iter_mut().flat_map(|theirs| &mut theirs.calls) {
-            if matches!(call.stage, Stage::InFlight(known) if known == flight) {
-                call.stage = Stage::Done { result: result.clone(), at: now };
-            }
+    /// Notes which command a write sends that was queued just now.
+    pub fn note_command(&mut self, write: WriteId, command: CommandSent) {
+        self.calls.note_command(write, command);
+    }
+
+    /// Gives the lease back to whoever held it with the daemon before, if it is still to be had; a
+    /// call that is only repeated does nothing else to a lease.
+    fn take_back(&mut self, now: Moment, caller: &Caller, presented: Option<LeaseId>) {
+        if let Ok(act) = self.allow(now, caller, presented, TakeRule::HeldOnly)
+            && self.lease.is_reclaimable()
+        {
+            self.commit_act(act);
         }
     }
 
-    /// Forgets the calls that came to this, since it did not last.
-    pub(super) fn forget_done(&mut self, is_void: impl Fn(&R) -> bool) {
-        let is_void = |call: &Remembered<F, R>| match &call.stage {
-            Stage::InFlight(_) => false,
-            Stage::Done { result, .. } => is_void(result),
-        };
-        for theirs in &mut self.principals {
-            theirs.calls.retain(|call| !is_void(call));
+    fn recall_former(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        key: &IdempotencyKey,
+    ) -> FormerRecall {
+        if self.former.writes().is_empty() {
+            return FormerRecall::New;
         }
-    }
-
-    /// Forgets a call in flight that came to nothing.
-    pub(super) fn forget(&mut self, flight: F) {
-        for theirs in &mut self.principals {
-            theirs
-                .calls
-                .retain(|call| !matches!(call.stage, Stage::InFlight(known) if known == flight));
+        let own = WriteStamp::of_principal(caller.principal, key);
+        match self.former.recall(now, &own) {
+            FormerRecall::New => match presented.or_else(|| self.lease.id_of(caller)) {
+                Some(lease) => {
+                    self.former.recall(now, &WriteStamp::new(&caller.tenant, lease, key))
+                }
+                None => FormerRecall::New,
+            },
+            known @ (FormerRecall::Made(_) | FormerRecall::Conflict) => known,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Memory = Replays<u64, &'static str>;
-
-    fn at(seconds: u64) -> Moment {
-        Moment::from_boot(Duration::from_secs(seconds))
-    }
-
-    fn key(number: usize) -> IdempotencyKey {
-        IdempotencyKey::new(&number.to_string(), 0).unwrap()
-    }
-
-    fn who(number: usize) -> PrincipalId {
-        PrincipalId::Connection(number as u64)
-    }
-
-    fn with_one_done(principal: usize) -> Memory {
-        let mut memory = Memory::default();
-        memory.make_room(at(0), who(principal)).unwrap();
-        memory.remember(at(0), who(principal), key(0), "done");
-        memory
-    }
-
-    #[test]
-    fn a_result_is_remembered_for_five_minutes_and_for_its_principal_alone() {
-        let memory = with_one_done(1);
-        assert_eq!(memory.recall(at(299), who(1), &key(0)), Recall::Done("done"));
-        assert_eq!(memory.recall(at(300), who(1), &key(0)), Recall::New);
-        assert_eq!(memory.recall(at(0), who(2), &key(0)), Recall::New);
-    }
-
-    #[test]
-    fn a_call_in_flight_is_remembered_until_it_is_done_or_came_to_nothing() {
-        let mut memory = Memory::default();
-        memory.make_room(at(0), who(1)).unwrap();
-        memory.begin(who(1), key(1), 7);
-        memory.begin(who(1), key(2), 8);
-        assert_eq!(memory.recall(at(9_999), who(1), &key(1)), Recall::InFlight(7));
-        memory.finish(at(9_999), 7, &"done");
-        memory.forget(8);
-        assert_eq!(memory.recall(at(9_999), who(1), &key(1)), Recall::Done("done"));
-        assert_eq!(memory.recall(at(9_999), who(1), &key(2)), Recall::New);
-    }
-
-    #[test]
-    fn the_oldest_result_gives_way_when_a_principal_has_too_many() {
-        let mut memory = with_one_done(1);
-        for number in 1..=Memory::CALLS_MAX {
-            memory.make_room(at(0), who(1)).unwrap();
-            memory.remember(at(0), who(1), key(number), "done");
-        }
-        assert_eq!(memory.recall(at(0), who(1), &key(0)), Recall::New);
-        assert_eq!(memory.recall(at(0), who(1), &key(1)), Recall::Done("done"));
-    }
-
-    #[test]
-    fn calls_in_flight_never_give_way() {
-        let mut memory = Memory::default();
-        for number in 0..Memory::CALLS_MAX {
-            memory.make_room(at(0), who(1)).unwrap();
-            memory.begin(who(1), key(number), number as u64);
-        }
-        assert_eq!(memory.make_room(at(0), who(1)), Err(Full));
-        assert_eq!(memory.recall(at(0), who(1), &key(0)), Recall::InFlight(0));
-    }
-
-    #[test]
-    fn the_principal_that_was_longest_quiet_gives_way_when_there_are_too_many() {
-        let mut memory = with_one_done(0);
-        for number in 1..=Memory::PRINCIPALS_MAX {
-            memory.make_room(at(0), who(number)).unwrap();
-            memory.remember(at(0), who(number), key(0), "done");
-        }
-        assert_eq!(memory.recall(at(0), who(0), &key(0)), Recall::New);
-        assert_eq!(memory.recall(at(0), who(1), &key(0)), Recall::Done("done"));
-    }
-
-    #[test]
-    fn a_key_that_is_empty_or_too_long_is_none() {
-        assert_eq!(IdempotencyKey::new("", 0), None);
-        assert_eq!(IdempotencyKey::new(&"x".repeat(IdempotencyKey::LEN_MAX + 1), 0), None);
-        assert!(IdempotencyKey::new(&"x".repeat(IdempotencyKey::LEN_MAX), 0).is_some());
     }
 }

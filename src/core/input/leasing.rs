@@ -7,8 +7,7 @@ use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::Recall;
-use crate::core::input::remembered::{Flight, Outcome};
+use crate::core::input::idempotency::memory::CallStage;
 use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
@@ -34,32 +33,27 @@ impl Input {
         key: Option<IdempotencyKey>,
     ) -> Result<Acquired, WriteError> {
         self.judge(now);
-        match self.recall(now, caller, key.as_ref()) {
-            Recall::InFlight(Flight::Wait(waiter)) => {
+        match self.earlier_stage(now, caller, key.as_ref())? {
+            Some(CallStage::Waiting(waiter)) => {
                 self.lease.on_waits_again(waiter, caller);
                 return Ok(Acquired::Waiting(waiter));
             }
-            Recall::Done(Outcome::Granted(grant)) => {
+            Some(CallStage::Granted(grant)) => {
                 self.lease.on_asked_again(caller, grant.lease);
                 return Ok(Acquired::Granted(grant));
             }
-            Recall::New => {}
-            Recall::InFlight(Flight::Write(_))
-            | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
-            | Recall::Conflict => return Err(WriteError::KeyReused),
+            Some(CallStage::Writing(_) | CallStage::Written(_) | CallStage::Released(_)) => {
+                return Err(WriteError::KeyReused);
+            }
+            None => self.check_open(now)?,
         }
-        self.check_open(now)?;
         self.make_room_to_remember(now, caller, key.as_ref())?;
         let acquired = self.lease.acquire(now, caller, request)?;
-        match (&acquired, key) {
-            (Acquired::Granted(grant), key) => {
-                self.remember(now, caller, key, Outcome::Granted(grant.clone()));
-            }
-            (Acquired::Waiting(waiter), Some(key)) => {
-                self.replays.begin(caller.principal, key, Flight::Wait(*waiter));
-            }
-            (Acquired::Waiting(_), None) => {}
-        }
+        let (stage, done_at) = match &acquired {
+            Acquired::Granted(grant) => (CallStage::Granted(grant.clone()), Some(now)),
+            Acquired::Waiting(waiter) => (CallStage::Waiting(*waiter), None),
+        };
+        self.remember(caller, key, stage, done_at);
         self.follow(now);
         Ok(acquired)
     }
@@ -76,20 +70,15 @@ impl Input {
         key: Option<IdempotencyKey>,
     ) -> Result<Grant, WriteError> {
         self.judge(now);
-        match self.recall(now, caller, key.as_ref()) {
-            Recall::Done(Outcome::Granted(grant)) => {
-                self.lease.on_asked_again(caller, grant.lease);
-                return Ok(grant);
-            }
-            Recall::New => {}
-            Recall::InFlight(_)
-            | Recall::Done(Outcome::Written(_) | Outcome::Released(_))
-            | Recall::Conflict => return Err(WriteError::KeyReused),
+        if let Some(stage) = self.earlier_stage(now, caller, key.as_ref())? {
+            let CallStage::Granted(grant) = stage else { return Err(WriteError::KeyReused) };
+            self.lease.on_asked_again(caller, grant.lease);
+            return Ok(grant);
         }
         self.check_open(now)?;
         self.make_room_to_remember(now, caller, key.as_ref())?;
         let grant = self.lease.renew(now, caller, request)?;
-        self.remember(now, caller, key, Outcome::Granted(grant.clone()));
+        self.remember(caller, key, CallStage::Granted(grant.clone()), Some(now));
         self.follow(now);
         Ok(grant)
     }
@@ -106,16 +95,13 @@ impl Input {
         key: Option<IdempotencyKey>,
     ) -> Result<Released, WriteError> {
         self.judge(now);
-        match self.recall(now, caller, key.as_ref()) {
-            Recall::Done(Outcome::Released(released)) => return Ok(released),
-            Recall::New => {}
-            Recall::InFlight(_)
-            | Recall::Done(Outcome::Written(_) | Outcome::Granted(_))
-            | Recall::Conflict => return Err(WriteError::KeyReused),
+        if let Some(stage) = self.earlier_stage(now, caller, key.as_ref())? {
+            let CallStage::Released(released) = stage else { return Err(WriteError::KeyReused) };
+            return Ok(released);
         }
         self.make_room_to_remember(now, caller, key.as_ref())?;
         let released = self.lease.release(now, caller, request)?;
-        self.remember(now, caller, key, Outcome::Released(released.clone()));
+        self.remember(caller, key, CallStage::Released(released.clone()), Some(now));
         self.follow(now);
         Ok(released)
     }
@@ -140,7 +126,7 @@ impl Input {
     /// granted the lease or refused in the meantime.
     pub fn cancel_wait(&mut self, now: Moment, waiter: WaiterId) -> bool {
         self.judge(now);
-        self.replays.forget(Flight::Wait(waiter));
+        self.calls.forget(|stage| *stage == CallStage::Waiting(waiter));
         self.lease.cancel_wait(now, waiter)
     }
 
@@ -148,7 +134,9 @@ impl Input {
     pub fn on_undeliverable(&mut self, now: Moment, waiter: WaiterId) {
         self.judge(now);
         if let Some(passed_on) = self.lease.on_undeliverable(now, waiter) {
-            self.forget_grant(passed_on);
+            self.calls.forget(
+                |stage| matches!(stage, CallStage::Granted(grant) if grant.lease == passed_on),
+            );
         }
         self.follow(now);
     }
@@ -159,6 +147,41 @@ impl Input {
         self.judge(now);
         self.lease.on_connection_closed(now, connection);
         self.follow(now);
+    }
+
+    /// How far the call with this key is, if it was made before.
+    fn earlier_stage(
+        &self,
+        now: Moment,
+        caller: &Caller,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Option<CallStage>, WriteError> {
+        let Some(key) = key else { return Ok(None) };
+        let known = self.calls.recall(now, caller.principal, key)?;
+        Ok(known.map(|call| call.stage.clone()))
+    }
+
+    /// Makes sure that a call with a key can be remembered, before it has any effect.
+    pub(super) fn make_room_to_remember(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<(), WriteError> {
+        key.map_or(Ok(()), |_| self.calls.make_room(now, caller.principal))
+    }
+
+    /// Remembers a call, if it has a key.
+    pub(super) fn remember(
+        &mut self,
+        caller: &Caller,
+        key: Option<IdempotencyKey>,
+        stage: CallStage,
+        done_at: Option<Moment>,
+    ) {
+        if let Some(key) = key {
+            self.calls.insert(caller.principal, key, stage, done_at);
+        }
     }
 
     /// Who has waited and got the lease.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::progress::{Mark, Progress};
 use crate::core::input::request::{WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};

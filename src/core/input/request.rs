@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, Watermark};
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
-use crate::core::lease::request::{Grant, TakeRule};
 use crate::core::shell::commands::record::CommandId;
 
 /// Names one write, within one session; whoever asks for the write chooses it, never twice.
@@ -50,44 +49,12 @@ impl IdempotencyKey {
     }
 }
 
-/// A write as its caller asks for it.
-#[derive(Clone, Debug)]
-pub struct WriteRequest {
-    /// The id of the lease to write with; the one the caller holds when not given.
-    pub presented: Option<LeaseId>,
-    pub take: TakeRule,
-    pub unit: Unit,
-    pub write: WriteId,
-    pub key: Option<IdempotencyKey>,
-    /// Up to where the caller has seen the screen; that it still matches is not checked here.
-    pub expected: Option<Watermark>,
-}
-
-/// What a write is recognised by when it is asked for again.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyedCall<'a> {
-    /// The id of the lease that it shows; the one the caller holds when not given.
-    pub presented: Option<LeaseId>,
-    pub key: Option<&'a IdempotencyKey>,
-}
-
 /// The command that a write sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandSent {
     pub id: CommandId,
     /// The watermark just before it was sent.
     pub before: Watermark,
-}
-
-/// What is known of the command of a call that is asked for again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandRecall {
-    /// No such call was made.
-    New,
-    /// It was made, and sent this.
-    Sent(CommandSent),
-    /// It was made, and nobody knows any more which command it sent.
-    Forgotten,
 }
 
 /// What a person types.
@@ -101,17 +68,6 @@ pub struct Typing {
     pub stamp: Option<WriteStamp>,
     /// The id of the person's grant if it is a new one; random and never used before.
     pub fresh: LeaseId,
-}
-
-/// The answer to a write that may be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// It is queued; a completion follows under its name.
-    Queued { write: WriteId, grant: Grant },
-    /// The same call is on its way already; the completion of that write answers both.
-    InFlight(WriteId),
-    /// The same call was made before, with this outcome.
-    Replayed(WriteOutcome),
 }
 
 /// What became of the bytes of a write, in bytes.

@@ -5,8 +5,8 @@
 
 use crate::core::ids::Epoch;
 use crate::core::input::error::WriteError;
+use crate::core::input::idempotency::memory::CallStage;
 use crate::core::input::queue::{Awaited, Queued};
-use crate::core::input::remembered::{Flight, Outcome};
 use crate::core::input::request::{
     Completion, DiscardCause, Discarded, InputEvent, WriteId, WriteOutcome,
 };
@@ -17,6 +17,7 @@ use crate::core::moment::Moment;
 impl Input {
     /// Does what time has done by now, at the moment of a check.
     pub(super) fn judge(&mut self, now: Moment) {
+        self.step += 1;
         if !self.window.is_open(now) {
             let closed_at = self.window.closes_at().unwrap_or(now).min(now);
             self.pass_time(closed_at);
@@ -48,11 +49,12 @@ impl Input {
     fn take_from_lease(&mut self, now: Moment) {
         self.events.extend(self.lease.take_events().into_iter().map(InputEvent::Lease));
         for (waiter, grant) in self.lease.take_grants() {
-            self.replays.finish(now, Flight::Wait(waiter), &Outcome::Granted(grant.clone()));
+            let granted = CallStage::Granted(grant.clone());
+            self.calls.finish(now, &CallStage::Waiting(waiter), &granted);
             self.grants.push((waiter, grant));
         }
         for (waiter, error) in self.lease.take_refusals() {
-            self.replays.forget(Flight::Wait(waiter));
+            self.calls.forget(|stage| *stage == CallStage::Waiting(waiter));
             self.refusals.push((waiter, refusal(error)));
         }
     }
@@ -114,7 +116,7 @@ impl Input {
         awaited: Awaited,
     ) {
         self.completions.push(Completion { write, outcome });
-        self.replays.finish(now, Flight::Write(write), &Outcome::Written(outcome));
+        self.calls.finish(now, &CallStage::Writing(write), &CallStage::Written(outcome));
         if let Some(hold) = awaited.hold {
             self.lease.let_go(now.min(awaited.until), hold);
         }

@@ -9,19 +9,111 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
+use crate::core::caller::Caller;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
+use crate::core::ids::{LeaseId, Watermark};
+use crate::core::input::attempt::{AttemptRequest, Holding, Tried};
+use crate::core::input::idempotency::{EarlierCall, EarlierResult};
 use crate::core::input::request::{
-    CommandRecall, CommandSent, Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome,
+    CommandSent, Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome,
 };
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{
-    AcquireRequest, Acquired, OnDisconnect, ReleaseRequest, Released, RenewRequest,
+    AcquireRequest, Acquired, OnDisconnect, ReleaseRequest, Released, RenewRequest, TakeRule,
 };
 use crate::core::shell::commands::record::CommandId;
+
+/// A write in one go.
+#[derive(Clone, Debug)]
+struct WriteRequest {
+    presented: Option<LeaseId>,
+    take: TakeRule,
+    unit: Unit,
+    write: WriteId,
+    key: Option<IdempotencyKey>,
+    expected: Option<Watermark>,
+}
+
+/// The answer to a write that may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Accepted {
+    Queued { write: WriteId, grant: Grant },
+    InFlight(WriteId),
+    Replayed(WriteOutcome),
+}
+
+impl Input {
+    fn write(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: WriteRequest,
+    ) -> Result<Accepted, WriteError> {
+        self.write_holding(now, caller, request, Holding::UntilAnswered).map(|(made, _)| made)
+    }
+
+    fn write_and_hold(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: WriteRequest,
+    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
+        self.write_holding(now, caller, request, Holding::UntilLetGo)
+    }
+
+    fn write_holding(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        request: WriteRequest,
+        holding: Holding,
+    ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
+        let WriteRequest { presented, take, unit, write, key, expected } = request;
+        let request = AttemptRequest { presented, take, key, expected };
+        match self.attempt(now, caller, request)? {
+            Tried::Earlier(EarlierCall { write: EarlierResult::InFlight(write), .. }) => {
+                Ok((Accepted::InFlight(write), None))
+            }
+            Tried::Earlier(EarlierCall { write: EarlierResult::Written(outcome), .. }) => {
+                Ok((Accepted::Replayed(outcome), None))
+            }
+            Tried::Allowed(attempt) => {
+                let queued = self.commit(attempt, write, unit, holding)?;
+                Ok((Accepted::Queued { write, grant: queued.grant }, queued.hold))
+            }
+        }
+    }
+
+    /// What a write without a key would be answered.
+    fn would_write(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        take: TakeRule,
+        expected: Option<Watermark>,
+    ) -> Result<(), WriteError> {
+        let request = AttemptRequest { presented, take, key: None, expected };
+        self.attempt(now, caller, request).map(|_| ())
+    }
+
+    /// An act without bytes, in one go.
+    fn authorize(
+        &mut self,
+        now: Moment,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        take: TakeRule,
+    ) -> Result<(), WriteError> {
+        let act = self.allow(now, caller, presented, take)?;
+        self.commit_act(act);
+        Ok(())
+    }
+}
 
 fn at(millis: u64) -> Moment {
     Moment::from_boot(Duration::from_millis(1_000_000 + millis))
@@ -262,6 +354,18 @@ fn a_rehearsal_answers_like_a_write_and_changes_nothing() {
     let mut input = held();
     assert_eq!(input.would_write(at(9_000), &caller(1), None, TakeRule::HeldOnly, None), Ok(()));
     assert_eq!(input.lease().expires_at(at(9_000)), Some(at(30_000)));
+}
+
+#[test]
+#[should_panic(expected = "in the step that allowed it")]
+fn an_attempt_is_worth_nothing_once_the_input_was_asked_for_anything_else() {
+    let mut input = held();
+    let (presented, take, key, expected) = (None, TakeRule::HeldOnly, None, None);
+    let request = AttemptRequest { presented, take, key, expected };
+    let tried = input.attempt(at(0), &caller(1), request).unwrap();
+    let Tried::Allowed(attempt) = tried else { panic!("{tried:?}") };
+    preempt(&mut input, at(0));
+    let _ = input.commit(attempt, WriteId(1), text("ls"), Holding::UntilAnswered);
 }
 
 #[test]
@@ -579,17 +683,18 @@ fn a_replay_gets_the_first_result_and_writes_nothing() {
 fn a_key_stands_for_the_command_that_was_sent_under_it() {
     let mut input = held();
     let named = WriteRequest { key: key("a", 1), ..request(1, text("ls")) };
-    let (asked, shown) = (key("a", 1), None);
-    let call = KeyedCall { presented: shown, key: asked.as_ref() };
-    let recall = |input: &mut Input, now| input.command_sent_before(now, &caller(1), call);
-    assert_eq!(recall(&mut input, at(0)), Ok(CommandRecall::New));
+    let asked = key("a", 1).expect("a key");
+    let command = |input: &mut Input, now| {
+        input.recall(now, &caller(1), None, &asked).unwrap().map(|call| call.command)
+    };
+    assert_eq!(command(&mut input, at(0)), None);
     input.write(at(0), &caller(1), named).unwrap();
     let sent = CommandSent { id: CommandId(7), before: Watermark(3) };
     input.note_command(WriteId(1), sent);
-    assert_eq!(recall(&mut input, at(0)), Ok(CommandRecall::Sent(sent)));
+    assert_eq!(command(&mut input, at(0)), Some(Some(sent)));
     take_all(&mut input, at(0));
-    assert_eq!(recall(&mut input, at(299_000)), Ok(CommandRecall::Sent(sent)));
-    assert_eq!(recall(&mut input, at(300_000)), Ok(CommandRecall::New));
+    assert_eq!(command(&mut input, at(299_000)), Some(Some(sent)));
+    assert_eq!(command(&mut input, at(300_000)), None);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::input::Input;
-use crate::core::input::earlier_writes::{FormerRecall, WriteStamp};
 use crate::core::input::error::WriteError;
+use crate::core::input::idempotency::earlier_writes::{FormerRecall, WriteStamp};
 use crate::core::input::queue::Wanted;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::lease::request::Grant;
@@ -96,7 +96,7 @@ impl Input {
         }
         let until_taken = Some(self.lease.hold());
         let (epoch, own) = (grant.epoch, None);
-        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken, stamp, own });
+        self.enqueue(now, caller.clone(), Wanted { write, unit, epoch, until_taken, stamp, own });
         self.follow(now);
         Ok(grant)
     }

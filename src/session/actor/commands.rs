@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::caller::Caller;
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;

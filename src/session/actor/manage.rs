@@ -78,12 +78,12 @@ impl<P: Pty> Actor<P> {
 
     pub(super) fn on_resize(&mut self, ask: Resize) {
         let Resize { caller, presented, take, size, accepted, reply } = ask;
-        let now = self.clock.now();
-        // What the terminal refuses renews no lease and takes none.
-        let allowed = self.input.would_authorize(now, &caller, presented, take);
-        let resized = allowed.map_err(SessionError::from).and_then(|()| {
+        let allowed = self.input.allow(self.clock.now(), &caller, presented, take);
+        let resized = allowed.map_err(SessionError::from).and_then(|act| {
+            // What the terminal refuses renews no lease and takes none.
             self.resize(size)?;
-            self.input.authorize(now, &caller, presented, take).map_err(SessionError::from)
+            self.input.commit_act(act);
+            Ok(())
         });
         self.settle();
         let watermark = self.frames.borrow().watermark;
@@ -159,9 +159,9 @@ impl<P: Pty> Actor<P> {
         fresh: crate::core::ids::LeaseId,
     ) -> Result<(), SessionError> {
         let take = TakeRule::ForThisCall(fresh);
-        match self.input.would_authorize(self.clock.now(), caller, None, take) {
+        match self.input.allow(self.clock.now(), caller, None, take) {
             // What has ended can still be cleared and removed by whoever may write.
-            Ok(()) | Err(WriteError::SessionEnded) => Ok(()),
+            Ok(_) | Err(WriteError::SessionEnded) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::input::typing::TypedBefore;
 use crate::core::input::unit::Unit;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::core::caller::Caller;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::Epoch;
-use crate::core::input::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::failure::Party;
 use crate::core::lease::record::LeaseRecord;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 
 use crate::core::frame::Frame;
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::open_paste::OpenPaste;
 use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};

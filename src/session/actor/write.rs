@@ -7,10 +7,10 @@ use crate::core::caller::Caller;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
-use crate::core::input::request::{
-    Accepted as Queued, CommandRecall, CommandSent, DiscardCause, KeyedCall, Warning, WriteId,
-    WriteOutcome, WriteRequest,
-};
+use crate::core::input::attempt::{AttemptRequest, Committed, Holding, Tried};
+use crate::core::input::idempotency::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::{EarlierCall, EarlierResult};
+use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
@@ -76,35 +76,40 @@ impl<P: Pty> Actor<P> {
         self.publish_output();
         let before = self.frames.borrow().watermark;
         match self.try_write(&order) {
-            Ok(Step::Queued { write, grant, kept, length }) => {
+            Ok(Step::Queued(queued)) => {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
-                let mut with = Accompanied { kept, ..Accompanied::grant(grant) };
-                if let Some(command) = &order.command {
-                    self.send_command(write, command, &order, &mut with);
-                } else {
-                    self.begin_typing();
-                    let presented = Some(with.grant.lease);
-                    let call = KeyedCall { presented, key: order.key.as_ref() };
-                    if let Some(stamp) = self.input.stamp_of(&order.caller, call) {
-                        self.remember_length(stamp, length);
+                let write = queued.write;
+                let with = match &order.command {
+                    Some(command) => self.send_command(command, &order.caller, queued),
+                    None => {
+                        self.begin_typing();
+                        if let Some(stamp) = queued.stamp {
+                            self.remember_length(stamp, queued.length);
+                        }
+                        Accompanied { kept: queued.kept, ..Accompanied::grant(queued.grant) }
                     }
-                }
+                };
                 self.follow_write(write, with, &order.caller, reply);
                 self.settle();
             }
-            Ok(Step::Joined(write)) => {
-                let command = self.command_of(&order);
+            Ok(Step::Earlier(EarlierCall { write: EarlierResult::InFlight(write), command })) => {
+                let command = self.if_known(command);
                 let again = self.again(&order.caller, order.presented, reply);
                 self.join(write, Pending { command, before, ..again });
                 self.settle();
             }
-            Ok(Step::Done(outcome)) => {
+            Ok(Step::Earlier(EarlierCall { write: EarlierResult::Written(outcome), command })) => {
+                self.settle();
+                let (warning, command) = (self.warning_for(&order.caller), self.if_known(command));
+                let again = self.again(&order.caller, order.presented, reply);
+                self.answer(Pending { warning, command, before, ..again }, outcome);
+            }
+            Ok(Step::Rehearsed) => {
                 self.settle();
                 let warning = self.warning_for(&order.caller);
-                let replayed = !order.dry_run;
-                let command = replayed.then(|| self.command_of(&order)).flatten();
                 let again = self.again(&order.caller, order.presented, reply);
-                self.answer(Pending { warning, replayed, command, before, ..again }, outcome);
+                let rehearsed = Pending { warning, replayed: false, before, ..again };
+                self.answer(rehearsed, WriteOutcome::default());
             }
             Err(error) => {
                 self.settle();
@@ -117,53 +122,35 @@ impl<P: Pty> Actor<P> {
     /// Notes the command that was queued, with its key, and arms its interrupt.
     fn send_command(
         &mut self,
-        write: WriteId,
         command: &CommandOrder,
-        order: &WriteOrder,
-        with: &mut Accompanied,
-    ) {
+        by: &Caller,
+        queued: QueuedWrite,
+    ) -> Accompanied {
+        let QueuedWrite { write, grant, mut kept, stamp, .. } = queued;
         let before = self.frames.borrow().watermark;
-        let presented = Some(with.grant.lease);
-        let call = KeyedCall { presented, key: order.key.as_ref() };
-        let stamp = self.input.stamp_of(&order.caller, call);
-        let interrupts = command.interrupts;
-        let id = self.begin_command(command, &order.caller, stamp);
-        let command = CommandSent { id, before };
-        self.input.note_command(write, command);
-        with.command = Some(command);
-        if interrupts {
-            let (by, sent_in) = (order.caller.clone(), Some(with.grant.epoch));
-            let given_up = GivenUp { command: id, by, sent_in, kept: with.kept.take() };
-            with.interrupt = Some(Interrupt::new(Arc::clone(&self.urgent), given_up));
-        }
+        let id = self.begin_command(command, by, stamp);
+        let sent = CommandSent { id, before };
+        self.input.note_command(write, sent);
+        let interrupt = command.interrupts.then(|| {
+            let (by, sent_in) = (by.clone(), Some(grant.epoch));
+            let given_up = GivenUp { command: id, by, sent_in, kept: kept.take() };
+            Interrupt::new(Arc::clone(&self.urgent), given_up)
+        });
+        Accompanied { grant, kept, command: Some(sent), interrupt }
     }
 
     /// Tells which command a call sent before.
     pub(super) fn on_recall(&mut self, ask: Recall) {
         let Recall { caller, presented, key, reply } = ask;
-        let call = KeyedCall { presented, key: Some(&key) };
-        let sent = self.input.command_sent_before(self.clock.now(), &caller, call);
-        let repeated = sent.map(|sent| match sent {
-            CommandRecall::New => None,
-            CommandRecall::Sent(command) => Some(Some(command)),
-            CommandRecall::Forgotten => Some(None),
-        });
+        let earlier = self.input.recall(self.clock.now(), &caller, presented, &key);
         // It may have taken its lease back.
         self.settle();
         let epoch = self.grant_of(&caller, presented).map(|grant| grant.epoch);
-        let repeated = repeated
-            .map(|made| made.map(|command| Repeated { command: self.if_known(command), epoch }));
+        let repeated = earlier.map(|earlier| {
+            earlier.map(|earlier| Repeated { command: self.if_known(earlier.command), epoch })
+        });
         // Whoever no longer waits needs no answer.
         let _ = reply.send(repeated.map_err(SessionError::from));
-    }
-
-    fn command_of(&mut self, order: &WriteOrder) -> Option<CommandSent> {
-        let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
-        let now = self.clock.now();
-        match self.input.command_sent_before(now, &order.caller, call).ok()? {
-            CommandRecall::Sent(command) => self.if_known(Some(command)),
-            CommandRecall::New | CommandRecall::Forgotten => None,
-        }
     }
 
     fn if_known(&self, command: Option<CommandSent>) -> Option<CommandSent> {
@@ -191,18 +178,16 @@ impl<P: Pty> Actor<P> {
     }
 
     fn try_write(&mut self, order: &WriteOrder) -> Result<Step, SessionError> {
-        let now = self.clock.now();
-        let take = order.take;
-        let caller = &order.caller;
-        let call = KeyedCall { presented: order.presented, key: order.key.as_ref() };
-        if !order.dry_run
-            && let Some(made) = self.input.made_before(now, caller, call)?
-        {
-            return Ok(Step::of(made, None, 0));
-        }
-        // The lease comes first: who may not write learns nothing of the screen by asking.
+        let WriteOrder { presented, take, .. } = *order;
         let expected = order.expect.watermark;
-        self.input.would_write(now, caller, order.presented, take, expected)?;
+        // A rehearsal is made each time it is asked for.
+        let key = order.key.clone().filter(|_| !order.dry_run);
+        let request = AttemptRequest { presented, take, key, expected };
+        // The lease comes first: who may not write learns nothing of the screen by asking.
+        let attempt = match self.input.attempt(self.clock.now(), &order.caller, request)? {
+            Tried::Allowed(attempt) => attempt,
+            Tried::Earlier(earlier) => return Ok(Step::Earlier(earlier)),
+        };
         expect(&self.frames.borrow(), &order.expect)?;
         if let Some(command) = &order.command {
             self.check_ready(command)?;
@@ -210,22 +195,17 @@ impl<P: Pty> Actor<P> {
         let unit = self.encode(order)?;
         let length = unit.len();
         if order.dry_run {
-            return Ok(Step::Done(WriteOutcome::default()));
+            return Ok(Step::Rehearsed);
         }
         self.writes += 1;
         let write = WriteId(self.writes);
-        let key = order.key.clone();
-        let presented = order.presented;
-        let request = WriteRequest { presented, take, unit, write, key, expected };
-        if !order.keep_alive {
-            return Ok(Step::of(self.input.write(now, caller, request)?, None, length));
-        }
-        let (queued, token) = self.input.write_and_hold(now, caller, request)?;
-        let kept = token.map(|token| {
-            self.holds.insert(write, token);
+        let holding = if order.keep_alive { Holding::UntilLetGo } else { Holding::UntilAnswered };
+        let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
+        let kept = hold.map(|hold| {
+            self.holds.insert(write, hold);
             KeepAlive::new(Arc::clone(&self.urgent), write)
         });
-        Ok(Step::of(queued, kept, length))
+        Ok(Step::Queued(QueuedWrite { write, grant, kept, stamp, length }))
     }
 
     fn encode(&mut self, order: &WriteOrder) -> Result<Unit, SessionError> {
@@ -354,26 +334,21 @@ impl<P: Pty> Actor<P> {
 
 /// How far a write got at once.
 enum Step {
-    Queued {
-        write: WriteId,
-        grant: Grant,
-        kept: Option<KeepAlive>,
-        /// In bytes.
-        length: usize,
-    },
-    /// The same call is on its way already.
-    Joined(WriteId),
-    Done(WriteOutcome),
+    Queued(QueuedWrite),
+    /// The same call was made before.
+    Earlier(EarlierCall),
+    /// It would be made.
+    Rehearsed,
 }
 
-impl Step {
-    fn of(queued: Queued, kept: Option<KeepAlive>, length: usize) -> Self {
-        match queued {
-            Queued::Queued { write, grant } => Self::Queued { write, grant, kept, length },
-            Queued::InFlight(write) => Self::Joined(write),
-            Queued::Replayed(outcome) => Self::Done(outcome),
-        }
-    }
+/// A write that waits for the terminal.
+struct QueuedWrite {
+    write: WriteId,
+    grant: Grant,
+    kept: Option<KeepAlive>,
+    stamp: Option<WriteStamp>,
+    /// In bytes.
+    length: usize,
 }
 
 fn expect(frame: &Frame, expectation: &Expectation) -> Result<(), SessionError> {

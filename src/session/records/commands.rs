@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use uuid::Uuid;
 
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::records::{RecordError, read, write};
 

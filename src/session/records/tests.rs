@@ -15,7 +15,7 @@ use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
 use crate::core::ids::{Epoch, LeaseId, RowNumber, SessionId, TenantId};
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::core::shell::commands::record::CommandId;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
 use crate::core::input::tests::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,

@@ -1,7 +1,7 @@
 //! Writes that are asked for again after the daemon that made them has ended.
 
 use super::*;
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::input::typing::TypedBefore;
 use crate::core::lease::record::LeaseRecord;
 
@@ -79,9 +79,8 @@ fn a_retry_that_shows_the_lease_takes_it_back_and_writes_nothing() {
 #[test]
 fn a_retry_that_asks_for_its_command_takes_the_lease_back() {
     let mut input = next_daemon(survived(2));
-    let asked = key("a", 1);
-    let call = KeyedCall { presented: Some(id(1)), key: asked.as_ref() };
-    input.command_sent_before(at(LATER), &caller(5), call).unwrap();
+    let asked = key("a", 1).expect("a key");
+    input.recall(at(LATER), &caller(5), Some(id(1)), &asked).unwrap();
     assert_eq!(input.lease().holder(), Some(&caller(5)));
 }
 
@@ -144,10 +143,10 @@ fn a_write_that_shows_the_id_takes_the_lease_back() {
 #[test]
 fn which_command_a_daemon_before_sent_is_forgotten_and_not_that_it_sent_one() {
     let mut input = next_daemon(survived(2));
-    let asked = key("a", 1);
-    let call = KeyedCall { presented: Some(id(1)), key: asked.as_ref() };
-    let recalled = input.command_sent_before(at(LATER), &caller(5), call);
-    assert_eq!(recalled, Ok(CommandRecall::Forgotten));
+    let asked = key("a", 1).expect("a key");
+    let recalled = input.recall(at(LATER), &caller(5), Some(id(1)), &asked).unwrap();
+    let write = EarlierResult::Written(outcome(2, 0, 0));
+    assert_eq!(recalled, Some(EarlierCall { write, command: None }));
 }
 
 /// The stamp of what a person types under this name.

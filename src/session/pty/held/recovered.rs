@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
-use crate::core::input::earlier_writes::{FormerWrite, WriteStamp};
+use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::session::pty::held::link::exit_of;
 use crate::session::pty::{Note, ProcessId};
 use crate::shim::wire;

@@ -88,7 +88,7 @@ pub struct FormerWrite {
 
 /// What is known of a write that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FormerRecall {
+pub(in crate::core::input) enum FormerRecall {
     New,
     Made(FormerWrite),
     /// Its key was used for something else.
@@ -97,7 +97,7 @@ pub(super) enum FormerRecall {
 
 /// The writes that daemons before have made.
 #[derive(Debug, Default)]
-pub(super) struct FormerWrites {
+pub(in crate::core::input) struct FormerWrites {
     writes: Vec<FormerWrite>,
     /// From when on they are forgotten.
     until: Moment,
@@ -105,17 +105,21 @@ pub(super) struct FormerWrites {
 
 impl FormerWrites {
     /// All of these, which come oldest first, for as long as results are kept.
-    pub(super) fn new(now: Moment, writes: Vec<FormerWrite>, kept_for: Duration) -> Self {
+    pub(in crate::core::input) fn new(
+        now: Moment,
+        writes: Vec<FormerWrite>,
+        kept_for: Duration,
+    ) -> Self {
         Self { writes, until: now + kept_for }
     }
 
     /// All of them, oldest first.
-    pub(super) fn writes(&self) -> &[FormerWrite] {
+    pub(in crate::core::input) fn writes(&self) -> &[FormerWrite] {
         &self.writes
     }
 
     /// What is known of a write with this stamp, its own or that of its principal, at this moment.
-    pub(super) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
+    pub(in crate::core::input) fn recall(&self, now: Moment, stamp: &WriteStamp) -> FormerRecall {
         let forgotten = now >= self.until;
         let of_call = |write: &FormerWrite| {
             let mut known = [Some(write.stamp), write.own].into_iter().flatten();
