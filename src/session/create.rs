@@ -25,7 +25,8 @@ use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
 use crate::session::pty::held::HeldPty;
-use crate::session::pty::kill::{self, Tree};
+use crate::session::pty::held::options::socket_of;
+use crate::session::pty::orphaned::GonePty;
 use crate::session::pty::own::OwnPty;
 use crate::session::pty::shell;
 use crate::session::pty::spawn::SpawnError;
@@ -169,13 +170,14 @@ pub(in crate::session) async fn start(
     };
     match registry.hold_options() {
         Some(options) => {
+            let socket = socket_of(&options.shims.directory, record.id);
             // It waits for other processes, while sessions want to go on.
             let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
             let started =
                 starting.await.unwrap_or_else(|error| Err(SpawnError::Shim(error.into())));
             if let Err(SpawnError::Shim(_)) = started {
                 // It may have died after it had started the program.
-                let left = kill::end_tree(Tree::of_mark(record.id)).await;
+                let left = GonePty::left_at(socket, record.id, record.created_at).kill().await;
                 left.unwrap_or_else(
                     |error| tracing::error!(session = %record.id, %error, "it was not started"),
                 );

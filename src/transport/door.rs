@@ -102,6 +102,7 @@ impl Doors {
         let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
         let Some(ticket) = self.admit(&peer, door, users) else { return };
         let limits = Limits { incoming: ticket.incoming(), ..limits };
+        let limits = if door.only_watches() { limits.observing() } else { limits };
         let limits = if peer.lives_inside() { limits.inside() } else { limits };
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (present, doors) = (self.presence.enter(), self.clone());

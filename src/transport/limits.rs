@@ -81,6 +81,13 @@ impl Limits {
         }
     }
 
+    /// The same at a door for observers, where nothing is long that can be said: a line needs no memory that
+    /// others share.
+    #[must_use]
+    pub fn observing(self) -> Self {
+        Self { line_max: self.line_max.min(LINE_FREE), ..self }
+    }
+
     /// The limits that the configuration asks for, for a connection of the daemon's own user.
     /// `parsing` is what all connections share, which is as large as it was made.
     pub fn of(config: &ConnectionConfig, parsing: ReadingRoom) -> Self {

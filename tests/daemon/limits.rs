@@ -217,6 +217,19 @@ async fn lines_that_are_not_whole_delay_no_message_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_at_the_door_of_observers_is_short_so_that_they_have_no_others_dropped() {
+    let daemon = TestDaemon::writable().await;
+    let mut observer = Wire::connect(&daemon.paths.gateway_read_only(), Era::Modern).await;
+    let padded = |bytes| json!({"padding": "x".repeat(bytes)});
+    observer.request("tools/list", padded(60_000)).await.unwrap();
+    let refused = observer.request("tools/list", padded(70_000)).await.unwrap_err();
+    assert_eq!(refused["data"]["error_code"], "too_large", "{refused}");
+    let mut agent = daemon.client(Era::Modern).await;
+    agent.request("tools/list", padded(500_000)).await.unwrap();
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_message_is_answered_without_an_id_and_the_connection_lives_on() {
     for era in Era::BOTH {
         let daemon = TestDaemon::writable().await;

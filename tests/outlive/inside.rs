@@ -189,22 +189,29 @@ async fn programs_inside_a_session_keep_nobody_out() {
     daemon.ends().await;
 }
 
-/// Connects and hangs up in a loop; says so once it is at it.
+/// As many processes as are asked for, each of which connects and hangs up in a loop; the first says so once it
+/// is at it.
 const STORMER: &str = "
-import socket, sys
-path, ready = sys.argv[1:]
+import os, socket, sys
+path, ready, processes = sys.argv[1:]
 made = 0
+for _ in range(int(processes) - 1):
+    if os.fork() == 0:
+        made = -10 ** 9
+        break
 while True:
     client = socket.socket(socket.AF_UNIX)
     client.connect(path)
     client.close()
     made += 1
-    if made == 5000:
+    if made == 100:
         open(ready, 'w').close()
 ";
 
 #[tokio::test]
 async fn a_storm_at_the_operators_door_keeps_no_operator_out() {
+    /// More than the doors once remembered.
+    const PROCESSES: usize = 400;
     let home = Home::new();
     let daemon = home.serve().await;
     let mut client = home.client().await;
@@ -212,10 +219,10 @@ async fn a_storm_at_the_operators_door_keeps_no_operator_out() {
     fs::write(&script, STORMER).unwrap();
     let [inside, outside] = ["inside", "outside"].map(|name| home.file(name));
     let words = |ready: &Path| [&*script, &*door, ready].map(|word| word.display().to_string());
-    let line = format!("exec /usr/bin/python3 {}", words(&inside).join(" "));
+    let line = format!("exec /usr/bin/python3 {} {PROCESSES}", words(&inside).join(" "));
     start(&mut client, &line).await;
     let mut storming = Command::new("/usr/bin/python3");
-    let mut storming = storming.args(words(&outside)).kill_on_drop(true).spawn().unwrap();
+    let mut storming = storming.args(words(&outside)).arg("1").kill_on_drop(true).spawn().unwrap();
     within(SAFETY, "both storms to rage", || inside.exists() && outside.exists()).await;
     for _ in 0..3 {
         home.run(&["ls"]).await;

@@ -70,10 +70,10 @@ async fn a_program_that_denies_its_session_ends_with_it_though_its_shim_was_kill
     let daemon = home.serve().await;
     let mut client = home.client().await;
     let escaped = home.file("escaped");
-    // The limit is what marks it as of this session.
+    // The limit is what marks it as of this session, and a shim is called so.
     let line = format!(
-        "(setsid bash -c 'trap \"\" HUP TERM; ulimit -x 1; echo $$ > {}; exec sleep 1001' &); \
-         exec sleep 1000",
+        "(setsid bash -c 'trap \"\" HUP TERM; ulimit -x 1; printf termgate-shim >/proc/$$/comm; \
+         echo $$ > {}; while :; do sleep 1001; done' &); exec sleep 1000",
         escaped.display()
     );
     let session = start(&mut client, &line).await;

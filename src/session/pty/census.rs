@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::reaper;
-use crate::shim::family::Member;
-use crate::shim::mark;
+use crate::shim::family::Unseen;
+use crate::shim::mark::{self, Depth};
 
 /// The processes of the machine, as they were.
 #[derive(Debug, Default)]
@@ -91,13 +91,13 @@ impl Census {
 
 /// Whether a process came of a session, and then to this process: its shim, which would have adopted it,
 /// has died.
+///
+/// A shim lies as deep as its daemon. What a program calls itself says nothing.
 fn is_stray(process: &Process) -> bool {
-    let pid = process.pid;
-    let is_ours = process.parent.0 == std::process::id().cast_signed();
-    is_ours
-        && !reaper::is_child(pid)
-        && mark::Depth::of(pid.0).is_ok_and(mark::Depth::is_marked)
-        && Member::find(pid.0).is_some_and(|member| !member.holds)
+    let lies_deeper = |pid: i32| Ok::<_, Unseen>(Depth::of(pid)? < Depth::own()?);
+    reaper::is_left_to_us(process)
+        && !reaper::is_child(process.pid)
+        && lies_deeper(process.pid.0) == Ok(true)
 }
 
 type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;

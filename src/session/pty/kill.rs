@@ -99,8 +99,10 @@ pub struct Shim {
 impl Tree {
     /// Whatever carries the mark of a session of which nothing else is known.
     pub fn of_mark(session: SessionId) -> Self {
-        // No process has this number, nor a session of it.
-        Self { session, leader: ProcessId(-1), started: 0, foreground: None, shim: None }
+        // No process has this number, nor a session of it: its shim has died as well.
+        const NOBODY: ProcessId = ProcessId(-1);
+        let shim = Some(Shim { pid: NOBODY, started: 0 });
+        Self { session, leader: NOBODY, started: 0, foreground: None, shim }
     }
 }
 

@@ -159,17 +159,19 @@ pub async fn reap_orphans() -> io::Result<()> {
     }
 }
 
-/// Reaps the orphans of this table.
+/// Whether a process may be an orphan that came to this process.
 ///
 /// An orphan of a terminal never is in the session of this process. Children that other parts of
 /// it start must be, and are left to them.
+pub fn is_left_to_us(process: &Process) -> bool {
+    process.parent.0 == std::process::id().cast_signed()
+        && getsid(None).map(|session| ProcessId(session.as_raw())) != Ok(process.session)
+}
+
+/// Reaps the orphans of this table.
 pub fn sweep(table: &Table) {
-    let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
-    let own_session = getsid(None).map(|session| ProcessId(session.as_raw()));
-    let left_to_us = |process: &&Process| {
-        process.ended && process.parent == own && Ok(process.session) != own_session
-    };
-    for orphan in table.iter().filter(left_to_us) {
+    let is_orphan = |process: &&Process| process.ended && is_left_to_us(process);
+    for orphan in table.iter().filter(is_orphan) {
         let _alone = SPAWNING.write().unwrap_or_else(PoisonError::into_inner);
         if !is_child(orphan.pid) {
             wait_now(orphan.pid);

@@ -58,6 +58,10 @@ pub(in crate::session) fn registry() -> Registry {
 }
 
 fn registry_with(holding: Option<Holding>) -> Registry {
+    registry_by(Clock::paused(), holding)
+}
+
+fn registry_by(clock: Clock, holding: Option<Holding>) -> Registry {
     let limits = SessionLimits {
         lease: LeaseLimits::default(),
         screen: ScreenLimits::default(),
@@ -77,7 +81,7 @@ fn registry_with(holding: Option<Holding>) -> Registry {
         scripts: None,
     };
     // Nobody opens doors here.
-    Registry::new(settings, Clock::paused()).0
+    Registry::new(settings, clock).0
 }
 
 fn notes(number: u128) -> Notes {
@@ -378,6 +382,7 @@ ulimit -x $(((0x7ffe << 48) | 0x${session%.sock}))
 trap '' HUP TERM
 setsid sleep 7777 </dev/null &
 echo $! >${2%/*}/started
+: >$2
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -386,7 +391,9 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
     let program = ground.path().join("shim");
     std::fs::write(&program, DYING_SHIM).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-    let registry = registry_with(Some(Holding { shims: Shims::at(ground.path()), program }));
+    let holding = Holding { shims: Shims::at(ground.path()), program };
+    // Processes start by this clock.
+    let registry = registry_by(Clock::boot().unwrap(), Some(holding));
     let creation = Creation {
         tenant: tenant(),
         name: None,
@@ -402,6 +409,9 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
     let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
     let started = ProcessId(started.trim().parse().unwrap());
     assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");
+    let left = std::fs::read_dir(ground.path()).unwrap();
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".sock")), "{left:?}");
 }
 
 #[tokio::test(start_paused = true)]

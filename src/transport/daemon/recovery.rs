@@ -39,7 +39,10 @@ async fn ask_again(daemon: Arc<Daemon>, mut unanswered: Unanswered) {
 
 async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Unanswered {
     let window = |tenant: &TenantId, id| daemon.switchboard.window_of(tenant, Some(id));
-    let unanswered = daemon.sessions.recover_left(left, window).await;
+    let unanswered = daemon.sessions.recover_left(left.clone(), window).await;
+    // Writing may have been switched before they were listed.
+    let recovered = left.into_iter().filter_map(|id| daemon.sessions.get(id));
+    recovered.for_each(|session| daemon.switchboard.tell_one(&session));
     // Nobody else tells of a session that did not come back.
     let waits = |id| unanswered.silent.contains(&id) || unanswered.crowded.contains(&id);
     daemon.switchboard.keep_sessions(|id| waits(id) || daemon.sessions.get(id).is_some());

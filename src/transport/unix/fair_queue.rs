@@ -23,6 +23,11 @@ impl<S: Copy + Eq + Hash, T> FairQueue<S, T> {
         Self { waiting: HashMap::new(), turns: VecDeque::new(), count: 0, most }
     }
 
+    /// How many items wait.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Adds an item. Where there is no room, the newest of the source that has most gives way and is given back.
     pub fn push(&mut self, source: S, item: T) -> Option<(S, T)> {
         let waiting = self.waiting.entry(source).or_insert_with(|| {

@@ -186,7 +186,7 @@ fn seize(path: &Path) -> Result<File, Refused> {
             return Ok(file);
         }
     }
-    Err(Refused::Io(io::ErrorKind::ResourceBusy.into()))
+    Err(Refused::Io(io::Error::other("a program keeps replacing it")))
 }
 
 fn open(path: &Path) -> io::Result<File> {

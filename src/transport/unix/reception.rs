@@ -18,13 +18,13 @@ use nix::sys::socket::{getsockopt, sockopt};
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::{JoinSet, LocalSet, yield_now};
-use tokio::time::{Instant, sleep};
+use tokio::task::{JoinSet, LocalSet, spawn_local, yield_now};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::session::pty::ProcessId;
 use crate::shim::family::{Member, seen};
-use crate::transport::connection::link::{self, UnixLink};
+use crate::transport::connection::link::{self, Hangup, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
 use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
 use crate::transport::unix::peer::{Peer, Place, Source};
@@ -40,7 +40,7 @@ const LOOKS: usize = 8;
 const OPENINGS_MAX: usize = 16;
 
 /// Processes inside sessions that are remembered.
-const INSIDERS_MAX: usize = 256;
+const INSIDERS_MAX: usize = 4_096;
 
 /// How long a client waits for descriptors to be looked up with, and how often that is tried.
 const PLACING_MAX: Duration = Duration::from_secs(10);
@@ -164,14 +164,20 @@ impl Room {
     /// Opens the doors that are to be opened, and looks up who comes in.
     async fn keep(self: Rc<Self>, mut openings: mpsc::Receiver<Opening>) {
         let mut tasks = JoinSet::new();
-        tasks.spawn_local(Rc::clone(&self).look_up());
+        let room = Rc::clone(&self);
+        tasks.spawn_local(async move {
+            // A failure costs the client that was looked up, and no other.
+            while let Err(error) = spawn_local(Rc::clone(&room).look_up()).await {
+                tracing::error!(%error, "looking up a client failed");
+            }
+        });
         while let Some(opening) = openings.recv().await {
             while tasks.try_join_next().is_some() {}
             tasks.spawn_local(Rc::clone(&self).take_in(opening));
         }
     }
 
-    /// Takes clients from a socket, a hundred in a turn, until its door closes.
+    /// Takes clients from a socket until its door closes.
     async fn take_in(self: Rc<Self>, opening: Opening) {
         let Opening { listener, admit, closing, closed } = opening;
         let admit = Rc::new(admit);
@@ -182,6 +188,7 @@ impl Room {
                     let give_up_at = Instant::now() + PLACING_MAX;
                     let (lends, admit) = (listener.is_always_open(), Rc::clone(&admit));
                     self.wait(Waiting { accepted, lends, give_up_at, admit });
+                    self.arrived.notify_one();
                 }
             }
         };
@@ -199,45 +206,54 @@ impl Room {
         if let Some((source, _hung_up_on)) = self.waiting.borrow_mut().push(source, client) {
             tracing::warn!(peer = %source, "too many clients wait to be let in");
         }
-        self.arrived.notify_one();
     }
 
     async fn look_up(self: Rc<Self>) {
+        // How many clients in a row could not be looked up.
+        let mut short = 0;
         loop {
             for _ in 0..LOOKS {
                 let next = self.waiting.borrow_mut().pop();
-                match next {
-                    Some((_, client)) => self.place(client).await,
-                    None => self.arrived.notified().await,
+                let Some((_, client)) = next else {
+                    self.arrived.notified().await;
+                    continue;
+                };
+                short = if self.place(client) { 0 } else { short + 1 };
+                if short > 0 && short >= self.waiting.borrow().count() {
+                    // All who wait have had their turn; one who comes now may be an operator.
+                    let _ = timeout(PLACING_INTERVAL, self.arrived.notified()).await;
+                    short = 0;
                 }
             }
             yield_now().await;
         }
     }
 
-    /// Finds out who a client is, and hands it on; who cannot be looked up for want of a descriptor waits for
-    /// one.
-    async fn place(&self, mut client: Waiting) {
-        let stream = &client.accepted.stream;
-        let looked = self.insiders.borrow_mut().look(stream);
-        let error = match looked.and_then(|peer| Ok((peer, link::watch_hangup(stream)?))) {
+    /// Finds out who a client is, and hands it on. `false` where it waits on for want of a descriptor.
+    fn place(&self, mut client: Waiting) -> bool {
+        let mut looked = self.look(&client.accepted.stream);
+        if client.lends && looked.as_ref().is_err_and(is_shortage) {
+            client.accepted.lent.get_or_insert_with(reserve::lend);
+            looked = self.look(&client.accepted.stream);
+        }
+        match looked {
             Ok((peer, hangup)) => {
                 // What was lent goes back before it is served.
                 let Waiting { accepted: Accepted { stream, .. }, admit, .. } = client;
-                return admit(Arrival { link: link::unix(stream, hangup), peer });
+                admit(Arrival { link: link::unix(stream, hangup), peer });
             }
-            Err(error) => error,
-        };
-        if !is_shortage(&error) || Instant::now() >= client.give_up_at {
-            tracing::warn!(%error, "a client cannot be looked up, and is hung up on");
-            return;
+            Err(error) if is_shortage(&error) && Instant::now() < client.give_up_at => {
+                self.wait(client);
+                return false;
+            }
+            Err(error) => tracing::warn!(%error, "a client cannot be looked up, and is hung up on"),
         }
-        if client.lends && client.accepted.lent.is_none() {
-            client.accepted.lent = Some(reserve::lend());
-        } else {
-            sleep(PLACING_INTERVAL).await;
-        }
-        self.wait(client);
+        true
+    }
+
+    fn look(&self, stream: &UnixStream) -> io::Result<(Peer, Hangup)> {
+        let peer = self.insiders.borrow_mut().look(stream)?;
+        Ok((peer, link::watch_hangup(stream)?))
     }
 }
 

@@ -5,6 +5,7 @@ use super::*;
 use std::io::Write;
 use std::os::unix::net;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::transport::unix::lock::DaemonLock;
 
@@ -43,6 +44,27 @@ async fn who_has_hung_up_is_nobodys_affair_and_everybody_else_comes_in() {
     open.close().await;
     assert!(!path.exists());
     assert!(arrived.recv().await.is_none(), "nobody else came in");
+}
+
+#[tokio::test]
+async fn a_failure_that_one_client_causes_keeps_no_other_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gateway.sock");
+    let listener = listener(&path);
+    let (arrive, mut arrived) = mpsc::channel(1);
+    let mut clients: Vec<_> = (0..2).map(|_| net::UnixStream::connect(&path).unwrap()).collect();
+    let failed = AtomicBool::new(false);
+    let admit = move |arrival| {
+        assert!(failed.swap(true, Ordering::Relaxed), "as if");
+        arrive.try_send(arrival).unwrap();
+    };
+    let reception = Reception::new(us());
+    let open = reception.open(listener, admit).await.unwrap();
+    let Arrival { link, .. } = arrived.recv().await.unwrap();
+    clients[1].write_all(b"y").unwrap();
+    let mut reader = link.reader;
+    assert_eq!(tokio::io::AsyncReadExt::read_u8(&mut reader).await.unwrap(), b'y');
+    open.close().await;
 }
 
 #[tokio::test]
