@@ -9,6 +9,8 @@
 pub mod core;
 pub mod shim;
 
+pub mod wire;
+
 pub mod config;
 pub mod session;
 

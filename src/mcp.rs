@@ -7,7 +7,6 @@ pub mod attach;
 pub mod call;
 pub mod connection;
 pub mod delta_cache;
-pub mod envelope;
 pub mod error;
 pub mod instructions;
 pub mod lease_notices;

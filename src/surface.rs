@@ -3,12 +3,12 @@
 //! A surface knows sessions and the shapes on the wire; which door a call came through and whether
 //! it may run was settled before it got here.
 
+pub mod answer;
 pub mod argument;
 pub mod call;
 pub mod control;
 pub mod error;
 pub mod schema;
-pub mod shape;
 pub mod switchboard;
 pub mod terminal;
 pub mod tool;

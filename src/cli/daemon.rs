@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::mcp::envelope::{Envelope, KEY};
 use crate::transport::client::{Client, ClientError, ConnectError, Reply};
+use crate::wire::envelope::{Envelope, KEY};
 
 /// A connection to a daemon.
 #[derive(Debug)]

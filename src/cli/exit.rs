@@ -6,7 +6,9 @@
 use std::process::ExitCode;
 
 use crate::core::code::Code;
-use crate::surface::terminal::waited::DAEMON_LEFT;
+
+/// The word for a daemon that left its sessions to the next one.
+pub const DAEMON_LEFT: &str = "daemon_left";
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::surface::shape::gap::GapWire;
+use crate::wire::session::GapWire;
 
 /// What is missing of what the daemon has told, a line for each place.
 pub fn lost(told: &Value) -> Vec<String> {

@@ -11,7 +11,6 @@ use crate::cli::output::Report;
 use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
 use crate::session::pty::signal::name_of_signal;
-use crate::surface::shape::activity::SILENT;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
@@ -73,7 +72,7 @@ fn row(session: &Value) -> [String; 8] {
 
 /// Whether nobody answers for the terminal of a session.
 pub fn is_silent(session: &Value) -> bool {
-    session["activity"]["evidence"] == SILENT
+    session["activity"]["evidence"] == "silent"
 }
 
 /// What is added to the state of a session of which not all can be seen, now or ever.

@@ -13,8 +13,8 @@ use crate::cli::duration::millis;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::core::moment::Moment;
-use crate::mcp::envelope::Envelope;
 use crate::session::clock::Clock;
+use crate::wire::envelope::Envelope;
 
 /// For whom answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,7 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon, Posted};
 use crate::cli::duration::{millis, parse_duration};
+use crate::cli::exit::DAEMON_LEFT;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
@@ -34,7 +35,6 @@ use crate::cli::run::output::Live;
 use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;
-use crate::surface::terminal::waited::DAEMON_LEFT;
 use crate::transport::client::ClientError;
 
 /// How long a command that was interrupted may take to end.

@@ -222,7 +222,7 @@ fn banner_text(banner: &Banner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::control::set_write::SwitchWire;
+    use crate::wire::control::SwitchWire;
 
     fn banner(on: Option<Option<u64>>, write_from: Origin) -> Banner {
         let switch = |closes_in_ms| SwitchWire { scope: "everything".to_owned(), closes_in_ms };

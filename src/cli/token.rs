@@ -23,8 +23,8 @@ use crate::cli::token::error::TokenFailure;
 use crate::config::paths::state_directory;
 use crate::core::caller::PrincipalName;
 use crate::core::token::{NotATokenName, Token as Kept, TokenName, TokenScope, UnixTime};
-use crate::surface::shape::date::rfc3339;
 use crate::transport::tokens::{NewToken, TokenStore};
+use crate::wire::date::rfc3339;
 
 /// Give agents a lasting identity
 ///

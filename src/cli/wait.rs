@@ -11,10 +11,10 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, RETURN_MAX};
 use crate::cli::daemon::Answer;
 use crate::cli::duration::{millis, parse_duration};
+use crate::cli::exit::DAEMON_LEFT;
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::surface::terminal::waited::DAEMON_LEFT;
 use crate::transport::client::ClientError;
 
 /// How long reaching a daemon may take at least, also where nothing is waited for.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::cli::daemon::Answer;
+use crate::cli::exit::DAEMON_LEFT;
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::output::Report;
 use crate::cli::rows::of_delta;
-use crate::surface::terminal::waited::DAEMON_LEFT;
 
 /// The end of a command that typed: what changed since, when it waited, and what went wrong.
 pub fn report(answer: Answer) -> Report {

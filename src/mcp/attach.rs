@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
-use serde::Deserialize;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
 use crate::core::ids::SessionId;
 use crate::mcp::attach::names::{Name, Names};
 use crate::session::handle::Session;
+use crate::wire::attach::AttachRequest;
 
 /// The name of the extension under which it is declared.
 pub const EXTENSION: &str = "dev.termgate/attach";
@@ -33,59 +33,6 @@ pub const HAND_BACK_METHOD: &str = "termgate/attach/hand_back";
 /// How many bytes one request may carry as typed; a larger paste comes in several.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// The parameters of [`ATTACH_METHOD`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Open {
-    pub session: Option<String>,
-    pub cols: u16,
-    pub rows: u16,
-    #[serde(default)]
-    pub view_only: bool,
-    #[serde(rename = "_meta")]
-    pub meta: Option<serde_json::Value>,
-}
-
-/// The parameters of [`INPUT_METHOD`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Input {
-    pub attach: RequestId,
-    /// Base64 of the bytes.
-    pub data: String,
-    /// Names what is typed, so that it is typed once however often it is sent.
-    pub idempotency_key: Option<String>,
-    /// Whether the session takes the size of the person's view.
-    #[serde(default = "takes_size")]
-    pub resize: bool,
-    #[serde(rename = "_meta")]
-    pub meta: Option<serde_json::Value>,
-}
-
-fn takes_size() -> bool {
-    true
-}
-
-/// The parameters of [`SIZE_METHOD`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Room {
-    pub attach: RequestId,
-    pub cols: u16,
-    pub rows: u16,
-    #[serde(rename = "_meta")]
-    pub meta: Option<serde_json::Value>,
-}
-
-/// The parameters of [`TAKE_OVER_METHOD`] and [`HAND_BACK_METHOD`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Which {
-    pub attach: RequestId,
-    #[serde(rename = "_meta")]
-    pub meta: Option<serde_json::Value>,
-}
-
 /// One person at one session.
 #[derive(Debug)]
 pub struct Attached {
@@ -99,7 +46,7 @@ pub struct Attached {
 
 impl Attached {
     /// A person who came in as `caller`, labelled with its login name, and has room for so many cells.
-    pub fn new(session: Session, caller: &Caller, names: &Names, open: &Open) -> Self {
+    pub fn new(session: Session, caller: &Caller, names: &Names, open: &AttachRequest) -> Self {
         let name = names.call(session.id(), &caller.label);
         let label = Arc::clone(name.label());
         let person = Caller { kind: Kind::Human, label, ..caller.clone() };

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::envelope::{Envelope, KEY};
 use crate::mcp::outbox::budget::Room;
 use crate::mcp::request_order::Turn;
+use crate::wire::envelope::{Envelope, KEY};
 
 /// The method of a call.
 pub const CALL_METHOD: &str = "tools/call";

@@ -11,8 +11,8 @@ use tokio::sync::OnceCell;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::{RowNumber, SessionId, Watermark};
-use crate::surface::shape::delta::DeltaWire;
 use crate::surface::turns::Share;
+use crate::wire::delta::DeltaWire;
 
 /// How many different starting points of one frame are kept.
 const STARTS_MAX: usize = 16;

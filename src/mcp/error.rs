@@ -3,7 +3,7 @@
 //! Here alone errors become codes; every match is without a wildcard, so that a new error does not
 //! compile until it has one.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::core::code::Code;
 use crate::core::input::error::WriteError;
@@ -12,17 +12,17 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
-use crate::mcp::envelope::Envelope;
 use crate::mcp::upgrade::UpgradeError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::{Shortage, SpawnError};
+use crate::surface::answer::budget::ends;
+use crate::surface::answer::page::Form;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::ExitShape;
-use crate::surface::shape::budget::ends;
-use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::page::Form;
+use crate::wire::delta::DeltaWire;
+use crate::wire::envelope::Envelope;
+use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
 
 /// How many bytes of JSON an error says in one text, which may quote what it was asked: that may be of
 /// any length, and each text is told several times.
@@ -48,7 +48,7 @@ pub struct WireError {
     pub message: String,
     pub hint: String,
     pub retry_after_ms: Option<u64>,
-    pub details: Option<Value>,
+    pub details: Option<ErrorDetails>,
 }
 
 impl WireError {
@@ -62,9 +62,18 @@ impl WireError {
         self
     }
 
-    fn details(mut self, details: Value) -> Self {
+    fn details(mut self, details: ErrorDetails) -> Self {
         self.details = Some(details);
         self
+    }
+
+    fn parameter(self, name: impl Into<String>) -> Self {
+        self.details(ErrorDetails { parameter: Some(name.into()), ..ErrorDetails::default() })
+    }
+
+    fn cause(self, cause: RefusalCause) -> Self {
+        let cause = Some(ErrorCause::Refused(cause));
+        self.details(ErrorDetails { cause, ..ErrorDetails::default() })
     }
 
     fn retry_after(mut self, millis: u64) -> Self {
@@ -75,23 +84,18 @@ impl WireError {
     /// The error as the result of a tool call.
     pub fn result(&self, era: Era) -> ToolResult {
         let text = format!("{}: {}. {}", self.code.as_str(), self.message, self.hint);
-        ToolResult::failure(era, text, self.structured())
+        ToolResult::failure(era, text, json!(self.structured()))
     }
 
     /// The members of the error that programs read.
-    pub fn structured(&self) -> Value {
-        let mut structured = json!({
-            "error_code": self.code.as_str(),
-            "message": self.message,
-            "hint": self.hint,
-        });
-        if let Some(after) = self.retry_after_ms {
-            structured["retry_after_ms"] = json!(after);
+    pub fn structured(&self) -> ErrorWire {
+        ErrorWire {
+            error_code: self.code.as_str().to_owned(),
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            retry_after_ms: self.retry_after_ms,
+            details: self.details.clone(),
         }
-        if let Some(details) = &self.details {
-            structured["details"] = details.clone();
-        }
-        structured
     }
 
     /// Notes the error in the envelope of its answer.
@@ -108,7 +112,7 @@ impl From<&SurfaceError> for WireError {
         match error {
             SurfaceError::Argument { parameter, .. } => {
                 let parameter = said(parameter);
-                Self::new(Code::InvalidArgument, error).details(json!({"parameter": parameter}))
+                Self::new(Code::InvalidArgument, error).parameter(parameter)
             }
             SurfaceError::SessionNotFound(_) => Self::new(Code::SessionNotFound, error),
             SurfaceError::NoSession => Self::new(Code::SessionNotFound, error)
@@ -134,9 +138,7 @@ impl From<&SurfaceError> for WireError {
 impl From<Rejection> for WireError {
     fn from(rejection: Rejection) -> Self {
         match rejection {
-            Rejection::Malformed => {
-                Self::new(Code::InvalidArgument, rejection).details(json!({"parameter": "token"}))
-            }
+            Rejection::Malformed => Self::new(Code::InvalidArgument, rejection).parameter("token"),
             Rejection::Unknown => Self::new(Code::TokenUnknown, rejection),
             Rejection::Expired => Self::new(Code::TokenExpired, rejection),
             Rejection::OperatorsDoor => Self::new(Code::PolicyDenied, rejection)
@@ -184,18 +186,18 @@ fn session(error: &SessionError) -> WireError {
             WireError::new(Code::TerminalSilent, error).retry_after(SILENT_RETRY_MS)
         }
         SessionError::Exited(exit) => WireError::new(Code::SessionExited, error)
-            .details(json!({"exit": ExitShape::from(*exit)})),
+            .details(ErrorDetails { exit: Some((*exit).into()), ..ErrorDetails::default() }),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
-            WireError::new(Code::ScreenChanged, error).details(
-                json!({"changed": DeltaWire::within(delta, CHANGED_BYTES_MAX, Form::Object)}),
-            )
+            let changed = Some(DeltaWire::within(delta, CHANGED_BYTES_MAX, Form::Object));
+            WireError::new(Code::ScreenChanged, error)
+                .details(ErrorDetails { changed, ..ErrorDetails::default() })
         }
         SessionError::Mouse(mouse) => match mouse {
             MouseError::ReportingOff | MouseError::MovementOff => {
                 WireError::new(Code::NotSupported, error)
             }
             MouseError::OutOfRange { .. } => {
-                WireError::new(Code::InvalidArgument, error).details(json!({"parameter": "row"}))
+                WireError::new(Code::InvalidArgument, error).parameter("row")
             }
         },
         SessionError::LineTooLong { .. } => WireError::new(Code::TooLarge, error)
@@ -205,19 +207,23 @@ fn session(error: &SessionError) -> WireError {
                 "Look at it with read_screen. If it asks, answer with send_text; if it works, \
                  wait_for command_done, or interrupt it with send_keys C-c.",
             )
-            .details(json!({"cause": "command_running"})),
+            .cause(RefusalCause::CommandRunning),
         SessionError::Asks(prompt) => WireError::new(Code::Busy, error)
             .hint(
                 "It has to be answered first: with send_text, a secret by the person with `termgate \
                  attach`. send_keys C-c gives it up.",
             )
-            .details(json!({"cause": "asks", "prompt": said(prompt)})),
+            .details(ErrorDetails {
+                cause: Some(ErrorCause::Refused(RefusalCause::Asks)),
+                prompt: Some(said(prompt)),
+                ..ErrorDetails::default()
+            }),
         SessionError::NoPromptYet => WireError::new(Code::Busy, error)
             .hint(
                 "It still reads its files or makes its prompt: read_screen names what runs. Call again \
                  with a longer timeout_ms, or interrupt it with send_keys C-c.",
             )
-            .details(json!({"cause": "no_prompt_yet"})),
+            .cause(RefusalCause::NoPromptYet),
         SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         SessionError::Restarted => WireError::new(Code::UpstreamRestarted, error),
         SessionError::Closed => WireError::new(Code::SessionNotFound, error),
@@ -234,13 +240,13 @@ fn write(error: &WriteError) -> WireError {
             .hint("The program does not read its input: look at the screen, or send C-c alone."),
         WriteError::TooManyInFlight => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
         WriteError::KeyReused => WireError::new(Code::InvalidArgument, error)
-            .details(json!({"parameter": "idempotency_key"})),
+            .parameter("idempotency_key"),
         WriteError::NotSeen { .. } => WireError::new(Code::ScreenChanged, error)
             .hint(
                 "Read the screen, decide again, and write with expect_watermark set to the watermark \
                  you read.",
             )
-            .details(json!({"cause": "person_typed"})),
+            .cause(RefusalCause::PersonTyped),
         WriteError::Lease(error) => lease(error),
     }
 }
@@ -256,17 +262,16 @@ fn lease(error: &LeaseError) -> WireError {
             } else {
                 "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for."
             };
-            let mut details = json!({
-                "held_by": by.to_string(),
-                "kind": kind.as_str(),
-                "expires_in_ms": millis,
-                "at_most_ms": at_most.as_millis() as u64,
-                "waiters": waiters,
-                "reclaimable": reclaimable,
-            });
-            if let Some(reason) = reason {
-                details["reason"] = json!(reason);
-            }
+            let details = ErrorDetails {
+                held_by: Some(by.to_string()),
+                kind: Some((*kind).into()),
+                reason: reason.as_deref().map(str::to_owned),
+                expires_in_ms: Some(millis),
+                at_most_ms: Some(at_most.as_millis() as u64),
+                waiters: Some(*waiters),
+                reclaimable: Some(*reclaimable),
+                ..ErrorDetails::default()
+            };
             WireError::new(Code::LeaseHeld, error).hint(hint).retry_after(millis).details(details)
         }
         LeaseError::Suspended { by, kind, resumes_in, remaining } => {
@@ -278,18 +283,19 @@ fn lease(error: &LeaseError) -> WireError {
                      expect_watermark.",
                 )
                 .retry_after(millis)
-                .details(json!({
-                    "suspended_by": by.to_string(),
-                    "kind": kind.as_str(),
-                    "resumes_in_ms": millis,
-                    "remaining_ms": remaining.as_millis() as u64,
-                }))
+                .details(ErrorDetails {
+                    suspended_by: Some(by.to_string()),
+                    kind: Some((*kind).into()),
+                    resumes_in_ms: Some(millis),
+                    remaining_ms: Some(remaining.as_millis() as u64),
+                    ..ErrorDetails::default()
+                })
         }
         LeaseError::Offered { to } => WireError::new(Code::LeaseHeld, error)
             .hint(
                 "It returns to you within 10 s if it is not taken up; acquire_lease takes it back.",
             )
-            .details(json!({"offered_to": to.to_string()})),
+            .details(ErrorDetails { offered_to: Some(to.to_string()), ..ErrorDetails::default() }),
         LeaseError::Lost { cause } => lost(error, cause),
         LeaseError::Superseded => WireError::new(Code::LeaseSuperseded, error),
         // To the caller, the session does not exist.
@@ -298,24 +304,23 @@ fn lease(error: &LeaseError) -> WireError {
             WireError::new(Code::QuotaExceeded, error).retry_after(1_000)
         }
         LeaseError::TtlOutOfBounds { .. } => {
-            WireError::new(Code::InvalidArgument, error).details(json!({"parameter": "ttl_ms"}))
+            WireError::new(Code::InvalidArgument, error).parameter("ttl_ms")
         }
         LeaseError::WaitGivenUp => WireError::new(Code::LeaseLost, error),
     }
 }
 
 fn lost(error: &LeaseError, cause: &EndCause) -> WireError {
-    let mut details = json!({"cause": cause.as_str()});
-    if let Some(by) = cause.by() {
-        details["by"] = json!(by.to_string());
-    }
-    WireError::new(Code::LeaseLost, error).details(details)
+    WireError::new(Code::LeaseLost, error).details(ErrorDetails {
+        cause: Some(ErrorCause::LeaseEnded(cause.into())),
+        by: cause.by().map(ToString::to_string),
+        ..ErrorDetails::default()
+    })
 }
 
 fn create(error: &CreateError) -> WireError {
     let parameter = |name: &str| {
-        WireError::new(Code::InvalidArgument, format!("{name}: {error}"))
-            .details(json!({"parameter": name}))
+        WireError::new(Code::InvalidArgument, format!("{name}: {error}")).parameter(name)
     };
     match error {
         CreateError::NameTaken(_) => WireError::new(Code::SessionExists, error),
@@ -378,6 +383,7 @@ mod tests {
     use super::*;
     use crate::core::caller::{Kind, PrincipalName};
     use crate::core::ids::PrincipalId;
+    use crate::wire::lease::PrincipalKind;
 
     #[test]
     fn a_suspended_holder_is_told_how_to_wait_and_never_how_to_take() {
@@ -388,9 +394,9 @@ mod tests {
         assert_eq!(told.retry_after_ms, Some(10_000));
         assert!(told.hint.contains("wait_ms") && !told.hint.contains("preempt"));
         let details = told.details.unwrap();
-        assert_eq!(details["suspended_by"], "ada#p5");
-        assert_eq!(details["kind"], "human");
-        assert_eq!(details["remaining_ms"], 24_000);
+        assert_eq!(details.suspended_by.as_deref(), Some("ada#p5"));
+        assert_eq!(details.kind, Some(PrincipalKind::Human));
+        assert_eq!(details.remaining_ms, Some(24_000));
     }
 
     #[test]
@@ -405,7 +411,7 @@ mod tests {
             waiters: 0,
             reclaimable: false,
         });
-        assert_eq!(told.details.unwrap()["reason"], "deploys");
+        assert_eq!(told.details.unwrap().reason.as_deref(), Some("deploys"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
+use crate::wire::lease::{LeaseNews, LeaseNotice};
 
 /// How many notices may wait for one client: as many as it is told sessions, by default. The oldest give way.
 const NOTICES_MAX: usize = 512;
@@ -67,28 +68,24 @@ impl LeaseNotices {
         if event.holder.kind == Kind::Human {
             return;
         }
-        let (word, cause, by) = match &event.change {
+        let (news, cause, by) = match &event.change {
             LeaseChange::Granted
             | LeaseChange::Revived
             | LeaseChange::Renewed
             | LeaseChange::Ended(EndCause::Released) => return,
-            LeaseChange::Ended(cause) => ("lease_lost", Some(cause.as_str()), cause.by()),
-            LeaseChange::Suspended { by } => ("lease_suspended", None, Some(by)),
-            LeaseChange::Resumed => ("lease_resumed", None, None),
+            LeaseChange::Ended(cause) => (LeaseNews::LeaseLost, Some(cause.into()), cause.by()),
+            LeaseChange::Suspended { by } => (LeaseNews::LeaseSuspended, None, Some(by)),
+            LeaseChange::Resumed => (LeaseNews::LeaseResumed, None, None),
         };
         let mut clients = self.lock();
         let Some(client) = clients.get_mut(&event.holder.connection) else { return };
-        let mut data = json!({
-            "event": word,
-            "session": session.to_string(),
-            "epoch": event.epoch.0,
-        });
-        if let Some(cause) = cause {
-            data["cause"] = json!(cause);
-        }
-        if let Some(by) = by {
-            data["by"] = json!(by.to_string());
-        }
+        let data = LeaseNotice {
+            event: news,
+            session: session.to_string(),
+            epoch: event.epoch.0,
+            cause,
+            by: by.map(ToString::to_string),
+        };
         let message = json!({
             "jsonrpc": "2.0",
             "method": "notifications/message",

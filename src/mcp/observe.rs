@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::RequestId;
-use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::frame::delta::{Lane, View};
+use crate::core::frame::delta::View;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::{DeltaCache, Start};
@@ -22,6 +21,7 @@ use crate::session::counters::Counter;
 use crate::session::handle::Session;
 use crate::session::stats::Observing;
 use crate::surface::turns::Share;
+use crate::wire::attach::ObserveRequest;
 
 /// The name of the extension under which it is declared.
 pub const EXTENSION: &str = "dev.termgate/observe";
@@ -30,43 +30,7 @@ const DELTA_METHOD: &str = "termgate/delta";
 /// The most deltas a second that a client may ask for; frames come no faster.
 const RATE_HZ_MAX: u32 = 1_000;
 
-/// The parameters of the request.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameters {
-    pub session: Option<String>,
-    pub since: Option<u64>,
-    #[serde(default)]
-    pub top: u16,
-    pub rows: Option<u16>,
-    #[serde(default)]
-    pub lane: LaneWord,
-    pub max_rate_hz: Option<u32>,
-    #[serde(rename = "_meta")]
-    pub meta: Option<serde_json::Value>,
-}
-
-/// The words for lanes.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LaneWord {
-    #[default]
-    Foreground,
-    Recent,
-    History,
-}
-
-impl From<LaneWord> for Lane {
-    fn from(word: LaneWord) -> Self {
-        match word {
-            LaneWord::Foreground => Self::Foreground,
-            LaneWord::Recent => Self::Recent,
-            LaneWord::History => Self::History,
-        }
-    }
-}
-
-impl Parameters {
+impl ObserveRequest {
     /// The part of the screen that is watched.
     pub fn view(&self) -> View {
         View { lane: self.lane.into(), top: self.top, rows: self.rows, input_modes: false }

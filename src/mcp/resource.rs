@@ -12,8 +12,8 @@ pub mod work;
 
 use serde_json::{Value, json};
 
-use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
+use crate::core::frame::{Cursor, Frame};
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::policy::{Door, Standing, decide_operate};
 use crate::mcp::prompt::Prompt;
@@ -22,20 +22,22 @@ use crate::mcp::resource::lists::List;
 use crate::mcp::resource::query::{GridQuery, HistoryQuery};
 use crate::mcp::resource::work::{State, Work};
 use crate::mcp::server::Shared;
-use crate::mcp::status::Status;
 use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
+use crate::surface::answer::budget::room_left;
+use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
+use crate::surface::answer::session::IN_LIST;
 use crate::surface::call::{Daemon, find_known, find_session, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::LeaseShape;
-use crate::surface::shape::budget::room_left;
-use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::line::Format;
-use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::session::{IN_LIST, SessionWire};
 use crate::surface::terminal::read_history::{self, Place, rows_of};
 use crate::surface::terminal::read_screen::LARGE_BYTES_MAX;
+use crate::wire::delta::DeltaWire;
+use crate::wire::lease::{LeaseWire, SessionLease};
+use crate::wire::line::Format;
+use crate::wire::screen::{CursorPlace, Grid, Viewport};
+use crate::wire::session::GapWire;
+use crate::wire::session::SessionWire;
+use crate::wire::status::DaemonStatus;
 
 /// How all URIs begin.
 const SCHEME: &str = "termgate://";
@@ -212,7 +214,7 @@ impl Resource {
             }
             Self::Daemon => {
                 let permit = decide_operate(standing)?;
-                serde_json::to_value(Status::of(shared, &permit))
+                serde_json::to_value(DaemonStatus::of(shared, &permit))
                     .map_err(|error| SurfaceError::Internal(error.to_string()))?
             }
             Self::Sessions { after } => {
@@ -222,11 +224,14 @@ impl Resource {
                 };
                 list("sessions", after).of(&known(daemon, standing), Known::name, entry)
             }
-            Self::Leases { after } => list("leases", after).of(
-                &seen(daemon, standing),
-                Session::name,
-                |it| json!({"session": it.id().to_string(), "lease": lease_of(daemon, it)}),
-            ),
+            Self::Leases { after } => {
+                list("leases", after).of(&seen(daemon, standing), Session::name, |it| {
+                    json!(SessionLease {
+                        session: it.id().to_string(),
+                        lease: lease_of(daemon, it)
+                    })
+                })
+            }
             Self::Grid { session, query } => {
                 let (session, query) = (find(session)?, query.clone());
                 let size = session.frame().size.value;
@@ -316,19 +321,14 @@ pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
     sessions
 }
 
-fn lease_of(daemon: &Daemon, session: &Session) -> LeaseShape {
-    let lease = LeaseShape::of(&session.frame().lease.value);
+fn lease_of(daemon: &Daemon, session: &Session) -> LeaseWire {
+    let lease = LeaseWire::from(&*session.frame().lease.value);
     lease.expiring(session.live().lease_expires_at(), daemon.now())
 }
 
-fn cursor(frame: &Frame) -> Value {
-    let cursor = frame.cursor.value;
-    json!({
-        "row": cursor.row.0,
-        "col": cursor.col,
-        "seq": frame.cursor.changed.0,
-        "visible": cursor.visible,
-    })
+fn cursor(frame: &Frame) -> CursorPlace {
+    let Cursor { row, col, visible, .. } = frame.cursor.value;
+    CursorPlace { row: row.0, col, seq: frame.cursor.changed.0, visible }
 }
 
 fn grid(session: &Session, query: &GridQuery) -> Value {
@@ -345,28 +345,20 @@ fn grid(session: &Session, query: &GridQuery) -> Value {
     let page = Page::of(&rows, query.format, room);
     let top = query.top.min(size.rows);
     let height = query.rows.unwrap_or(size.rows).min(size.rows - top);
-    let mut grid = json!({
-        "cols": size.cols,
-        "rows": size.rows,
-        "base_row": frame.base_row.0,
-        "viewport": {"top": frame.base_row.0 + u64::from(top), "height": height},
-        "lines": page.lines,
-        "cursor": cursor(&frame),
-        "watermark": frame.watermark.0,
-    });
-    if let Some(next) = page.next {
-        grid["next_top"] = json!(next.0.saturating_sub(frame.base_row.0));
-    }
     let shown = frame.base_row.0..=frame.end_row().0;
-    let lost = GapWire::among(session.live().gaps().as_slice(), shown);
-    if !lost.is_empty() {
-        grid["lost_output"] = json!(lost);
-    }
-    if query.since.is_some() {
-        grid["reset"] = Value::Bool(delta.reset);
-        grid["updates"] = json!(DeltaWire::others(&delta));
-    }
-    grid
+    json!(Grid {
+        cols: size.cols,
+        rows: size.rows,
+        base_row: frame.base_row.0,
+        viewport: Viewport { top: frame.base_row.0 + u64::from(top), height },
+        lines: page.lines,
+        cursor: cursor(&frame),
+        watermark: frame.watermark.0,
+        next_top: page.next.map(|next| next.0.saturating_sub(frame.base_row.0)),
+        lost_output: GapWire::among(session.live().gaps().as_slice(), shown),
+        reset: query.since.map(|_| delta.reset),
+        updates: query.since.map(|_| DeltaWire::others(&delta)),
+    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use rmcp::model::{
 use rmcp::model::{LoggingLevel, SetLevelRequestParams};
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
 
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
@@ -142,7 +143,7 @@ impl Server {
 /// An error of a request that is no tool call.
 fn protocol_error(error: &SurfaceError) -> ErrorData {
     let wire = WireError::from(error);
-    let details = Some(wire.structured());
+    let details = Some(json!(wire.structured()));
     match error {
         SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
             ErrorData::resource_not_found(wire.message.clone(), details)

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::calls::Outcome;
@@ -14,75 +12,13 @@ use crate::mcp::server::Shared;
 use crate::session::counters::Counters;
 use crate::session::handle::Session;
 use crate::session::pty::processes::own_memory;
-use crate::surface::control::set_write::SwitchWire;
+use crate::surface::control::set_write::switch;
+use crate::wire::status::{
+    ConnectionsStatus, DaemonStatus, FramesStatus, LeasesStatus, PtyStatus, SessionsStatus,
+    WriteStatus,
+};
 
-/// The daemon at one moment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    pub version: &'static str,
-    pub pid: u32,
-    pub uptime_ms: u64,
-    /// The memory it has, in bytes; none where the system does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resident_bytes: Option<u64>,
-    pub write: WriteStatus,
-    pub sessions: SessionsStatus,
-    pub leases: LeasesStatus,
-    pub observers: usize,
-    pub connections: ConnectionsStatus,
-    pub deltas_sent: u64,
-    pub frames: FramesStatus,
-    pub pty: PtyStatus,
-    /// By tool and by outcome: `ok`, `given_up` or an error's code.
-    pub calls: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
-}
-
-/// Where writing is allowed.
-#[derive(Clone, Debug, Serialize)]
-pub struct WriteStatus {
-    pub on: Vec<SwitchWire>,
-}
-
-/// The sessions there are now, and those there ever were.
-#[derive(Clone, Debug, Serialize)]
-pub struct SessionsStatus {
-    pub running: usize,
-    pub ended: usize,
-    pub created_total: u64,
-}
-
-/// The leases in force, who waits for one, and who was refused for want of one or of another right.
-#[derive(Clone, Debug, Serialize)]
-pub struct LeasesStatus {
-    pub held: usize,
-    pub waiters: usize,
-    pub granted_total: u64,
-    pub denied: BTreeMap<&'static str, u64>,
-}
-
-/// The clients.
-#[derive(Clone, Debug, Serialize)]
-pub struct ConnectionsStatus {
-    pub open: usize,
-    pub total: u64,
-}
-
-/// What was drawn.
-#[derive(Clone, Debug, Serialize)]
-pub struct FramesStatus {
-    pub published: u64,
-    /// Frames that an observer was told together with a later one.
-    pub skipped: u64,
-}
-
-/// What went through the terminals, in bytes.
-#[derive(Clone, Debug, Serialize)]
-pub struct PtyStatus {
-    pub read_bytes: u64,
-    pub written_bytes: u64,
-}
-
-impl Status {
+impl DaemonStatus {
     /// The daemon as it is now.
     pub fn of(shared: &Shared, _permit: &Permit) -> Self {
         let daemon = shared.gateway.daemon();
@@ -92,13 +28,11 @@ impl Status {
         let calls = shared.gateway.calls().told();
         let open = daemon.switchboard.open(now);
         Self {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_ms: now.since(daemon.started).as_millis() as u64,
             resident_bytes: own_memory(),
-            write: WriteStatus {
-                on: open.into_iter().map(|open| SwitchWire::of(open, now)).collect(),
-            },
+            write: WriteStatus { on: open.into_iter().map(|open| switch(open, now)).collect() },
             sessions: SessionsStatus::of(&sessions, counters),
             leases: LeasesStatus::of(&sessions, counters, &calls),
             observers: sessions.iter().map(|session| session.live().observers()).sum(),
@@ -146,7 +80,7 @@ impl LeasesStatus {
             if let Outcome::Failed(code) = outcome
                 && is_denial(*code)
             {
-                *denied.entry(code.as_str()).or_default() += times;
+                *denied.entry(code.as_str().to_owned()).or_default() += times;
             }
         }
         Self { held, waiters, granted_total: counters.leases_granted.get(), denied }
@@ -193,12 +127,10 @@ fn is_denial(code: Code) -> bool {
     }
 }
 
-fn by_tool(
-    calls: &[(&'static str, Outcome, u64)],
-) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
+fn by_tool(calls: &[(&'static str, Outcome, u64)]) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut tools: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for (tool, outcome, times) in calls {
-        tools.entry(*tool).or_default().insert(outcome.word(), *times);
+        tools.entry((*tool).to_owned()).or_default().insert(outcome.word().to_owned(), *times);
     }
     tools
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
@@ -330,7 +331,7 @@ fn welcome(id: &RequestId, pass: &Pass, standing: &Standing) -> Bytes {
 
 fn refusal(id: &RequestId, rejection: Rejection) -> Bytes {
     let error = WireError::from(rejection);
-    let data = Some(error.structured());
+    let data = Some(json!(error.structured()));
     error_line(Some(id), &ErrorData::new(REJECTED, error.message, data))
 }
 

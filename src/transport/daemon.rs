@@ -48,7 +48,7 @@ use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
 use crate::surface::call::{Daemon, Principals};
-use crate::surface::control::set_write::SwitchWire;
+use crate::surface::control::set_write::switch;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
@@ -77,6 +77,7 @@ use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_
 use crate::transport::unix::listener::{BindError, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
+use crate::wire::control::SwitchWire;
 
 /// How long a daemon waits for one that is ending; a little more than that takes at most.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
@@ -125,7 +126,7 @@ impl Banner {
         let on = daemon.switchboard.open(now).into_iter();
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            write_on: on.map(|open| SwitchWire::of(open, now)).collect(),
+            write_on: on.map(|open| switch(open, now)).collect(),
             write_from,
             gateway: paths.gateway().to_owned(),
             operator: paths.operator(),

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::core::code::Code;
 use crate::mcp::request_class::BUSY;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
+use crate::wire::error::ErrorWire;
 
 /// Says why a message is not handled.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -71,8 +72,7 @@ impl Refusal {
             | Self::NotFirst { .. }
             | Self::IdInUse(_) => return None,
         };
-        let (word, message, hint) = (code.as_str(), code.meaning(), code.advice());
-        Some(json!({"error_code": word, "message": message, "hint": hint}))
+        Some(json!(ErrorWire::from(code)))
     }
 
     /// The JSON-RPC error line that tells the client.

@@ -5,9 +5,10 @@
 use crate::architecture::source::{Complaint, Source, all, assert_none};
 
 /// Each module with its floor. On one floor, modules do not name each other.
-const FLOORS: [(&str, u8); 15] = [
+const FLOORS: [(&str, u8); 16] = [
     ("core", 0),
     ("shim", 0),
+    ("wire", 1),
     ("config", 1),
     ("session", 1),
     ("store", 1),

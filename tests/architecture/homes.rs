@@ -11,7 +11,7 @@ const SHELL: &[&str] =
     &["config", "session", "surface", "gateway", "mcp", "transport", "cli", "main"];
 
 /// Everything of ours that speaks the protocol or a shape of it, or keeps notes.
-const WIRE: &[&str] = &["session/records", "surface", "gateway", "mcp", "transport", "cli"];
+const WIRE: &[&str] = &["wire", "session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
 const HOMES: [(&str, &[&str]); 34] = [
@@ -36,7 +36,7 @@ const HOMES: [(&str, &[&str]); 34] = [
     ("regex_syntax", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
-    ("schemars", &["surface"]),
+    ("schemars", &["wire", "surface"]),
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
@@ -61,6 +61,7 @@ const SERDE: &[&str] = &[
     "core/screen/snapshot",
     "config/tokens",
     "session/records",
+    "wire",
     "surface",
     "mcp",
     "transport",

@@ -9,18 +9,19 @@ use std::process::Command;
 use serde_json::{Value, json};
 use termgate::core::code::Code;
 use termgate::core::keys::parse::parse_keys;
-use termgate::core::shell::activity::ActivityState;
+use termgate::wire::activity::ActivityWord;
+use termgate::wire::word;
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 
 /// What an activity may be.
-const STATES: [ActivityState; 6] = [
-    ActivityState::Prompt,
-    ActivityState::Running,
-    ActivityState::NeedsInput,
-    ActivityState::SecretPrompt,
-    ActivityState::FullScreen,
-    ActivityState::Exited,
+const STATES: [ActivityWord; 6] = [
+    ActivityWord::Prompt,
+    ActivityWord::Running,
+    ActivityWord::NeedsInput,
+    ActivityWord::SecretPrompt,
+    ActivityWord::FullScreen,
+    ActivityWord::Exited,
 ];
 
 /// What there is.
@@ -50,7 +51,7 @@ impl Words {
             words.uris.extend(uris.map(|uri| uri.split("{?").next().unwrap().to_owned()));
         }
         words.words.extend(Code::ALL.map(|code| code.as_str().to_owned()));
-        words.words.extend(STATES.map(|state| state.as_str().to_owned()));
+        words.words.extend(STATES.map(|state| word(&state)));
         words.words.extend(contract_words());
         words.commands = commands();
         words

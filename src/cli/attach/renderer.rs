@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use crate::core::frame::line::{Line, Run};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
-use crate::surface::shape::line::ansi;
+use crate::wire::line::ansi;
 
 /// The room of a terminal, in cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::core::ids::Watermark;
 use crate::core::keys::modes::InputModes;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Origin, Screen, ScreenLimits};
-use crate::surface::shape::delta::DeltaWire;
+use crate::wire::delta::DeltaWire;
 
 /// A terminal, the session's or the person's.
 struct Terminal {

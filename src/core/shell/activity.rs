@@ -24,18 +24,6 @@ pub enum ActivityState {
 }
 
 impl ActivityState {
-    /// The word for it on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prompt => "prompt",
-            Self::Running => "running",
-            Self::NeedsInput => "needs_input",
-            Self::SecretPrompt => "secret_prompt",
-            Self::FullScreen => "full_screen",
-            Self::Exited => "exited",
-        }
-    }
-
     /// Whether a program waits for somebody to type.
     pub fn wants_input(self) -> bool {
         match self {
@@ -59,19 +47,6 @@ pub enum Evidence {
     Idle,
     /// The program ended.
     Exit,
-}
-
-impl Evidence {
-    /// The word for it on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Osc133 => "osc133",
-            Self::Kernel => "kernel",
-            Self::Pattern => "pattern",
-            Self::Idle => "idle",
-            Self::Exit => "exit",
-        }
-    }
 }
 
 /// The process group that may read the terminal.

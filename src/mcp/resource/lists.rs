@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::surface::shape::budget::{escaped_bytes, fitting, room_left};
+use crate::surface::answer::budget::{escaped_bytes, fitting, room_left};
 
 /// A list with an entry for each session, by the names of those.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,11 @@ use crate::mcp::resource::query::LogQuery;
 use crate::mcp::resource::uri_of;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::surface::shape::budget::escaped_bytes;
-use crate::surface::shape::command::{CommandWire, output_uri};
-use crate::surface::shape::date::rfc3339;
+use crate::surface::answer::budget::escaped_bytes;
+use crate::surface::answer::command::output_uri;
+use crate::wire::command::{CommandStatus, CommandWire};
+use crate::wire::date::rfc3339;
+use crate::wire::word;
 
 /// How many lines of output are told of each command.
 const LINES_MAX: usize = 10;
@@ -97,9 +99,11 @@ fn entry(session: &Session, record: &CommandRecord, frame: &Frame, clock: &Clock
 fn ending(command: &CommandWire) -> String {
     match (command.exit_code, command.status) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, "running") => "it still runs".to_owned(),
-        (None, "not_run") => "the shell could not read it".to_owned(),
-        (None, status) => format!("{status}, exit code unknown"),
+        (None, CommandStatus::Running) => "it still runs".to_owned(),
+        (None, CommandStatus::NotRun) => "the shell could not read it".to_owned(),
+        (None, status @ (CommandStatus::Completed | CommandStatus::Exited)) => {
+            format!("{}, exit code unknown", word(&status))
+        }
     }
 }
 

@@ -4,14 +4,14 @@
 //! It reads one frame and knows no session. Pieces begin with a row of the terminal, since lines
 //! have no number once the first of them were trimmed.
 
-use serde_json::{Value, json};
-
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandRecord, Position, Span};
-use crate::surface::shape::budget::{cut, escaped_bytes};
-use crate::surface::shape::command::{LINE_END_BYTES, status_word};
+use crate::surface::answer::budget::{cut, escaped_bytes};
+use crate::surface::answer::command::LINE_END_BYTES;
+use crate::wire::command::OutputFacts;
+use crate::wire::session::GapWire;
 
 /// A piece of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,14 +77,15 @@ impl Piece {
     }
 
     /// What the text does not say, for programs.
-    pub(super) fn facts(&self, record: &CommandRecord) -> Value {
-        json!({
-            "status": status_word(record),
-            "exit_code": record.finish.and_then(|finish| finish.code),
-            "next_row": self.next_row.0,
-            "lines_left_out": self.lines_left_out,
-            "rows_trimmed": self.rows_trimmed,
-        })
+    pub(super) fn facts(&self, record: &CommandRecord, lost_output: Vec<GapWire>) -> OutputFacts {
+        OutputFacts {
+            status: record.into(),
+            exit_code: record.finish.and_then(|finish| finish.code),
+            next_row: self.next_row.0,
+            lines_left_out: self.lines_left_out,
+            rows_trimmed: self.rows_trimmed,
+            lost_output,
+        }
     }
 }
 

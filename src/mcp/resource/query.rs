@@ -6,8 +6,8 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::line::Format;
 use crate::surface::terminal::read_history::HistoryFormat;
+use crate::wire::line::Format;
 
 /// The query of a grid URI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

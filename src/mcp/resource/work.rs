@@ -16,13 +16,14 @@ use crate::mcp::resource::query::{self, LogQuery, OutputQuery};
 use crate::mcp::resource::{Content, git, log};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
+use crate::surface::answer::budget::escaped_bytes;
+use crate::surface::answer::command::{newest_that_fit, output_uri};
+use crate::surface::answer::session::cwd_of;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::budget::escaped_bytes;
-use crate::surface::shape::command::{CommandWire, newest_that_fit, output_uri};
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::session::cwd_of;
 use crate::surface::terminal::read_commands::find;
 use crate::surface::turns::Share;
+use crate::wire::command::{CommandWire, KnownCommands};
+use crate::wire::session::GapWire;
 
 /// A resource about what is done in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +124,11 @@ fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
     // It is JSON in a text of JSON.
     let bytes = |it: &CommandWire| escaped_bytes(&json!(it).to_string()) + 1;
     let commands = newest_that_fit(known.iter(), usize::MAX, clock, bytes);
-    json!({
-        "session": session.id().to_string(),
-        "older": known.iter().count() - commands.len(),
-        "commands": commands,
-        "watermark": frame.commands.changed.0,
+    json!(KnownCommands {
+        session: session.id().to_string(),
+        older: known.iter().count() - commands.len(),
+        commands,
+        watermark: frame.commands.changed.0,
     })
 }
 
@@ -145,10 +146,7 @@ fn output(
     let gaps = session.live().gaps();
     let from = query.from_row.unwrap_or_default().max(first_row(record).0);
     let lost = GapWire::among(gaps.as_slice(), from..piece.next_row.0);
-    let mut facts = piece.facts(record);
-    if !lost.is_empty() {
-        facts["lost_output"] = json!(lost);
-    }
+    let facts = json!(piece.facts(record, lost.clone()));
     let text = match query.from_row {
         Some(_) => piece.text,
         None => remarked(piece, &lost, &output_uri(session.id(), id)),

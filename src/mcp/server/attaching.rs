@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode, JsonObject, RequestId};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -20,8 +21,8 @@ use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::PrincipalId;
 use crate::core::policy::{Denial, Permit, Standing, decide_operate};
 use crate::mcp::attach::{
-    ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, Input, Open, Room,
-    SIZE_METHOD, TAKE_OVER_METHOD, Which, note,
+    ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
+    TAKE_OVER_METHOD, note,
 };
 use crate::mcp::error::said;
 use crate::mcp::observe::{Ended, Observation};
@@ -35,8 +36,12 @@ use crate::session::registry::silent::Known;
 use crate::surface::argument::read;
 use crate::surface::call::{find_session, note_touched, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::LeaseShape;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key};
+use crate::wire::attach::{
+    AttachEnd, AttachRequest, Detached, HandedBack, InputRequest, KeyboardRequest, SizeRequest,
+    SizeResult, TakenOver, TypedResult,
+};
+use crate::wire::lease::LeaseWire;
 
 impl Server {
     /// Answers what people ask for; a method of another name is nobody's here.
@@ -62,7 +67,7 @@ impl Server {
 
     async fn attach(
         &self,
-        open: Open,
+        open: AttachRequest,
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
@@ -110,18 +115,18 @@ impl Server {
             until_exit: true,
         };
         let clock = daemon.sessions.clock();
-        let ended = |how: &str| {
-            let (id, name) = (session.id().to_string(), session.name());
-            CustomResult::new(json!({"session": id, "name": *name, "ended": how}))
+        let ended = |ended| {
+            let (session, name) = (session.id().to_string(), session.name().to_string());
+            result(&AttachEnd { session, name, ended })
         };
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
-            () = self.connection.ended.cancelled() => Ok(ended("closed")),
-            _ = detaches.changed() => Ok(ended("detached")),
+            () = self.connection.ended.cancelled() => Ok(ended(Detached::Closed)),
+            _ = detaches.changed() => Ok(ended(Detached::Detached)),
             how = observation.run(&self.shared.deltas, &self.shared.observed, clock) => Ok(match how {
-                Ended::Exited => ended("exited"),
-                Ended::Removed | Ended::Dropped => ended("closed"),
+                Ended::Exited => ended(Detached::Exited),
+                Ended::Removed | Ended::Dropped => ended(Detached::Closed),
             }),
         }
     }
@@ -145,7 +150,7 @@ impl Server {
 impl Server {
     async fn type_in(
         &self,
-        input: Input,
+        input: InputRequest<RequestId>,
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
@@ -163,17 +168,17 @@ impl Server {
         let typing = attached.session.type_in(&permit, attached.person.clone(), typed);
         let written = in_turn(typing, accepted).await?;
         let outcome = written.outcome;
-        Ok(CustomResult::new(json!({
-            "written": outcome.written,
-            "queued_bytes": outcome.queued,
-            "discarded": outcome.discarded,
-            "you": attached.person.name().to_string(),
-        })))
+        Ok(result(&TypedResult {
+            written: outcome.written,
+            queued_bytes: outcome.queued,
+            discarded: outcome.discarded,
+            you: attached.person.name().to_string(),
+        }))
     }
 
     async fn make_room(
         &self,
-        room: Room,
+        room: SizeRequest<RequestId>,
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
@@ -184,12 +189,12 @@ impl Server {
             let (person, room) = (attached.person.clone(), attached.room());
             in_turn(attached.session.resize_for_person(&permit, person, room), accepted).await?;
         }
-        Ok(CustomResult::new(json!({"you": attached.person.name().to_string()})))
+        Ok(result(&SizeResult { you: attached.person.name().to_string() }))
     }
 
     async fn take_over(
         &self,
-        which: Which,
+        which: KeyboardRequest<RequestId>,
         context: RequestContext<RoleServer>,
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
@@ -197,18 +202,18 @@ impl Server {
         let permit = self.permit_for(&attached, &standing)?;
         let (person, room) = (attached.person.clone(), attached.room());
         in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
-        let lease = LeaseShape::of(&attached.session.frame().lease.value);
-        Ok(CustomResult::new(json!({"lease": lease, "you": attached.person.name().to_string()})))
+        let lease = LeaseWire::from(&*attached.session.frame().lease.value);
+        Ok(result(&TakenOver { lease, you: attached.person.name().to_string() }))
     }
 
     async fn hand_back(
         &self,
-        which: Which,
+        which: KeyboardRequest<RequestId>,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&which.attach, &context).await?;
         let had = in_turn(attached.session.hand_back(attached.person.clone()), accepted).await?;
-        Ok(CustomResult::new(json!({"handed_back": had})))
+        Ok(result(&HandedBack { handed_back: had }))
     }
 
     /// The person whom a request of this connection attached, once it is this request's turn.
@@ -254,6 +259,11 @@ async fn in_turn<T>(
         Poll::Pending => asking.await,
     };
     answer.map_err(|error| protocol_error(&error.into()))
+}
+
+/// A result that is one of our types, which always serialize.
+pub(super) fn result(of: &impl Serialize) -> CustomResult {
+    CustomResult::new(json!(of))
 }
 
 /// Reads the parameters of a request.

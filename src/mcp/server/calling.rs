@@ -14,7 +14,6 @@ use crate::core::moment::Moment;
 use crate::gateway::Request;
 use crate::gateway::calls::{Calls, Outcome};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
-use crate::mcp::envelope::Envelope;
 use crate::mcp::error::{WireError, said};
 use crate::mcp::notifications::Wire;
 use crate::mcp::outbox::PushLane;
@@ -25,6 +24,7 @@ use crate::mcp::server::{LARGE_READ_ROOM, READ_ROOM, Server};
 use crate::session::command::Accepted;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Entry};
+use crate::wire::envelope::Envelope;
 
 /// How often a client that asked for progress is told.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);

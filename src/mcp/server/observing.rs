@@ -8,12 +8,13 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
 use crate::core::ids::Watermark;
-use crate::mcp::observe::{Ended, Observation, Parameters};
+use crate::mcp::observe::{Ended, Observation};
 use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::{Server, protocol_error};
 use crate::surface::argument::read;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
+use crate::wire::attach::ObserveRequest;
 
 impl Server {
     pub(super) async fn observe(
@@ -27,7 +28,7 @@ impl Server {
             None => JsonObject::new(),
             Some(other) => return Err(invalid(format!("{other:.60} is not an object"))),
         };
-        let parameters: Parameters = read(params).map_err(|error| protocol_error(&error))?;
+        let parameters: ObserveRequest = read(params).map_err(|error| protocol_error(&error))?;
         let pause = parameters.pause().map_err(invalid)?;
         let standing = self.standing(&context.meta);
         self.shared.gateway.admit(&standing).map_err(|error| protocol_error(&error))?;

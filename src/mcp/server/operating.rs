@@ -5,6 +5,7 @@
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+
 use serde_json::json;
 
 use crate::core::policy::decide_operate;
@@ -12,8 +13,9 @@ use crate::mcp::error::WireError;
 use crate::mcp::request_class::{BUSY, STOP_METHOD};
 use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::Server;
-use crate::mcp::server::attaching::unknown_method;
+use crate::mcp::server::attaching::{result, unknown_method};
 use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
+use crate::wire::status::{Stopping, UnendedSession, Upgrading};
 
 impl Server {
     /// Answers what operators ask of the daemon; all else is what people ask.
@@ -34,17 +36,16 @@ impl Server {
         if method == STOP_METHOD {
             self.shared.stop.cancel();
             let unended = self.shared.gateway.daemon().sessions.ended().await;
-            let told = unended.iter().map(|one| {
-                json!({"session": one.session.to_string(), "name": *one.name, "what": one.what})
+            let unended = unended.iter().map(|one| UnendedSession {
+                session: one.session.to_string(),
+                name: one.name.to_string(),
+                what: one.what.clone(),
             });
-            return Ok(CustomResult::new(json!({
-                "stopping": true,
-                "unended": told.collect::<Vec<_>>(),
-            })));
+            return Ok(result(&Stopping { stopping: true, unended: unended.collect() }));
         }
         let upgrade = ask(&self.shared.upgrades).await.map_err(|error| refused(&error))?;
         let pid = std::process::id();
-        Ok(CustomResult::new(json!({"from": upgrade.from, "to": upgrade.to, "pid": pid})))
+        Ok(result(&Upgrading { from: upgrade.from.to_owned(), to: upgrade.to, pid }))
     }
 }
 
@@ -57,5 +58,5 @@ fn refused(error: &UpgradeError) -> ErrorData {
         | UpgradeError::Failed { .. }
         | UpgradeError::Stranger { .. } => ErrorCode::INTERNAL_ERROR,
     };
-    ErrorData::new(code, wire.message.clone(), Some(wire.structured()))
+    ErrorData::new(code, wire.message.clone(), Some(json!(wire.structured())))
 }

@@ -19,7 +19,7 @@ use crate::mcp::resource::listed::{DAEMON, JSON, LISTS, MARKDOWN, OUTPUT, PARTS,
 use crate::mcp::resource::{Resource, seen, uri_of, uri_of_skill};
 use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
 use crate::session::handle::Session;
-use crate::surface::shape::budget::{fitting, json_bytes, room_left};
+use crate::surface::answer::budget::{fitting, json_bytes, room_left};
 
 /// Where a read says what the text of an output does not.
 const FACTS_KEY: &str = "dev.termgate/output";

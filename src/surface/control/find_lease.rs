@@ -3,11 +3,12 @@
 //! It is told to its holder alone: all connections at the operators' door of one user are one holder.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::control::FoundLease;
 
 /// The tool.
 #[derive(Debug)]
@@ -20,14 +21,6 @@ pub struct Parameters {
     session: String,
 }
 
-/// The result of `find_lease`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Found {
-    pub session: String,
-    /// None where the command line holds no lease.
-    pub lease_id: Option<String>,
-}
-
 impl Tool for FindLease {
     const NAME: &'static str = "find_lease";
     const TITLE: &'static str = "Find your lease";
@@ -36,9 +29,12 @@ impl Tool for FindLease {
     const IDEMPOTENT: bool = true;
 
     type Parameters = Parameters;
-    type Result = Found;
+    type Result = FoundLease;
 
-    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Found>, SurfaceError> {
+    async fn call(
+        mut call: Call,
+        parameters: Parameters,
+    ) -> Result<Answer<FoundLease>, SurfaceError> {
         let permit = call.take_permit()?;
         let session = call.session(Some(&parameters.session))?;
         let lease = session.command_lines_lease(&permit).await?;
@@ -47,6 +43,6 @@ impl Tool for FindLease {
             Some(lease) => format!("the command line holds lease {lease}"),
             None => "the command line holds no lease of this session".to_owned(),
         };
-        Ok(Answer { result: Found { session: session.id().to_string(), lease_id }, text })
+        Ok(Answer { result: FoundLease { session: session.id().to_string(), lease_id }, text })
     }
 }

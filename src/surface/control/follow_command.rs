@@ -15,10 +15,11 @@ use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::following::{Followed, Following};
+use crate::surface::terminal::following::Following;
 use crate::surface::terminal::read_commands::find;
 use crate::surface::terminal::run::{OnCancel, lines_told};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::command::Followed;
 
 /// The tool.
 #[derive(Debug)]

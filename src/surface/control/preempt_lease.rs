@@ -1,11 +1,12 @@
 //! `preempt_lease`: ends whatever lease a session has, at once; for operators.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::control::Preempted;
 
 /// The tool.
 #[derive(Debug)]
@@ -16,14 +17,6 @@ pub struct PreemptLease;
 pub struct Parameters {
     /// Id, prefix or name
     session: String,
-}
-
-/// The result of `preempt_lease`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Preempted {
-    pub session: String,
-    /// Whether anybody held it.
-    pub ended: bool,
 }
 
 impl Tool for PreemptLease {

@@ -1,7 +1,7 @@
 //! `set_write`: the write switches, for operators.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::ids::TenantId;
 use crate::core::input::WriteWindow;
@@ -12,6 +12,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Keeping;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::control::{SwitchWire, Switched};
 
 /// The longest time a switch may be on for, in milliseconds: thirty days.
 const FOR_MS_MAX: u64 = 30 * 24 * 3_600_000;
@@ -39,27 +40,6 @@ pub struct Parameters {
     tenant: Option<String>,
     /// Switch off again after so long
     for_ms: Option<u64>,
-}
-
-/// The result of `set_write`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Switched {
-    /// Every switch that is on.
-    pub on: Vec<SwitchWire>,
-    /// Whether the configuration has writing on.
-    pub configured: bool,
-    /// What the caller should know of what was switched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warning: Option<&'static str>,
-}
-
-/// One switch.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SwitchWire {
-    /// `everything`, a tenant or a session id.
-    pub scope: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub closes_in_ms: Option<u64>,
 }
 
 impl Tool for SetWrite {
@@ -99,7 +79,7 @@ impl Tool for SetWrite {
         }
         let board = &call.daemon.switchboard;
         let on: Vec<SwitchWire> =
-            board.open(now).into_iter().map(|open| SwitchWire::of(open, now)).collect();
+            board.open(now).into_iter().map(|open| switch(open, now)).collect();
         let configured = board.is_configured_on();
         let mut text = text_of(&on);
         if parameters.state == State::Status && !board.is_as_configured(now) {
@@ -108,7 +88,10 @@ impl Tool for SetWrite {
         if let Some(warning) = warning {
             text += &format!("\n{warning}");
         }
-        Ok(Answer { text, result: Switched { on, configured, warning } })
+        Ok(Answer {
+            text,
+            result: Switched { on, configured, warning: warning.map(str::to_owned) },
+        })
     }
 }
 
@@ -167,12 +150,10 @@ fn name_of(scope: &Scope) -> String {
     }
 }
 
-impl SwitchWire {
-    /// A switch that is on.
-    pub fn of((scope, window): (Scope, WriteWindow), now: Moment) -> Self {
-        let closes_in_ms = window.closes_at().map(|at| now.until(at).as_millis() as u64);
-        Self { scope: name_of(&scope), closes_in_ms }
-    }
+/// A switch that is on.
+pub fn switch((scope, window): (Scope, WriteWindow), now: Moment) -> SwitchWire {
+    let closes_in_ms = window.closes_at().map(|at| now.until(at).as_millis() as u64);
+    SwitchWire { scope: name_of(&scope), closes_in_ms }
 }
 
 fn text_of(on: &[SwitchWire]) -> String {

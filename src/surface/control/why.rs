@@ -1,12 +1,13 @@
 //! `why`: what an error code means and what to do about it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::code::Code;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::control::Explained;
 
 /// The tool.
 #[derive(Debug)]
@@ -17,14 +18,6 @@ pub struct Why;
 pub struct Parameters {
     /// An error_code
     code: String,
-}
-
-/// The result of `why`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Explained {
-    pub code: &'static str,
-    pub meaning: &'static str,
-    pub advice: &'static str,
 }
 
 impl Tool for Why {
@@ -44,6 +37,7 @@ impl Tool for Why {
         })?;
         let (meaning, advice) = (code.meaning(), code.advice());
         let text = format!("{}: {meaning} {advice}", code.as_str());
-        Ok(Answer { result: Explained { code: code.as_str(), meaning, advice }, text })
+        let (code, meaning, advice) = (code.as_str().into(), meaning.into(), advice.into());
+        Ok(Answer { result: Explained { code, meaning, advice }, text })
     }
 }

@@ -9,9 +9,9 @@ use crate::core::lease::request::AcquireRequest;
 use crate::surface::argument::{millis, plain};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::lease::GrantWire;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::lease::GrantWire;
 
 /// How many bytes a reason may have.
 const REASON_BYTES_MAX: usize = 200;

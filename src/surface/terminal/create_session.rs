@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
@@ -15,13 +15,14 @@ use crate::session::create::{Creation, TAGS_MAX};
 use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
+use crate::surface::answer::session::ALONE;
 use crate::surface::argument::plain;
 use crate::surface::call::{Call, note_touched};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::lease::GrantWire;
-use crate::surface::shape::session::{ALONE, SessionWire};
 use crate::surface::terminal::acquire_lease::fresh_lease;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::lease::GrantWire;
+use crate::wire::session::{Created, SessionWire};
 
 /// The tool.
 #[derive(Debug)]
@@ -49,14 +50,6 @@ pub struct Parameters {
     tags: Vec<String>,
     /// Hold its first lease (default true)
     lease: Option<bool>,
-}
-
-/// The result of `create_session`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Created {
-    pub session: SessionWire,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lease: Option<GrantWire>,
 }
 
 impl Tool for CreateSession {

@@ -6,15 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::core::frame::Frame;
 use crate::core::ids::{Epoch, Watermark};
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{
-    ActivityState, Evidence, ShellPhase, asks, asks_for_more, prompts,
-};
+use crate::core::shell::activity::{ActivityState, ShellPhase, asks, asks_for_more, prompts};
 use crate::core::shell::commands::output::{Output, before_cursor};
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
 use crate::core::shell::commands::{ENTER_SHOWN, EndsBy, SentCommand};
@@ -22,52 +17,14 @@ use crate::core::wait::logical::LogicalLine;
 use crate::session::clock::Clock;
 use crate::session::drain::Waiting;
 use crate::session::handle::Session;
-use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::budget::{cut, room_left};
-use crate::surface::shape::command::{Ends, Excerpt, output_uri, status_word};
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::is_zero;
-use crate::surface::terminal::waited::{DAEMON_LEFT, LeaseEnd, lease_end};
+use crate::surface::answer::budget::{cut, room_left};
+use crate::surface::answer::command::{Ends, Excerpt, output_uri};
+use crate::surface::terminal::waited::{LeaseEnd, lease_end};
 use crate::surface::turns::Share;
-
-/// What became of a command.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Followed {
-    pub session: String,
-    pub command_id: u64,
-    /// `completed`, `timeout`, `needs_input`, `exited`, `not_run` when the shell could not read it,
-    /// `lease_lost`, `lease_suspended` while a person types, or `daemon_left`: ask the next one.
-    pub status: &'static str,
-    /// Null where nobody said.
-    pub exit_code: Option<i32>,
-    /// How the status is known: `osc133`, `kernel`, `pattern`, `idle` or `exit`.
-    pub evidence: &'static str,
-    /// What the command printed, head and tail.
-    pub output: String,
-    pub lines_total: usize,
-    pub lines_left_out: usize,
-    /// Rows of it that history does not hold any more.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub rows_trimmed: u64,
-    /// The resource with all of the output, when some was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rest: Option<String>,
-    // Rare, and the list of tools is as long as it may be.
-    #[schemars(skip)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost_output: Vec<GapWire>,
-    /// What it asks for: the text before the cursor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
-    /// It had the whole screen to itself.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub full_screen: bool,
-    pub activity: ActivityShape,
-    pub watermark: u64,
-    pub elapsed_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
-}
+use crate::wire::activity::{ActivityWire, ActivityWord, EvidenceWord};
+use crate::wire::command::{CommandStatus, Followed, RunStatus};
+use crate::wire::session::GapWire;
+use crate::wire::word;
 
 /// How many bytes are told of what a command asks.
 const ASKS_BYTES_MAX: usize = 1_000;
@@ -193,17 +150,19 @@ impl Following {
 
     fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
         let record = frame.commands.value.get(self.command);
-        let activity = ActivityShape::from(&*frame.activity.value);
+        let activity = ActivityWire::from(&*frame.activity.value);
         let finish = record.and_then(|record| record.finish);
         let (status, evidence) = match (end, finish) {
-            (End::Finished, Some(finish)) => {
-                (record.map_or("completed", |record| status_word(record)), finish.evidence.as_str())
-            }
-            (End::Finished | End::Gone, _) => ("exited", Evidence::Exit.as_str()),
-            (End::NeedsInput, _) => ("needs_input", activity.evidence),
-            (End::Lease(end), _) => (end.as_str(), activity.evidence),
-            (End::Timeout, _) => ("timeout", activity.evidence),
-            (End::DaemonLeft, _) => (DAEMON_LEFT, activity.evidence),
+            (End::Finished, Some(finish)) => (
+                record.map_or(RunStatus::Completed, |record| ended(record)),
+                finish.evidence.into(),
+            ),
+            (End::Finished | End::Gone, _) => (RunStatus::Exited, EvidenceWord::Exit),
+            (End::NeedsInput, _) => (RunStatus::NeedsInput, activity.evidence),
+            (End::Lease(LeaseEnd::Suspended), _) => (RunStatus::LeaseSuspended, activity.evidence),
+            (End::Lease(LeaseEnd::Lost), _) => (RunStatus::LeaseLost, activity.evidence),
+            (End::Timeout, _) => (RunStatus::Timeout, activity.evidence),
+            (End::DaemonLeft, _) => (RunStatus::DaemonLeft, activity.evidence),
         };
         let output = record.map(|record| Output::of(record, frame)).unwrap_or_default();
         let asks = (end == End::NeedsInput).then(|| before_cursor(frame));
@@ -231,6 +190,15 @@ impl Following {
         };
         let uri = output_uri(self.session.id(), self.command);
         followed.with_output(&output.lines, max_lines, &uri)
+    }
+}
+
+/// The status of a command that has ended.
+fn ended(record: &CommandRecord) -> RunStatus {
+    match CommandStatus::from(record) {
+        CommandStatus::Running | CommandStatus::Completed => RunStatus::Completed,
+        CommandStatus::NotRun => RunStatus::NotRun,
+        CommandStatus::Exited => RunStatus::Exited,
     }
 }
 
@@ -279,15 +247,15 @@ impl Followed {
     /// The outcome for a model: how it ended, what it printed, and what to do next.
     pub fn summary(&self) -> String {
         let code = self.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
-        let unknown = if self.status == "completed" && self.exit_code.is_none() {
+        let unknown = if self.status == RunStatus::Completed && self.exit_code.is_none() {
             ", exit code unknown"
         } else {
             ""
         };
         let head = format!(
             "[{}{code}{unknown}, by {}, {} ms, command {}, {} lines, watermark {}]",
-            self.status,
-            self.evidence,
+            word(&self.status),
+            word(&self.evidence),
             self.elapsed_ms,
             self.command_id,
             self.lines_total,
@@ -311,39 +279,39 @@ impl Followed {
     fn advice(&self) -> Option<String> {
         let asks = self.prompt.as_deref().unwrap_or_default().trim();
         match (self.status, self.activity.state) {
-            ("needs_input", "secret_prompt") => Some(format!(
+            (RunStatus::NeedsInput, ActivityWord::SecretPrompt) => Some(format!(
                 "It asks for a secret ({asks}): let the person type it with `termgate attach`."
             )),
-            ("needs_input", "full_screen") => Some(
+            (RunStatus::NeedsInput, ActivityWord::FullScreen) => Some(
                 "A full-screen program has the terminal: read_screen and send_keys.".to_owned(),
             ),
-            ("needs_input", "prompt") if asks.ends_with(ENTER_SHOWN) => Some(
+            (RunStatus::NeedsInput, ActivityWord::Prompt) if asks.ends_with(ENTER_SHOWN) => Some(
                 "Enter ends no line in this terminal (`stty raw` or `-icrnl`), so the shell has not \
                  read it: send_keys C-j ends it; `stty sane` as send_text without enter, then C-j, \
                  mends the terminal."
                     .to_owned(),
             ),
-            ("needs_input", _) => Some(format!(
+            (RunStatus::NeedsInput, _) => Some(format!(
                 "It waits for input ({asks}): answer with send_text, or send_keys C-c."
             )),
-            ("timeout", _) => Some(
+            (RunStatus::Timeout, _) => Some(
                 "It still runs: wait_for command_done, read_commands, or send_keys C-c.".to_owned(),
             ),
-            (DAEMON_LEFT, _) => Some(
+            (RunStatus::DaemonLeft, _) => Some(
                 "It goes on, and the next daemon knows of it: wait_for command_done with this \
                  watermark as since, then read_commands."
                     .to_owned(),
             ),
-            ("not_run", _) => Some("The shell could not read it as a command.".to_owned()),
-            ("lease_lost", _) => Some(
+            (RunStatus::NotRun, _) => Some("The shell could not read it as a command.".to_owned()),
+            (RunStatus::LeaseLost, _) => Some(
                 "Your lease ended; the command may still run: look with read_commands.".to_owned(),
             ),
-            ("lease_suspended", _) => Some(
+            (RunStatus::LeaseSuspended, _) => Some(
                 "A person types and your lease waits: it comes back by itself. The command may still \
                  run: wait_for command_done."
                     .to_owned(),
             ),
-            (_, _) => None,
+            (RunStatus::Completed | RunStatus::Exited, _) => None,
         }
     }
 }

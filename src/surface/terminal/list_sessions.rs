@@ -1,15 +1,16 @@
 //! `list_sessions`: every session the caller may see, or one of them.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::policy::Door;
 use crate::session::registry::silent::Known;
+use crate::surface::answer::budget::{escaped_bytes, fitting, json_bytes, room_left};
+use crate::surface::answer::session::{ALONE, IN_LIST, Share};
 use crate::surface::call::{Call, find_known, seen_known};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::budget::{escaped_bytes, fitting, json_bytes, room_left};
-use crate::surface::shape::session::{ALONE, IN_LIST, SessionWire, Share};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::session::{SessionList, SessionState, SessionWire};
 
 /// How many bytes a list has between two sessions, for programs and for models.
 const BETWEEN_BYTES: usize = 3;
@@ -18,14 +19,6 @@ const BETWEEN_BYTES: usize = 3;
 #[derive(Debug)]
 pub struct ListSessions;
 
-/// Which sessions are wanted.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    Running,
-    Exited,
-}
-
 /// The parameters of `list_sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Parameters {
@@ -33,19 +26,9 @@ pub struct Parameters {
     session: Option<String>,
     /// With this tag
     tag: Option<String>,
-    state: Option<State>,
+    state: Option<SessionState>,
     /// Named after this one
     after: Option<String>,
-}
-
-/// The result of `list_sessions`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Listed {
-    pub sessions: Vec<SessionWire>,
-    pub write_allowed: bool,
-    /// How many more there are; the last name told is the `after` of the next call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<usize>,
 }
 
 impl Tool for ListSessions {
@@ -56,9 +39,9 @@ impl Tool for ListSessions {
     const ACCESS: Access = Access::Read;
 
     type Parameters = Parameters;
-    type Result = Listed;
+    type Result = SessionList;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<Listed>, SurfaceError> {
+    async fn call(call: Call, parameters: Parameters) -> Result<Answer<SessionList>, SurfaceError> {
         let now = call.daemon.now();
         let (chosen, share) = match &parameters.session {
             Some(given) => {
@@ -78,7 +61,7 @@ impl Tool for ListSessions {
         sessions.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
         let write_allowed =
             call.daemon.switchboard.could_write(&call.daemon.sessions, &call.standing, now);
-        let listed = Listed { sessions, write_allowed, left_out: None };
+        let listed = SessionList { sessions, write_allowed, left_out: None };
         // The command line shows people all there are, and all of each.
         let listed =
             if call.standing.door == Door::Operator { listed } else { listed.within(share) };
@@ -93,8 +76,8 @@ impl Parameters {
             Known::Silent(record) => (false, &record.tags),
         };
         let state = match &self.state {
-            Some(State::Running) => !exited,
-            Some(State::Exited) => exited,
+            Some(SessionState::Running) => !exited,
+            Some(SessionState::Exited) => exited,
             None => true,
         };
         let tag = self.tag.as_ref().is_none_or(|tag| tags.contains(tag));
@@ -103,7 +86,7 @@ impl Parameters {
     }
 }
 
-impl Listed {
+impl SessionList {
     /// As many of the sessions as one result has room for, with so much of their long texts.
     fn within(self, share: Share) -> Self {
         let mut sessions: Vec<_> =

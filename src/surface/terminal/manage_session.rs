@@ -1,7 +1,7 @@
 //! `manage_session`: ends, renames, signals a session, sends people away or clears its history.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::policy::{Denial, Door};
 use crate::session::command::Act;
@@ -12,6 +12,8 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::acquire_lease::fresh_lease;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::session::{Done, Managed};
+use crate::wire::word;
 
 /// The tool.
 #[derive(Debug)]
@@ -39,14 +41,6 @@ pub struct Parameters {
     new_name: Option<String>,
     /// For signal: INT, TERM, HUP, ...
     signal: Option<String>,
-}
-
-/// The result of `manage_session`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Managed {
-    pub session: String,
-    pub name: String,
-    pub done: &'static str,
 }
 
 impl Tool for ManageSession {
@@ -88,23 +82,23 @@ impl Tool for ManageSession {
         }
         let session = target.session.id().to_string();
         let name = target.session.name().to_string();
-        let text = format!("session {session} {name:?}: {done}");
+        let text = format!("session {session} {name:?}: {}", word(&done).replace('_', " "));
         Ok(Answer { result: Managed { session, name, done }, text })
     }
 }
 
 impl Parameters {
-    fn act(&self) -> Result<(Act, &'static str), SurfaceError> {
+    fn act(&self) -> Result<(Act, Done), SurfaceError> {
         match self.action {
-            Action::Kill => Ok((Act::Kill, "killed")),
-            Action::Detach => Ok((Act::Check, "everybody attached was sent away")),
-            Action::ClearHistory => Ok((Act::ClearHistory, "history cleared")),
+            Action::Kill => Ok((Act::Kill, Done::Killed)),
+            Action::Detach => Ok((Act::Check, Done::Detached)),
+            Action::ClearHistory => Ok((Act::ClearHistory, Done::HistoryCleared)),
             Action::Rename => {
                 let name = self.new_name.as_deref();
                 let name = name.ok_or_else(|| SurfaceError::argument("new_name", "missing"))?;
                 check_name(name)
                     .map_err(|error| SurfaceError::argument("new_name", error.to_string()))?;
-                Ok((Act::Check, "renamed"))
+                Ok((Act::Check, Done::Renamed))
             }
             Action::Signal => {
                 let name = self.signal.as_deref();
@@ -113,7 +107,7 @@ impl Parameters {
                     name.parse().map_err(|error: crate::session::pty::signal::UnknownSignal| {
                         SurfaceError::argument("signal", error.to_string())
                     })?;
-                Ok((Act::Signal(signal), "signalled"))
+                Ok((Act::Signal(signal), Done::Signalled))
             }
         }
     }

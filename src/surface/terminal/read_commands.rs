@@ -1,23 +1,22 @@
 //! `read_commands`: what ran in a session, who sent it, how it ended, and what it printed.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::frame::Frame;
 use crate::core::shell::commands::output::Output;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
+use crate::surface::answer::budget::{escaped_bytes, json_bytes, room_left};
+use crate::surface::answer::command::{ALONE, Ends, Excerpt, newest_that_fit, output_uri};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::budget::{escaped_bytes, json_bytes, room_left};
-use crate::surface::shape::command::{
-    ALONE, CommandWire, Ends, Excerpt, newest_that_fit, output_uri,
-};
-use crate::surface::shape::gap::GapWire;
 use crate::surface::terminal::following::trimmed;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::command::{CommandList, CommandWire};
+use crate::wire::session::GapWire;
 
 /// How many commands one answer tells at most.
 const LIMIT_MAX: u64 = 100;
@@ -47,35 +46,6 @@ pub struct Parameters {
     pub head: Option<u64>,
     /// With id: last lines (default 100)
     pub tail: Option<u64>,
-}
-
-/// The result of `read_commands`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CommandList {
-    pub session: String,
-    /// Oldest first.
-    pub commands: Vec<CommandWire>,
-    /// How many older ones are known besides those told; the first id told is the `before` of the
-    /// next call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub older: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_total: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_left_out: Option<usize>,
-    /// Rows of the output that history does not hold any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows_trimmed: Option<u64>,
-    /// The resource with all of the output, when some was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rest: Option<String>,
-    // Rare, and the list of tools is as long as it may be.
-    #[schemars(skip)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost_output: Vec<GapWire>,
-    pub watermark: u64,
 }
 
 impl Tool for ReadCommands {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::core::frame::line::Line;
@@ -11,15 +11,16 @@ use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
 use crate::core::policy::Door;
 use crate::session::handle::Session;
+use crate::surface::answer::budget::room_left;
+use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::budget::room_left;
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::line::{Format, LineWire};
-use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
 use crate::surface::tool::{Access, Answer, Tool};
 use crate::surface::turns::Share;
+use crate::wire::history::HistoryRows;
+use crate::wire::line::{Format, LineWire};
+use crate::wire::session::GapWire;
 
 /// How many rows one call answers at most.
 pub const COUNT_MAX: u64 = 500;
@@ -65,29 +66,6 @@ impl From<HistoryFormat> for Format {
     }
 }
 
-/// The result of `read_history`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Rows {
-    pub session: String,
-    /// The first row of this answer.
-    pub first_row: u64,
-    /// The row after the last one there is.
-    pub end_row: u64,
-    /// Where the next call goes on; equal to `end_row` when nothing is left.
-    pub next_row: u64,
-    /// How many rows were trimmed so far: the first readable row.
-    pub dropped_rows: u64,
-    /// Output that is missing among these rows; so seldom there that the list of tools does not tell it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    pub lost_output: Vec<GapWire>,
-    pub watermark: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines: Option<Vec<LineWire>>,
-}
-
 impl Tool for ReadHistory {
     const NAME: &'static str = "read_history";
     const TITLE: &'static str = "Read history";
@@ -96,9 +74,9 @@ impl Tool for ReadHistory {
     const ACCESS: Access = Access::Read;
 
     type Parameters = Parameters;
-    type Result = Rows;
+    type Result = HistoryRows;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<Rows>, SurfaceError> {
+    async fn call(call: Call, parameters: Parameters) -> Result<Answer<HistoryRows>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
         rows_of(&session, parameters, Place::Result, call.standing.door, &call.share()).await
     }
@@ -124,7 +102,7 @@ pub async fn rows_of(
     place: Place,
     door: Door,
     share: &Share,
-) -> Result<Answer<Rows>, SurfaceError> {
+) -> Result<Answer<HistoryRows>, SurfaceError> {
     let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT).min(COUNT_MAX);
     let cells = asked as usize * usize::from(session.frame().size.value.cols);
     let session = session.clone();
@@ -136,7 +114,7 @@ fn read(
     parameters: &Parameters,
     place: Place,
     door: Door,
-) -> Result<Answer<Rows>, SurfaceError> {
+) -> Result<Answer<HistoryRows>, SurfaceError> {
     let (frame, gaps) = (&*session.frame(), session.live().gaps());
     let asked = parameters.count.or(parameters.tail).unwrap_or(COUNT_DEFAULT);
     let name = if parameters.count.is_some() { "count" } else { "tail" };
@@ -153,7 +131,7 @@ fn read(
     let start = start.clamp(first, end);
     let stop = RowNumber(start.0.saturating_add(count)).min(end);
 
-    let mut rows = Rows {
+    let mut rows = HistoryRows {
         session: session.id().to_string(),
         first_row: start.0,
         end_row: end.0,
@@ -196,7 +174,7 @@ fn rows_between(frame: &Frame, start: RowNumber, stop: RowNumber) -> Vec<(RowNum
     rows.filter_map(|row| frame.any_line(row).map(|(line, _)| (row, line))).collect()
 }
 
-impl Rows {
+impl HistoryRows {
     /// The room for rows beside what is told of them.
     fn room(&self, format: HistoryFormat, place: Place) -> PageRoom {
         let objects = format == HistoryFormat::Cells;

@@ -1,23 +1,22 @@
 //! `read_screen`: what is on the screen now, or what changed since a watermark.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::frame::Frame;
 use crate::core::frame::delta::{Delta, View};
 use crate::core::frame::line::Line;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::session::handle::Session;
+use crate::surface::answer::budget::room_left;
+use crate::surface::answer::page::{Form, Larger, Page, PageRoom};
 use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::budget::room_left;
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::line::{Format, LineWire};
-use crate::surface::shape::page::{Form, Larger, Page, PageRoom};
-use crate::surface::shape::{CursorWire, ExitShape, mode_word};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::line::{Format, LineWire};
+use crate::wire::screen::{ScreenWire, ScreenWord};
+use crate::wire::session::{ExitWire, GapWire};
 
 /// How many bytes the rows of an answer take, as JSON, when it was asked to be large.
 pub const LARGE_BYTES_MAX: usize = 480 * 1024;
@@ -41,38 +40,6 @@ pub struct Parameters {
     pub count: Option<u64>,
 }
 
-/// The result of `read_screen`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Screen {
-    pub session: String,
-    pub watermark: u64,
-    /// Whether the answer replaces all that was read before.
-    pub reset: bool,
-    pub cols: u16,
-    pub rows: u16,
-    pub base_row: u64,
-    pub cursor: CursorWire,
-    pub mode: &'static str,
-    pub title: String,
-    pub activity: ActivityShape,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<ExitShape>,
-    /// Output that is missing on this screen; so seldom there that the list of tools does not tell it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    pub lost_output: Vec<GapWire>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines: Option<Vec<LineWire>>,
-    /// How many of the rows that were asked for did not fit in the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows_left_out: Option<usize>,
-    /// The `top` of the next call, which goes on with them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_top: Option<u64>,
-}
-
 impl Tool for ReadScreen {
     const NAME: &'static str = "read_screen";
     const TITLE: &'static str = "Read the screen";
@@ -81,15 +48,17 @@ impl Tool for ReadScreen {
     const ACCESS: Access = Access::Read;
 
     type Parameters = Parameters;
-    type Result = Screen;
+    type Result = ScreenWire;
 
-    async fn call(call: Call, parameters: Parameters) -> Result<Answer<Screen>, SurfaceError> {
+    async fn call(call: Call, parameters: Parameters) -> Result<Answer<ScreenWire>, SurfaceError> {
         let session = call.session(parameters.session.as_deref())?;
         let view = parameters.view()?;
         let size = session.frame().size.value;
         let cells =
             usize::from(view.rows.unwrap_or(size.rows).min(size.rows)) * usize::from(size.cols);
-        call.share().off_worker(cells, move || Ok(Screen::of(&session, &parameters, &view))).await
+        call.share()
+            .off_worker(cells, move || Ok(ScreenWire::of(&session, &parameters, &view)))
+            .await
     }
 }
 
@@ -105,11 +74,11 @@ impl Parameters {
     }
 }
 
-impl Screen {
+impl ScreenWire {
     /// What is asked for of the screen.
     fn of(session: &Session, parameters: &Parameters, view: &View) -> Answer<Self> {
         let frame = session.frame();
-        let mut screen = Screen::empty(session.id().to_string(), &frame);
+        let mut screen = ScreenWire::empty(session.id().to_string(), &frame);
         let gaps = session.live().gaps();
         screen.lost_output = GapWire::among(gaps.as_slice(), frame.base_row.0..=frame.end_row().0);
         let delta =
@@ -135,10 +104,10 @@ impl Screen {
             rows: frame.size.value.rows,
             base_row: frame.base_row.0,
             cursor: frame.cursor.value.into(),
-            mode: mode_word(frame.mode.value),
+            mode: frame.mode.value.into(),
             title: frame.title.value.to_string(),
             activity: (&*frame.activity.value).into(),
-            exit: frame.exit.value.map(ExitShape::from),
+            exit: frame.exit.value.map(ExitWire::from),
             lost_output: Vec::new(),
             text: None,
             lines: None,
@@ -199,7 +168,7 @@ impl Screen {
 
     fn header(&self) -> String {
         let exit = self.exit.map_or_else(String::new, |exit| format!(", {exit}"));
-        let alternate = if self.mode == "alt" { ", full-screen program" } else { "" };
+        let alternate = if self.mode == ScreenWord::Alt { ", full-screen program" } else { "" };
         let activity = self.activity.summary();
         let reset = if self.reset { ", whole screen" } else { "" };
         let lost = GapWire::summary(&self.lost_output);

@@ -1,7 +1,7 @@
 //! `release_lease`: gives the lease back, or hands it to somebody by name.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::core::caller::PrincipalName;
 use crate::core::lease::request::{HandOver, ReleaseRequest, Released};
@@ -10,6 +10,8 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::acquire_lease::fresh_lease;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::lease::{LeaseEndCause, ReleaseOutcome, ReleasedWire};
+use crate::wire::word;
 
 /// The tool.
 #[derive(Debug)]
@@ -25,20 +27,6 @@ pub struct Parameters {
     idempotency_key: Option<String>,
 }
 
-/// The result of `release_lease`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Given {
-    pub session: String,
-    /// `freed`, `handed_over`, `offered`, `returned` or `already_gone`.
-    pub outcome: &'static str,
-    /// How long an offer stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offered_for_ms: Option<u64>,
-    /// How the lease had ended before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<&'static str>,
-}
-
 impl Tool for ReleaseLease {
     const NAME: &'static str = "release_lease";
     const TITLE: &'static str = "Release the lease";
@@ -48,9 +36,12 @@ impl Tool for ReleaseLease {
     const IDEMPOTENT: bool = true;
 
     type Parameters = Parameters;
-    type Result = Given;
+    type Result = ReleasedWire;
 
-    async fn call(mut call: Call, parameters: Parameters) -> Result<Answer<Given>, SurfaceError> {
+    async fn call(
+        mut call: Call,
+        parameters: Parameters,
+    ) -> Result<Answer<ReleasedWire>, SurfaceError> {
         let target = call.take_target()?;
         let presented = Some(lease_id(&parameters.lease_id)?);
         let hand_to = parameters.hand_to.as_deref().map(principal).transpose()?;
@@ -66,21 +57,23 @@ impl Tool for ReleaseLease {
             target.session.release(&target.permit, caller, request, key, call.accepted).await?;
         let now = call.daemon.now();
         let (outcome, offered_for_ms, cause) = match released {
-            Released::Freed => ("freed", None, None),
-            Released::HandedOver => ("handed_over", None, None),
+            Released::Freed => (ReleaseOutcome::Freed, None, None),
+            Released::HandedOver => (ReleaseOutcome::HandedOver, None, None),
             Released::Offered { until } => {
-                ("offered", Some(now.until(until).as_millis() as u64), None)
+                (ReleaseOutcome::Offered, Some(now.until(until).as_millis() as u64), None)
             }
-            Released::Returned => ("returned", None, None),
-            Released::AlreadyGone(cause) => ("already_gone", None, Some(cause.as_str())),
+            Released::Returned => (ReleaseOutcome::Returned, None, None),
+            Released::AlreadyGone(cause) => {
+                (ReleaseOutcome::AlreadyGone, None, Some(LeaseEndCause::from(&cause)))
+            }
         };
         let session = target.session.id().to_string();
         let text = match (offered_for_ms, cause) {
             (Some(left), _) => format!("offered; it returns to you if not taken up in {left} ms"),
-            (None, Some(cause)) => format!("the lease was gone already: {cause}"),
-            (None, None) => format!("the lease of session {session} is {outcome}"),
+            (None, Some(cause)) => format!("the lease was gone already: {}", word(&cause)),
+            (None, None) => format!("the lease of session {session} is {}", word(&outcome)),
         };
-        Ok(Answer { result: Given { session, outcome, offered_for_ms, cause }, text })
+        Ok(Answer { result: ReleasedWire { session, outcome, offered_for_ms, cause }, text })
     }
 }
 

@@ -7,9 +7,9 @@ use crate::core::lease::request::RenewRequest;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::lease::GrantWire;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::lease::GrantWire;
 
 /// The tool.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! `resize`: changes the size of a terminal.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::session::handle::ResizeOrder;
 use crate::surface::call::Call;
@@ -9,6 +9,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::create_session::size;
 use crate::surface::terminal::writing::lease_id;
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::session::Resized;
 
 /// The tool.
 #[derive(Debug)]
@@ -24,15 +25,6 @@ pub struct Parameters {
     rows: u64,
     /// Your lease (default: the one you hold)
     lease_id: Option<String>,
-}
-
-/// The result of `resize`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Resized {
-    pub session: String,
-    pub cols: u16,
-    pub rows: u16,
-    pub watermark: u64,
 }
 
 impl Tool for Resize {

@@ -11,9 +11,10 @@ use crate::session::command::Accepted;
 use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::following::{Followed, Following};
+use crate::surface::terminal::following::Following;
 use crate::surface::terminal::sending::{Sending, Sent};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::command::Followed;
 
 /// How many bytes of a command are typed; a longer one the shell reads from a file.
 const TYPED_MAX: usize = 3_000;

@@ -8,8 +8,9 @@ use crate::core::keys::{KEYS_MAX, Key, KeyError, Modifiers};
 use crate::session::command::Content;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::writing::{WriteOptions, WriteResult, write};
+use crate::surface::terminal::writing::{WriteOptions, write};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::write::WriteResult;
 
 /// The tool.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use crate::surface::argument::within;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::send_keys::Modifier;
-use crate::surface::terminal::writing::{WriteOptions, WriteResult, write};
+use crate::surface::terminal::writing::{WriteOptions, write};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::write::WriteResult;
 
 /// The tool.
 #[derive(Debug)]

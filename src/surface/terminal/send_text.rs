@@ -9,8 +9,9 @@ use crate::core::keys::paste::PasteRule;
 use crate::session::command::Content;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::writing::{WriteOptions, WriteResult, write};
+use crate::surface::terminal::writing::{WriteOptions, write};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::write::WriteResult;
 
 /// The tool.
 #[derive(Debug)]

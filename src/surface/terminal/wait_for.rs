@@ -10,9 +10,9 @@ use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waited::Waited;
 use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::wait::Waited;
 
 /// How many sessions one call may wait on.
 const SESSIONS_MAX: usize = 32;

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::core::frame::Frame;
 use crate::core::ids::Epoch;
 use crate::core::lease::view::HoldingView;
@@ -13,82 +10,25 @@ use crate::core::wait::look::{Hit, Others, Which};
 use crate::core::wait::{Outcome, Wait};
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::surface::shape::ExitShape;
-use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::budget::{cut, escaped_bytes, fitting, json_bytes, room_left};
-use crate::surface::shape::command::{CommandWire, IN_LIST};
-use crate::surface::shape::is_zero;
+use crate::surface::answer::budget::{cut, escaped_bytes, fitting, json_bytes, room_left};
+use crate::surface::answer::command::IN_LIST;
+use crate::wire::command::CommandWire;
+use crate::wire::session::ExitWire;
+use crate::wire::wait::{MatchWire, WaitOutcome, Waited};
+use crate::wire::word;
 
 /// How many of the last rows a wait answers with.
 const LAST_ROWS: usize = 10;
 /// How many bytes of each of those, and of the line that matched, it tells.
 const ROW_BYTES_MAX: usize = 1_000;
 
-/// The word for a pattern that takes more steps than a look may.
-const PATTERN_TOO_COSTLY: &str = "pattern_too_costly";
-
-/// The word for a daemon that left its sessions to the next one.
-pub const DAEMON_LEFT: &str = "daemon_left";
-
-/// How a wait ended.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Waited {
-    /// `matched`, `stopped`, `changed`, `idle`, `command_done`, `needs_input`, `exited`, `timeout`,
-    /// `lease_lost`, `lease_suspended` while a person types, `pattern_too_costly`, or `daemon_left`: ask
-    /// the next one.
-    pub outcome: &'static str,
-    pub session: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    // The list of tools is as long as it may be.
-    #[schemars(skip)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub more_matches: Vec<MatchWire>,
-    /// Matches below those, for which there was no room.
-    #[schemars(skip)]
-    #[serde(skip_serializing_if = "is_zero")]
-    pub matches_left_out: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<ExitShape>,
-    /// The command that ended, where the shell told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<CommandWire>,
-    pub activity: ActivityShape,
-    pub last_rows: Vec<String>,
-    pub watermark: u64,
-    /// Rows that were trimmed before the wait could look at them.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub missed_rows: u64,
-    pub elapsed_ms: u64,
-}
-
-/// Another line that matched by the `watermark` of the answer.
-#[derive(Clone, Debug, Serialize)]
-pub struct MatchWire {
-    pub pattern: &'static str,
-    pub row: u64,
-    pub text: String,
-}
-
 impl MatchWire {
     fn of(which: Which, hit: &Hit) -> Self {
-        Self { pattern: name(which), row: hit.row.0, text: cut(&hit.text, ROW_BYTES_MAX) }
+        Self { pattern: which.into(), row: hit.row.0, text: cut(&hit.text, ROW_BYTES_MAX) }
     }
 
     fn summary(&self) -> String {
-        format!("\nalso {} at row {}: {}", self.pattern, self.row, one_line(&self.text))
-    }
-}
-
-/// The name of the parameter.
-fn name(which: Which) -> &'static str {
-    match which {
-        Which::Pattern => "pattern",
-        Which::StopPattern => "stop_pattern",
+        format!("\nalso {} at row {}: {}", word(&self.pattern), self.row, one_line(&self.text))
     }
 }
 
@@ -111,16 +51,6 @@ pub enum LeaseEnd {
     Lost,
 }
 
-impl LeaseEnd {
-    /// The word for it on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Suspended => "lease_suspended",
-            Self::Lost => "lease_lost",
-        }
-    }
-}
-
 /// How a holding has ended, as far as the frame tells.
 pub fn lease_end(frame: &Frame, epoch: Epoch) -> Option<LeaseEnd> {
     let is_it = |holding: &HoldingView| holding.epoch == epoch;
@@ -141,14 +71,14 @@ impl Waited {
         (elapsed, clock): (Duration, &Clock),
     ) -> Self {
         let mut waited = Self {
-            outcome: "timeout",
+            outcome: WaitOutcome::Timeout,
             session: session.id().to_string(),
             pattern: None,
             row: None,
             text: None,
             more_matches: Vec::new(),
             matches_left_out: 0,
-            exit: frame.exit.value.map(ExitShape::from),
+            exit: frame.exit.value.map(ExitWire::from),
             command: None,
             activity: (&*frame.activity.value).into(),
             last_rows: last_rows(frame),
@@ -157,29 +87,34 @@ impl Waited {
             elapsed_ms: elapsed.as_millis() as u64,
         };
         match end {
-            End::Met(Outcome::Matched(hit)) => waited.found("matched", Which::Pattern, &hit),
-            End::Met(Outcome::Stopped(hit)) => waited.found("stopped", Which::StopPattern, &hit),
-            End::Met(Outcome::Changed) => waited.outcome = "changed",
-            End::Met(Outcome::Idle) => waited.outcome = "idle",
-            End::Met(Outcome::NeedsInput) => waited.outcome = "needs_input",
+            End::Met(Outcome::Matched(hit)) => {
+                waited.found(WaitOutcome::Matched, Which::Pattern, &hit)
+            }
+            End::Met(Outcome::Stopped(hit)) => {
+                waited.found(WaitOutcome::Stopped, Which::StopPattern, &hit)
+            }
+            End::Met(Outcome::Changed) => waited.outcome = WaitOutcome::Changed,
+            End::Met(Outcome::Idle) => waited.outcome = WaitOutcome::Idle,
+            End::Met(Outcome::NeedsInput) => waited.outcome = WaitOutcome::NeedsInput,
             End::Met(Outcome::CommandDone(record)) => {
-                waited.outcome = "command_done";
+                waited.outcome = WaitOutcome::CommandDone;
                 waited.command =
                     record.map(|record| CommandWire::of(&record, clock).within(IN_LIST));
             }
-            End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = "exited",
-            End::Lease(end) => waited.outcome = end.as_str(),
-            End::DaemonLeft => waited.outcome = DAEMON_LEFT,
-            End::TooCostly => waited.outcome = PATTERN_TOO_COSTLY,
+            End::Met(Outcome::Exited(_)) | End::Gone => waited.outcome = WaitOutcome::Exited,
+            End::Lease(LeaseEnd::Suspended) => waited.outcome = WaitOutcome::LeaseSuspended,
+            End::Lease(LeaseEnd::Lost) => waited.outcome = WaitOutcome::LeaseLost,
+            End::DaemonLeft => waited.outcome = WaitOutcome::DaemonLeft,
+            End::TooCostly => waited.outcome = WaitOutcome::PatternTooCostly,
             End::Timeout => {}
         }
         waited.add(wait.others());
         waited
     }
 
-    fn found(&mut self, outcome: &'static str, which: Which, hit: &Hit) {
+    fn found(&mut self, outcome: WaitOutcome, which: Which, hit: &Hit) {
         self.outcome = outcome;
-        self.pattern = Some(name(which));
+        self.pattern = Some(which.into());
         self.row = Some(hit.row.0);
         self.text = Some(cut(&hit.text, ROW_BYTES_MAX));
     }
@@ -221,7 +156,13 @@ impl Waited {
 
     /// How a wait ended, for a model that is told besides what changed.
     pub fn headline(&self) -> String {
-        format!("{}{} after {} ms{}", self.outcome, self.place(), self.elapsed_ms, self.more())
+        format!(
+            "{}{} after {} ms{}",
+            word(&self.outcome),
+            self.place(),
+            self.elapsed_ms,
+            self.more()
+        )
     }
 
     /// The outcome for a model: what ended the wait, then the last rows.
@@ -231,16 +172,23 @@ impl Waited {
             .command
             .as_ref()
             .map_or_else(String::new, |command| format!(": {}", command.summary()));
-        let state = match self.outcome {
-            "needs_input" => format!(": {}", self.activity.summary()),
-            _ => String::new(),
-        };
-        let left = match self.outcome {
-            DAEMON_LEFT => "; ask the next daemon with this watermark as since",
-            PATTERN_TOO_COSTLY => {
-                "; not all of the screen was compared: repeat less in the pattern"
+        let (state, left) = match self.outcome {
+            WaitOutcome::NeedsInput => (format!(": {}", self.activity.summary()), ""),
+            WaitOutcome::DaemonLeft => {
+                (String::new(), "; ask the next daemon with this watermark as since")
             }
-            _ => "",
+            WaitOutcome::PatternTooCostly => {
+                (String::new(), "; not all of the screen was compared: repeat less in the pattern")
+            }
+            WaitOutcome::Matched
+            | WaitOutcome::Stopped
+            | WaitOutcome::Changed
+            | WaitOutcome::Idle
+            | WaitOutcome::CommandDone
+            | WaitOutcome::Exited
+            | WaitOutcome::Timeout
+            | WaitOutcome::LeaseLost
+            | WaitOutcome::LeaseSuspended => (String::new(), ""),
         };
         let exit = self.exit.map_or_else(String::new, |exit| format!(" ({exit})"));
         let missed = match self.missed_rows {
@@ -249,7 +197,7 @@ impl Waited {
         };
         format!(
             "{}{at}{command}{state}{exit}{missed} after {} ms, watermark {}{left}{}\n{}",
-            self.outcome,
+            word(&self.outcome),
             self.elapsed_ms,
             self.watermark,
             self.more(),

@@ -18,8 +18,9 @@ use crate::session::drain::Waiting;
 use crate::session::handle::Session;
 use crate::session::stats::Attending;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::waited::{End, Waited, lease_end};
+use crate::surface::terminal::waited::{End, lease_end};
 use crate::surface::turns::Share;
+use crate::wire::wait::Waited;
 
 /// How many steps of a look are taken at once where others wait behind it, and then each time it has a
 /// turn on a thread of its own. A step takes some nanoseconds.

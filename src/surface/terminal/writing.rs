@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::core::fnv::Fnv;
@@ -12,17 +12,18 @@ use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::request::IdempotencyKey;
 use crate::session::command::{Content, Expectation, WriteOrder, Written};
+use crate::surface::answer::budget::room_left;
+use crate::surface::answer::page::Form;
 use crate::surface::argument::millis;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
-use crate::surface::shape::budget::room_left;
-use crate::surface::shape::delta::DeltaWire;
-use crate::surface::shape::page::Form;
 use crate::surface::terminal::condition::{Memory, Wanted};
-use crate::surface::terminal::waited::Waited;
 use crate::surface::terminal::waiting::{Bounds, Watch};
 use crate::surface::tool::Answer;
 use crate::surface::turns::Share;
+use crate::wire::delta::DeltaWire;
+use crate::wire::lease::LeaseLeft;
+use crate::wire::write::WriteResult;
 
 /// How long a write with `until` waits when nobody says.
 const WAIT_MS_DEFAULT: u64 = 5_000;
@@ -46,36 +47,6 @@ pub struct WriteOptions {
     pub wait_ms: Option<u64>,
     /// As of wait_for (default: idle_ms 200)
     pub until: Option<Wanted>,
-}
-
-/// The lease a write was made under.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct LeaseLeft {
-    pub lease_id: String,
-    pub expires_in_ms: u64,
-}
-
-/// The result of every write.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WriteResult {
-    pub session: String,
-    pub written: usize,
-    pub queued_bytes: usize,
-    pub discarded: usize,
-    pub watermark: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lease: Option<LeaseLeft>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub dry_run: bool,
-    /// The same call was made before, and this one had no effect.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Waited>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<DeltaWire>,
 }
 
 /// Reads a lease id.

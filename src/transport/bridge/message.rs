@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::core::code::Code;
 use crate::transport::framing::{error_line, object};
+use crate::wire::error::ErrorWire;
 
 /// The JSON-RPC code of what the bridge answers in the daemon's place; ours, from the free range.
 const UPSTREAM: ErrorCode = ErrorCode(-32010);
@@ -50,8 +51,6 @@ impl<'a> Message<'a> {
 
 /// The answer to a request that no daemon answers.
 pub(super) fn failed(id: &RequestId, code: Code) -> Bytes {
-    let (word, message, hint) = (code.as_str(), code.meaning(), code.advice());
-    let data = json!({"error_code": word, "message": message, "hint": hint});
-    let text = format!("{word}: {message} {hint}");
-    error_line(Some(id), &ErrorData::new(UPSTREAM, text, Some(data)))
+    let text = format!("{}: {} {}", code.as_str(), code.meaning(), code.advice());
+    error_line(Some(id), &ErrorData::new(UPSTREAM, text, Some(json!(ErrorWire::from(code)))))
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::core::frame::line::{Line, Run};
 use crate::core::ids::RowNumber;
-use crate::surface::shape::budget::{escaped_bytes, json_bytes};
-use crate::surface::shape::line::{Format, LineWire};
+use crate::surface::answer::budget::{escaped_bytes, json_bytes};
+use crate::wire::line::{Format, LineWire};
 
 /// How a row stands in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

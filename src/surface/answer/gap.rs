@@ -1,33 +1,17 @@
-//! Output that was lost, as whoever reads a session is told of it.
-//!
-//! It decides which rows a gap belongs to, and knows nothing of why there is one.
+//! Lost output: which rows a gap belongs to.
 
 use std::ops::RangeBounds;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::core::frame::Frame;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::session::handle::Session;
 use crate::session::records::gaps::Gap;
-use crate::surface::shape::date::rfc3339;
-
-/// Output that nobody will see.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GapWire {
-    /// What is missing came before this row ends.
-    pub row: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// All after this moment is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-}
+use crate::wire::date::rfc3339;
+use crate::wire::session::GapWire;
 
 impl GapWire {
-    /// The gaps that somebody meets who reads these rows.
+    /// The gaps among these rows.
     pub fn among(gaps: &[Gap], rows: impl RangeBounds<u64>) -> Vec<Self> {
         let met = gaps.iter().filter(|gap| rows.contains(&gap.row.0));
         met.map(|gap| Self { row: gap.row.0, bytes: gap.bytes, since: gap.since.map(date) })
@@ -40,26 +24,6 @@ impl GapWire {
         let end = record.spans.last().and_then(|span| span.to);
         let end = end.map_or(frame.end_row(), |end| end.row);
         Self::among(session.live().gaps().as_slice(), first.from.row.0..=end.0)
-    }
-
-    /// All of them, a line each.
-    pub fn summary(gaps: &[Self]) -> String {
-        gaps.iter().map(|gap| format!("\n{}", gap.remark())).collect()
-    }
-
-    /// One of them, for people and models.
-    pub fn remark(&self) -> String {
-        format!("[{}]", self.sentence())
-    }
-
-    fn sentence(&self) -> String {
-        match (&self.since, self.bytes) {
-            (Some(since), _) => format!("this is how it was kept at {since}; all after it is lost"),
-            (None, Some(bytes)) => {
-                format!("{bytes} bytes of output are lost, about where row {} begins", self.row)
-            }
-            (None, None) => format!("output is lost, about where row {} begins", self.row),
-        }
     }
 }
 

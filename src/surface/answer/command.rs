@@ -1,17 +1,15 @@
-//! A command that ran, on the wire, and the part of its output that an answer has room for.
+//! A command that ran, and the part of its output that an answer has room for.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::core::ids::SessionId;
 use crate::core::one_line::one_line;
-use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
-use crate::surface::shape::budget::{abridged, cut, escaped_bytes, fitting, room_left};
+use crate::surface::answer::budget::{abridged, cut, escaped_bytes, fitting, room_left};
+use crate::wire::command::{CommandStatus, CommandWire};
+use crate::wire::word;
 
 /// How many bytes of one line an answer holds, and how many what is said of the others takes.
 const LINE_BYTES_MAX: usize = 4_000;
@@ -38,34 +36,6 @@ pub fn output_uri(session: SessionId, id: CommandId) -> String {
     format!("termgate://session/{session}/command/{}/output", id.0)
 }
 
-/// One command.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CommandWire {
-    pub command_id: u64,
-    /// What was sent, or what the shell read; at most 1 KB.
-    pub command: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// When it began, in milliseconds since 1970.
-    pub started: u64,
-    pub duration_ms: u64,
-    /// `running`, `completed`, `not_run` or `exited`.
-    pub status: &'static str,
-    /// Null where nobody said.
-    pub exit_code: Option<i32>,
-    /// How its end is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<&'static str>,
-    /// It had the whole screen to itself for a while.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub full_screen: bool,
-    /// Of `command` or `cwd` only the beginning is told here, and ends in `…`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-}
-
 impl CommandWire {
     /// The command as it is now.
     pub fn of(record: &CommandRecord, clock: &Clock) -> Self {
@@ -82,9 +52,9 @@ impl CommandWire {
             by: record.by.as_deref().map(str::to_owned),
             started: unix_ms.saturating_sub(ago),
             duration_ms: ended.since(record.started).as_millis() as u64,
-            status: status_word(record),
+            status: record.into(),
             exit_code: finish.and_then(|finish| finish.code),
-            evidence: finish.map(|finish| finish.evidence.as_str()),
+            evidence: finish.map(|finish| finish.evidence.into()),
             full_screen: record.full_screen,
             cut: false,
         }
@@ -102,9 +72,9 @@ impl CommandWire {
     /// The command on one line.
     pub fn summary(&self) -> String {
         let code = match (self.status, self.exit_code) {
-            ("running", _) => "running".to_owned(),
+            (CommandStatus::Running, _) => "running".to_owned(),
             (_, Some(code)) => format!("exit {code}"),
-            (status, None) => format!("{status}, code unknown"),
+            (status, None) => format!("{}, code unknown", word(&status)),
         };
         let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
         let cwd = self.cwd.as_ref().map_or_else(String::new, |cwd| {
@@ -112,18 +82,6 @@ impl CommandWire {
         });
         let command = abridged(&one_line(&self.command), IN_LIST.command);
         format!("#{} {command} ({code}, {} ms{by}{cwd})", self.command_id, self.duration_ms)
-    }
-}
-
-/// How far a command got.
-pub fn status_word(record: &CommandRecord) -> &'static str {
-    match record.finish {
-        None => "running",
-        Some(finish) if !finish.ran => "not_run",
-        Some(finish) => match finish.evidence {
-            Evidence::Exit => "exited",
-            Evidence::Osc133 | Evidence::Kernel | Evidence::Pattern | Evidence::Idle => "completed",
-        },
     }
 }
 
@@ -204,7 +162,7 @@ pub fn newest_that_fit<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::shape::budget::json_bytes;
+    use crate::surface::answer::budget::json_bytes;
 
     const URI: &str = "uri";
     const ROOM: usize = 12_000;
@@ -285,7 +243,7 @@ mod tests {
             by: None,
             started: 0,
             duration_ms: 5,
-            status: "exited",
+            status: CommandStatus::Exited,
             exit_code: Some(0),
             evidence: None,
             full_screen: false,

@@ -1,29 +1,12 @@
-//! A lease as its holder is told of it, key included.
+//! A lease with the time it has left.
 
 use std::time::{Duration, UNIX_EPOCH};
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::core::lease::request::Grant;
 use crate::session::clock::Clock;
 use crate::session::handle::Session;
-use crate::surface::shape::date::rfc3339;
-
-/// A lease with its key.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct GrantWire {
-    pub lease_id: String,
-    pub session: String,
-    pub epoch: u64,
-    pub ttl_ms: u64,
-    pub expires_in_ms: u64,
-    /// By the wall clock, RFC 3339; for display only.
-    pub expires_at: String,
-    /// It had expired, and nobody was granted one in between.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub revived: bool,
-}
+use crate::wire::date::rfc3339;
+use crate::wire::lease::GrantWire;
 
 impl GrantWire {
     /// The lease as it stands now.

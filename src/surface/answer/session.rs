@@ -1,20 +1,17 @@
-//! A session as lists show it.
-//!
-//! Made from the session's newest frame and counters, without asking its task.
+//! A session as lists show it, from its newest frame and counters.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::fmt;
 
-use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::one_line::one_line;
 use crate::session::handle::Session;
+use crate::session::pty::signal::name_of_signal;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::silent::Known;
-use crate::surface::shape::activity::ActivityShape;
-use crate::surface::shape::budget::abridged;
-use crate::surface::shape::gap::GapWire;
-use crate::surface::shape::{ExitShape, LeaseShape};
+use crate::surface::answer::budget::abridged;
+use crate::wire::activity::ActivityWire;
+use crate::wire::lease::LeaseWire;
+use crate::wire::session::{ExitWire, GapWire, SessionState, SessionWire};
 
 /// How many characters of the last line a list shows.
 const LAST_LINE_CHARACTERS: usize = 120;
@@ -32,40 +29,6 @@ pub const IN_LIST: Share = Share { title: 160, command: 240, cwd: 160 };
 
 /// What a session has that is told alone: its title whole, and a directory as long as they get.
 pub const ALONE: Share = Share { title: 1_600, command: 4_000, cwd: 4_096 };
-
-/// One session of a list.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SessionWire {
-    pub id: String,
-    pub name: String,
-    pub title: String,
-    pub command: String,
-    pub pid: i32,
-    pub cwd: String,
-    pub rows: u16,
-    pub cols: u16,
-    pub state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<ExitShape>,
-    pub activity: ActivityShape,
-    pub idle_ms: u64,
-    pub last_line: String,
-    pub watermark: u64,
-    pub lease: LeaseShape,
-    pub observers: usize,
-    pub history_rows: usize,
-    /// What its program wrote so far, in bytes.
-    pub output_bytes: u64,
-    /// What of it nobody will see, the newest losses last.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost_output: Vec<GapWire>,
-    pub write_allowed: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    /// Of `title`, `command` or `cwd` only the beginning is told here, and ends in `…`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-}
 
 impl SessionWire {
     /// What is known of a session now.
@@ -87,13 +50,13 @@ impl SessionWire {
             cwd: record.cwd.display().to_string(),
             rows: record.size.map_or(0, |size| size.rows),
             cols: record.size.map_or(0, |size| size.cols),
-            state: "running",
+            state: SessionState::Running,
             exit: None,
-            activity: ActivityShape::silent(),
+            activity: ActivityWire::silent(),
             idle_ms: 0,
             last_line: String::new(),
             watermark: 0,
-            lease: LeaseShape::of(&LeaseView::default()),
+            lease: LeaseWire::default(),
             observers: 0,
             history_rows: 0,
             output_bytes: 0,
@@ -109,7 +72,7 @@ impl SessionWire {
         let frame = session.frame();
         let about = session.about();
         let size = frame.size.value;
-        let lease = LeaseShape::of(&frame.lease.value);
+        let lease = LeaseWire::from(&*frame.lease.value);
         let last = frame.lines.iter().rev().find(|line| !line.value.text.is_empty());
         let last_line = last.map(|line| line.value.text.to_string()).unwrap_or_default();
         Self {
@@ -121,8 +84,11 @@ impl SessionWire {
             cwd: cwd_of(session),
             rows: size.rows,
             cols: size.cols,
-            state: if frame.exit.value.is_some() { "exited" } else { "running" },
-            exit: frame.exit.value.map(ExitShape::from),
+            state: match frame.exit.value {
+                Some(_) => SessionState::Exited,
+                None => SessionState::Running,
+            },
+            exit: frame.exit.value.map(ExitWire::from),
             activity: (&*frame.activity.value).into(),
             idle_ms: now.since(session.live().changed_at(&frame)).as_millis() as u64,
             last_line: last_line.chars().take(LAST_LINE_CHARACTERS).collect(),
@@ -190,5 +156,21 @@ pub fn cwd_of(session: &Session) -> String {
     match session.live().directory() {
         Some(directory) => directory.to_string(),
         None => session.about().cwd.display().to_string(),
+    }
+}
+
+impl fmt::Display for ExitWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "exited with code {code}"),
+            (None, Some(number)) => match name_of_signal(number) {
+                Some(name) => write!(f, "ended by {name}"),
+                None => write!(f, "ended by signal {number}"),
+            },
+            (None, None) if self.cause.is_some() => {
+                f.write_str("ended, as the process that held its terminal is gone")
+            }
+            (None, None) => f.write_str("ended, exit code unknown"),
+        }
     }
 }

@@ -1,6 +1,4 @@
-//! Lines on the wire: plain text, text with runs of style, cells, or escape sequences again.
-//!
-//! It turns one line into one of these forms and knows nothing of screens or history.
+//! Lines: plain text, text with runs of style, cells, or text with escape sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,10 +6,9 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::core::frame::line::{Attributes, Color, Line, Style};
+use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
 use crate::core::ids::RowNumber;
 
-/// How lines are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -23,7 +20,7 @@ pub enum Format {
 }
 
 /// A stretch of columns in one style.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunWire {
     pub col: u16,
     pub len: u16,
@@ -32,7 +29,7 @@ pub struct RunWire {
 }
 
 /// One character with the columns it covers, when more than one, and its style, when not plain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellWire {
     pub ch: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,40 +38,120 @@ pub struct CellWire {
     pub style: Option<StyleWire>,
 }
 
-/// A style: colours as `#rrggbb` or a palette index, and the words of its attributes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StyleWire {
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fg: Option<String>,
+    pub fg: Option<ColorWire>,
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bg: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attrs: Vec<&'static str>,
+    pub bg: Option<ColorWire>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attrs: Vec<AttributeWord>,
 }
 
-impl From<Style> for StyleWire {
-    fn from(style: Style) -> Self {
-        let set = |(bit, name): (Attributes, &'static str)| {
-            style.attributes.contains(bit).then_some(name)
-        };
-        Self {
-            fg: color_word(style.foreground),
-            bg: color_word(style.background),
-            attrs: Attributes::NAMES.into_iter().filter_map(set).collect(),
+/// A colour that is not the terminal's own: `#rrggbb`, or the index of a palette colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ColorWire {
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+impl ColorWire {
+    fn of(color: Color) -> Option<Self> {
+        match color {
+            Color::Default => None,
+            Color::Indexed(index) => Some(Self::Indexed(index)),
+            Color::Rgb(red, green, blue) => Some(Self::Rgb(red, green, blue)),
         }
     }
 }
 
-fn color_word(color: Color) -> Option<String> {
-    match color {
-        Color::Default => None,
-        Color::Indexed(index) => Some(index.to_string()),
-        Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
+impl From<ColorWire> for Color {
+    fn from(color: ColorWire) -> Self {
+        match color {
+            ColorWire::Indexed(index) => Self::Indexed(index),
+            ColorWire::Rgb(red, green, blue) => Self::Rgb(red, green, blue),
+        }
+    }
+}
+
+impl From<ColorWire> for String {
+    fn from(color: ColorWire) -> Self {
+        match color {
+            ColorWire::Indexed(index) => index.to_string(),
+            ColorWire::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
+        }
+    }
+}
+
+impl TryFrom<String> for ColorWire {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        let part = |hex: &str, at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+        let color = match word.strip_prefix('#') {
+            None => word.parse().ok().map(Self::Indexed),
+            Some(hex) => part(hex, 0)
+                .zip(part(hex, 2))
+                .zip(part(hex, 4))
+                .map(|((red, green), blue)| Self::Rgb(red, green, blue)),
+        };
+        color.ok_or_else(|| format!("not a colour: {word:?}"))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttributeWord {
+    Bold,
+    Dim,
+    Italic,
+    Underline,
+    DoubleUnderline,
+    CurlyUnderline,
+    Inverse,
+    Concealed,
+    Strike,
+}
+
+const ATTRIBUTES: [(Attributes, AttributeWord); 9] = [
+    (Attributes::BOLD, AttributeWord::Bold),
+    (Attributes::DIM, AttributeWord::Dim),
+    (Attributes::ITALIC, AttributeWord::Italic),
+    (Attributes::UNDERLINE, AttributeWord::Underline),
+    (Attributes::DOUBLE_UNDERLINE, AttributeWord::DoubleUnderline),
+    (Attributes::CURLY_UNDERLINE, AttributeWord::CurlyUnderline),
+    (Attributes::INVERSE, AttributeWord::Inverse),
+    (Attributes::CONCEALED, AttributeWord::Concealed),
+    (Attributes::STRIKE, AttributeWord::Strike),
+];
+
+impl From<Style> for StyleWire {
+    fn from(style: Style) -> Self {
+        let set = |(bit, word)| style.attributes.contains(bit).then_some(word);
+        Self {
+            fg: ColorWire::of(style.foreground),
+            bg: ColorWire::of(style.background),
+            attrs: ATTRIBUTES.into_iter().filter_map(set).collect(),
+        }
+    }
+}
+
+impl From<&StyleWire> for Style {
+    fn from(style: &StyleWire) -> Self {
+        let set = ATTRIBUTES.iter().filter(|(_, word)| style.attrs.contains(word));
+        Self {
+            foreground: style.fg.map_or(Color::Default, Color::from),
+            background: style.bg.map_or(Color::Default, Color::from),
+            attributes: set.fold(Attributes::default(), |all, (bit, _)| all.with(*bit)),
+        }
     }
 }
 
 /// One row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineWire {
     pub row: u64,
     pub text: String,
@@ -82,13 +159,13 @@ pub struct LineWire {
     pub runs: Option<Vec<RunWire>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<CellWire>>,
-    /// How many columns at its end are not told, for their size.
+    /// How many columns at its end are left out for their size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns_left_out: Option<u16>,
 }
 
 impl LineWire {
-    /// The row in the wanted form; escape sequences stand in the text.
+    /// The row in this form; escape sequences are part of the text.
     pub fn of(row: RowNumber, line: &Line, format: Format) -> Self {
         let text = match format {
             Format::Ansi => ansi(line),
@@ -114,12 +191,33 @@ impl LineWire {
     }
 }
 
+/// The line that a styled row, or one of cells, stands for.
+impl From<&LineWire> for Line {
+    fn from(row: &LineWire) -> Self {
+        let Some(cells) = &row.cells else {
+            let run = |run: &RunWire| Run {
+                column: run.col,
+                columns: run.len,
+                style: (&run.style).into(),
+            };
+            let runs = row.runs.iter().flatten().map(run).collect();
+            return Self { text: row.text.as_str().into(), runs, wrapped: false };
+        };
+        let (mut text, mut runs, mut column) = (String::new(), Vec::new(), 0);
+        for cell in cells {
+            let columns = cell.width.unwrap_or(1);
+            if let Some(style) = &cell.style {
+                runs.push(Run { column, columns, style: style.into() });
+            }
+            text.push_str(&cell.ch);
+            column += columns;
+        }
+        Self { text: text.into(), runs: runs.into(), wrapped: false }
+    }
+}
+
 fn runs(line: &Line) -> Vec<RunWire> {
-    let wire = |run: &crate::core::frame::line::Run| RunWire {
-        col: run.column,
-        len: run.columns,
-        style: run.style.into(),
-    };
+    let wire = |run: &Run| RunWire { col: run.column, len: run.columns, style: run.style.into() };
     line.runs.iter().map(wire).collect()
 }
 
@@ -205,7 +303,6 @@ fn push_color(out: &mut String, color: Color, kind: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame::line::Run;
 
     fn styled(text: &str, column: u16, columns: u16, attributes: Attributes) -> Line {
         let style = Style { foreground: Color::Indexed(1), attributes, ..Style::default() };
@@ -233,6 +330,21 @@ mod tests {
         assert!(LineWire::of(RowNumber(7), &line, Format::Plain).runs.is_none());
         let styled = LineWire::of(RowNumber(7), &line, Format::Styled);
         let style = &styled.runs.expect("runs")[0].style;
-        assert_eq!((style.fg.as_deref(), style.attrs.as_slice()), (Some("1"), &["bold"][..]));
+        let expected = (Some(ColorWire::Indexed(1)), &[AttributeWord::Bold][..]);
+        assert_eq!((style.fg, style.attrs.as_slice()), expected);
+    }
+
+    #[test]
+    fn runs_and_cells_read_back_as_the_line_they_were_made_of() {
+        let style = Style { background: Color::Rgb(10, 11, 12), ..Style::default() };
+        let runs = Box::new([Run { column: 0, columns: 2, style }]);
+        let line = Line { text: "漢a".into(), runs, wrapped: false };
+        for format in [Format::Styled, Format::Cells] {
+            let written =
+                serde_json::to_string(&LineWire::of(RowNumber(1), &line, format)).unwrap();
+            let read: LineWire = serde_json::from_str(&written).unwrap();
+            assert_eq!(Line::from(&read), line, "{written}");
+        }
+        assert!(serde_json::from_str::<ColorWire>("\"#0a0b\"").is_err());
     }
 }

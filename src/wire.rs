@@ -1,0 +1,36 @@
+//! Every shape that crosses a socket: results, deltas, notifications, errors, and the words in them.
+//!
+//! The daemon writes these types and the command line reads them. A reader ignores members that it
+//! does not know, and a member that is sometimes left out has a default. Only the core is named here.
+
+pub mod activity;
+pub mod attach;
+pub mod command;
+pub mod control;
+pub mod date;
+pub mod delta;
+pub mod envelope;
+pub mod error;
+pub mod history;
+pub mod lease;
+pub mod line;
+pub mod screen;
+pub mod session;
+pub mod status;
+pub mod wait;
+pub mod write;
+
+use serde::Serialize;
+
+/// The word of a value that is one on the wire; empty for anything else.
+pub fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,94 @@
+//! The daemon as a whole: its counters, and what became of its stop or upgrade.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::control::SwitchWire;
+
+/// The resource `termgate://daemon`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    pub version: String,
+    pub pid: u32,
+    pub uptime_ms: u64,
+    /// The memory of the daemon, where the system reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
+    pub write: WriteStatus,
+    pub sessions: SessionsStatus,
+    pub leases: LeasesStatus,
+    pub observers: usize,
+    pub connections: ConnectionsStatus,
+    pub deltas_sent: u64,
+    pub frames: FramesStatus,
+    pub pty: PtyStatus,
+    /// By tool and by outcome: `ok`, `given_up` or an error's code.
+    pub calls: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WriteStatus {
+    pub on: Vec<SwitchWire>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionsStatus {
+    pub running: usize,
+    pub ended: usize,
+    pub created_total: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LeasesStatus {
+    pub held: usize,
+    pub waiters: usize,
+    pub granted_total: u64,
+    /// Calls that were refused because the caller lacked a lease or another right, by code.
+    pub denied: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConnectionsStatus {
+    pub open: usize,
+    pub total: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FramesStatus {
+    pub published: u64,
+    /// Frames that an observer received together with a later one.
+    pub skipped: u64,
+}
+
+/// What went through the terminals, in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PtyStatus {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// The result of `termgate/stop`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stopping {
+    pub stopping: bool,
+    /// The sessions that did not end.
+    pub unended: Vec<UnendedSession>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnendedSession {
+    pub session: String,
+    pub name: String,
+    /// What of it is left.
+    pub what: String,
+}
+
+/// The result of `termgate/upgrade`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Upgrading {
+    /// The version that answers.
+    pub from: String,
+    pub to: String,
+    pub pid: u32,
+}

@@ -1,0 +1,87 @@
+//! How a wait ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::core::wait::look::Which;
+use crate::wire::activity::ActivityWire;
+use crate::wire::command::CommandWire;
+use crate::wire::is_zero;
+use crate::wire::session::ExitWire;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitOutcome {
+    Matched,
+    Stopped,
+    Changed,
+    Idle,
+    CommandDone,
+    NeedsInput,
+    Exited,
+    Timeout,
+    LeaseLost,
+    // A person types.
+    LeaseSuspended,
+    PatternTooCostly,
+    // The next daemon can be asked with the watermark.
+    DaemonLeft,
+}
+
+/// The parameter that held a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PatternName {
+    Pattern,
+    StopPattern,
+}
+
+impl From<Which> for PatternName {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Pattern => Self::Pattern,
+            Which::StopPattern => Self::StopPattern,
+        }
+    }
+}
+
+/// The result of `wait_for`, and of a write that waited.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Waited {
+    pub outcome: WaitOutcome,
+    pub session: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<PatternName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    // The list of tools is as long as it may be.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_matches: Vec<MatchWire>,
+    /// Matches below those, for which there was no room.
+    #[schemars(skip)]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub matches_left_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitWire>,
+    /// The command that ended, where the shell marks them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandWire>,
+    pub activity: ActivityWire,
+    pub last_rows: Vec<String>,
+    pub watermark: u64,
+    /// Rows that were trimmed before the wait could look at them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed_rows: u64,
+    pub elapsed_ms: u64,
+}
+
+/// Another line that matched by the `watermark` of the answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MatchWire {
+    pub pattern: PatternName,
+    pub row: u64,
+    pub text: String,
+}
