@@ -6,7 +6,6 @@
 pub mod attempt;
 pub mod error;
 pub mod idempotency;
-pub mod open_paste;
 pub mod request;
 pub mod typing;
 pub mod unit;

@@ -11,6 +11,7 @@ pub mod mouse;
 pub mod names;
 pub mod parse;
 pub mod paste;
+pub mod tokens;
 pub mod typed;
 
 /// How many keys one call may press.

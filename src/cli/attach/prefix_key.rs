@@ -8,7 +8,10 @@ pub mod key;
 use std::time::Duration;
 
 use crate::cli::attach::pointer::Report;
-use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning};
+use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning, PREFIX};
+use crate::core::input::unit::Piece;
+use crate::core::keys::encode::ESCAPE;
+use crate::core::keys::tokens::Tokenizer;
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +38,6 @@ pub enum Order {
     Unknown,
 }
 
-/// Longer sequences are no keys.
-const SEQUENCE_MAX: usize = 64;
 /// The keys of one chord, which may both be down still.
 const OURS_MAX: usize = 2;
 
@@ -45,22 +46,15 @@ const ESCAPE_TIME: Duration = Duration::from_millis(15);
 /// How long a paste that has not ended may be quiet.
 const PASTE_TIME: Duration = Duration::from_secs(1);
 
-const PASTE_START: &[u8] = b"\x1b[200~";
-const PASTE_END: &[u8] = b"\x1b[201~";
-/// A report of the pointer whose three parts are characters behind it.
-const POINTER: &[u8] = b"\x1b[M";
-
 /// Takes chords out of what is typed, however it is cut into pieces.
 #[derive(Debug, Default)]
 pub struct Chords {
-    /// The beginning of a sequence whose end has not come yet.
-    held: Vec<u8>,
+    tokens: Tokenizer,
     /// The first key of a chord was typed.
     begun: bool,
     /// The list of keys is shown; the next key closes it and is typed to nobody.
     listing: bool,
-    /// The first byte of the key that closed the list, whose others may follow.
-    closed_by: Option<u8>,
+    /// The program is in the middle of a paste.
     in_paste: bool,
     /// Keys whose press was ours, so that the program is not told that they are held or come up.
     ours: Vec<Key>,
@@ -70,29 +64,19 @@ pub struct Chords {
 impl Chords {
     /// Takes in what was typed and gives back what it means.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Typed> {
-        let mut all = std::mem::take(&mut self.held);
-        all.extend_from_slice(bytes);
-        let (mut rest, begun) = all.split_at(all.len() - begun_character(&all));
-        while !rest.is_empty() {
-            let Some(length) = token(rest, self.in_paste) else {
-                self.held = rest.to_vec();
-                break;
-            };
-            let (token, after) = rest.split_at(length);
-            self.take(token);
-            rest = after;
+        for piece in self.tokens.feed(bytes) {
+            self.take(&piece);
         }
-        self.held.extend_from_slice(begun);
         std::mem::take(&mut self.out)
     }
 
     /// How long what was begun may stay without its end before [`Chords::flush`] is due: a lone Escape
     /// looks like the beginning of a sequence, and the end of a paste may have got lost.
     pub fn patience(&self) -> Option<Duration> {
-        match (self.in_paste, self.held.is_empty()) {
+        match (self.in_paste, self.tokens.is_holding()) {
             (true, _) => Some(PASTE_TIME),
-            (false, false) => Some(ESCAPE_TIME),
-            (false, true) => None,
+            (false, true) => Some(ESCAPE_TIME),
+            (false, false) => None,
         }
     }
 
@@ -104,38 +88,43 @@ impl Chords {
 
     /// Takes what was begun for what it is, since nothing followed in time; a paste ends so.
     pub fn flush(&mut self) -> Vec<Typed> {
-        let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
-            self.take(&held);
-            // Nothing followed that could be the rest of a key.
-            self.closed_by = None;
+        if let Some(piece) = self.tokens.flush() {
+            self.take(&piece);
         }
         if self.in_paste {
-            self.take(PASTE_END);
+            self.tokens = Tokenizer::default();
+            self.take(&Piece::PasteEnd);
         }
         std::mem::take(&mut self.out)
     }
 
-    fn take(&mut self, token: &[u8]) {
-        let was_in_paste = self.in_paste;
-        if let Some(first) = std::mem::take(&mut self.closed_by)
-            && follows(first, token)
-        {
-            self.closed_by = Some(first.max(token[0]));
-            return;
-        }
-        if token == PASTE_START || token == PASTE_END {
-            self.in_paste = token == PASTE_START;
-            // It is no key, and too much to be lost.
-            self.listing = false;
-            // The end of a paste that was ended already means nothing any more.
-            if self.in_paste == was_in_paste {
-                return;
+    fn take(&mut self, piece: &Piece) {
+        match piece {
+            Piece::PasteStart | Piece::PasteEnd => {
+                self.in_paste = *piece == Piece::PasteStart;
+                // It is no key, and too much to be lost.
+                self.listing = false;
+                self.pass(piece.bytes());
             }
+            Piece::Text(text) if self.in_paste => self.pass(text),
+            Piece::Text(text) => {
+                for part in text.utf8_chunks() {
+                    let valid = part.valid().split_inclusive(|_| true).map(str::as_bytes);
+                    valid.chain(part.invalid().chunks(1)).for_each(|key| self.on_key(key));
+                }
+            }
+            // The end of a paste that was ended already means nothing any more.
+            Piece::Key(key) if key == Piece::PASTE_END => {}
+            // Escape and the chord, typed faster than they were read.
+            Piece::Key(key) if matches!(key[..], [ESCAPE, PREFIX]) => {
+                self.on_key(&key[..1]);
+                self.on_key(&key[1..]);
+            }
+            Piece::Key(key) => self.on_key(key),
         }
-        if self.in_paste || was_in_paste {
-            return self.pass(token);
-        }
+    }
+
+    fn on_key(&mut self, token: &[u8]) {
         match Happening::of(token) {
             Happening::Press(key) => self.on_press(key, token),
             Happening::Repeat(key) if self.is_ours(key) => {}
@@ -157,10 +146,7 @@ impl Chords {
                 self.begun = true;
                 self.own(key);
             }
-            (false, false) if listing => {
-                self.closed_by = token.first().copied().filter(|_| token.len() == 1);
-                self.own(key);
-            }
+            (false, false) if listing => self.own(key),
             (false, false) | (true, true) => self.pass(token),
             (true, false) => {
                 self.own(key);
@@ -206,69 +192,6 @@ impl Chords {
             }
         }
     }
-}
-
-/// How many bytes at the end are the beginning of a character whose end has not come.
-fn begun_character(bytes: &[u8]) -> usize {
-    let tail = bytes.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf));
-    let Some(behind) = tail else { return 0 };
-    let length = match bytes[bytes.len() - 1 - behind] {
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => 1,
-    };
-    if behind + 1 < length { behind + 1 } else { 0 }
-}
-
-/// Whether a token goes on with the key that began with this byte, as the rest of a character does and
-/// what is typed with Alt.
-fn follows(first: u8, token: &[u8]) -> bool {
-    match first {
-        0x1b => true,
-        0xc2..=0xf4 => matches!(token, [0x80..=0xbf]),
-        _ => false,
-    }
-}
-
-/// The length of the first token: a control sequence, a report of the pointer, or a single byte; none
-/// when its end is missing.
-fn token(bytes: &[u8], in_paste: bool) -> Option<usize> {
-    if bytes[0] != 0x1b {
-        return Some(1);
-    }
-    if in_paste && !PASTE_END.starts_with(&bytes[..bytes.len().min(PASTE_END.len())]) {
-        return Some(1);
-    }
-    match bytes.get(1) {
-        None => None,
-        Some(b'[') if bytes.starts_with(POINTER) => pointer_report(bytes),
-        Some(b'[') => {
-            let body = &bytes[2..];
-            let end = body.iter().position(|byte| !(0x20..=0x3f).contains(byte));
-            match end {
-                // An Escape inside begins another sequence.
-                Some(at) if body[at] == 0x1b => Some(2 + at),
-                Some(at) => Some(2 + at + 1),
-                None if bytes.len() > SEQUENCE_MAX => Some(bytes.len()),
-                None => None,
-            }
-        }
-        Some(b'O') => (bytes.len() > 2).then_some(3),
-        Some(_) => Some(1),
-    }
-}
-
-/// The length of a report of the pointer with its three parts, each of which is a byte or, in the
-/// encoding that has room for large terminals, a character of two.
-fn pointer_report(bytes: &[u8]) -> Option<usize> {
-    let mut length = POINTER.len();
-    for _part in 0..3 {
-        let wide = (0xc2..=0xdf).contains(bytes.get(length)?);
-        let whole = wide && (0x80..=0xbf).contains(bytes.get(length + 1)?);
-        length += if whole { 2 } else { 1 };
-    }
-    Some(length)
 }
 
 #[cfg(test)]
@@ -550,7 +473,7 @@ mod tests {
     #[test]
     fn a_sequence_without_end_is_not_held_for_ever() {
         let mut chords = Chords::default();
-        let long = [b"\x1b[".as_slice(), &[b'1'; SEQUENCE_MAX]].concat();
+        let long = [b"\x1b[".as_slice(), &[b'1'; Tokenizer::HELD_MAX]].concat();
         assert_eq!(chords.feed(&long), [bytes(&long)]);
     }
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::cli::attach::view::history_line;
 use crate::core::frame::line::Line;
+use crate::core::input::unit::Piece;
+use crate::core::keys::tokens::Tokenizer;
 
 /// What a key does to the place where the person looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub enum Move {
 }
 
 /// The moves that typed bytes mean; what means none is left out.
-pub fn moves(mut typed: &[u8]) -> Vec<Move> {
+pub fn moves(typed: &[u8]) -> Vec<Move> {
     const KEYS: [(&[u8], Move); 22] = [
         (b"\x1b[5~", Move::Screens(-1)),
         (b"\x1b[6~", Move::Screens(1)),
@@ -46,28 +48,15 @@ pub fn moves(mut typed: &[u8]) -> Vec<Move> {
         (b"\x03", Move::Leave),
         (b"\x1b", Move::Leave),
     ];
-    let mut found = Vec::new();
-    while !typed.is_empty() {
-        let key = KEYS.iter().find(|(key, _)| typed.starts_with(key) && !cuts(typed, key));
-        let length = key.map_or_else(|| unknown(typed), |(key, _)| key.len());
-        found.extend(key.map(|(_, step)| *step));
-        typed = &typed[length..];
-    }
-    found
-}
-
-/// Whether a lone Escape would be cut off the sequence that it begins.
-fn cuts(typed: &[u8], key: &[u8]) -> bool {
-    key == b"\x1b" && typed.len() > 1
-}
-
-/// The length of a key that means nothing.
-fn unknown(typed: &[u8]) -> usize {
-    if !typed.starts_with(b"\x1b[") {
-        return 1;
-    }
-    let end = typed[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
-    end.map_or(typed.len(), |at| at + 3)
+    let mut tokens = Tokenizer::default();
+    let mut pieces = tokens.feed(typed);
+    pieces.extend(tokens.flush());
+    let keys = pieces.iter().flat_map(|piece| match piece {
+        Piece::Text(text) => text.chunks(1),
+        Piece::Key(key) => key.chunks(key.len()),
+        Piece::PasteStart | Piece::PasteEnd => [].chunks(1),
+    });
+    keys.filter_map(|key| Some(KEYS.iter().find(|known| known.0 == key)?.1)).collect()
 }
 
 /// Where a person looks in the history of a session.

@@ -14,9 +14,9 @@ use tokio::task::yield_now;
 
 use crate::core::frame::Frame;
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
-use crate::core::input::open_paste::OpenPaste;
 use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
+use crate::core::keys::tokens::Tokenizer;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::failure::{Failed, Party};
 use crate::core::lease::limits::LeaseLimits;
@@ -63,8 +63,8 @@ pub(super) struct Reserve {
     limits: LeaseLimits,
     /// How much of the last writes with a key the terminal took, oldest first.
     sent: VecDeque<FormerWrite>,
-    /// Whether the program is in the middle of a paste.
-    paste: OpenPaste,
+    /// What the terminal took, by which a paste is open or not.
+    taken: Tokenizer,
     /// The output before this offset was given to a screen, and that before the other was counted.
     pub(super) seen: u64,
     pub(super) counted: u64,
@@ -86,7 +86,7 @@ impl Reserve {
             waiter: WaiterId(0),
             limits: input.lease().limits().clone(),
             sent: input.former().iter().copied().collect(),
-            paste: OpenPaste::new(paste),
+            taken: Tokenizer::new(paste),
             seen: offset,
             counted: offset,
             failures: VecDeque::new(),
@@ -111,9 +111,9 @@ impl Reserve {
     /// Notes what of a write the terminal took, and says whether a paste is open then; `own` is the stamp of
     /// its principal.
     pub(super) fn on_taken(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: &[u8]) -> bool {
-        self.paste.on_taken(taken);
+        self.taken.feed(taken);
         self.count_sent(stamp, own, taken.len());
-        self.paste.is_open()
+        self.taken.in_paste()
     }
 
     fn count_sent(&mut self, stamp: Stamp, own: Option<WriteStamp>, taken: usize) {
@@ -237,7 +237,7 @@ impl<P: Pty> Actor<P> {
         self.records.commands().tell_of(&mut writes);
         let lease = LeaseManager::after_failure(failed);
         let input = Input::new(lease, reserve.window).with_former(now, writes);
-        self.input = input.after_paste(reserve.paste.is_open()).into();
+        self.input = input.after_paste(reserve.taken.in_paste()).into();
         if self.exit.is_some() {
             self.input.close(now);
         }

@@ -7,7 +7,7 @@ use crate::cli::attach::pointer::Report;
 use crate::cli::attach::prefix_key::Order;
 
 /// The byte of `C-\` in the legacy encoding.
-const PREFIX: u8 = 0x1c;
+pub const PREFIX: u8 = 0x1c;
 
 /// Modifiers are told as one more than the sum of their bits; the locks have higher ones.
 const SHIFT: u32 = 1;

@@ -1,0 +1,284 @@
+//! Splits what a terminal sends into text, keys and the ends of pastes.
+//!
+//! It does not know what a key means, only where it ends: nothing that comes out can be cut in the
+//! middle of a key or a character.
+
+use crate::core::input::unit::Piece;
+use crate::core::keys::encode::{DELETE, ESCAPE};
+
+/// Splits a stream of bytes that arrives in parts; the pieces together are the bytes that came in.
+#[derive(Clone, Debug, Default)]
+pub struct Tokenizer {
+    in_paste: bool,
+    held: Vec<u8>,
+}
+
+impl Tokenizer {
+    /// How many bytes of an incomplete sequence are held; a longer one is given out as it is.
+    pub const HELD_MAX: usize = 64;
+
+    /// Begins between two keys, in a paste or outside.
+    pub fn new(in_paste: bool) -> Self {
+        Self { in_paste, held: Vec::new() }
+    }
+
+    /// Whether the paste that began last has not ended.
+    pub fn in_paste(&self) -> bool {
+        self.in_paste
+    }
+
+    /// Whether bytes are held that have no end yet.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The pieces that are complete with these bytes; the rest is held for the next call.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
+        self.held.extend_from_slice(bytes);
+        let all = std::mem::take(&mut self.held);
+        let (mut rest, mut pieces) = (all.as_slice(), Vec::new());
+        while let Some((piece, length)) = first(rest, self.in_paste) {
+            match piece {
+                Piece::PasteStart => self.in_paste = true,
+                Piece::PasteEnd => self.in_paste = false,
+                Piece::Text(_) | Piece::Key(_) => {}
+            }
+            pieces.push(piece);
+            rest = &rest[length..];
+        }
+        self.held = rest.to_vec();
+        pieces
+    }
+
+    /// Gives out Escape, Alt-`[` or Alt-`O` if that is all that is held: a key, or the beginning of a
+    /// sequence that was cut there.
+    pub fn take_key(&mut self) -> Option<Piece> {
+        let body = self.held.strip_prefix(&[ESCAPE])?;
+        let body = body.strip_prefix(&[ESCAPE]).unwrap_or(body);
+        let is_key = !self.in_paste && matches!(body, [] | [b'[' | b'O']);
+        is_key.then(|| Piece::Key(std::mem::take(&mut self.held)))
+    }
+
+    /// Gives out what is held as it is.
+    pub fn flush(&mut self) -> Option<Piece> {
+        let held = std::mem::take(&mut self.held);
+        match held.first()? {
+            &ESCAPE if !self.in_paste => Some(Piece::Key(held)),
+            _ => Some(Piece::Text(held)),
+        }
+    }
+}
+
+/// The first piece and its length; none while it is incomplete.
+fn first(bytes: &[u8], in_paste: bool) -> Option<(Piece, usize)> {
+    if in_paste { pasted(bytes) } else { typed(bytes) }
+}
+
+/// The first piece of bytes inside a paste and its length; none while it is incomplete.
+fn pasted(bytes: &[u8]) -> Option<(Piece, usize)> {
+    if bytes.starts_with(Piece::PASTE_END) {
+        return Some((Piece::PasteEnd, Piece::PASTE_END.len()));
+    }
+    let may_end = |at: &usize| {
+        let tail = &bytes[*at..];
+        tail.starts_with(Piece::PASTE_END) || Piece::PASTE_END.starts_with(tail)
+    };
+    let length = (0..bytes.len()).find(may_end).unwrap_or(bytes.len());
+    text(bytes, length)
+}
+
+/// The first piece of bytes outside a paste and its length; none while it is incomplete.
+fn typed(bytes: &[u8]) -> Option<(Piece, usize)> {
+    if bytes.starts_with(Piece::PASTE_START) {
+        return Some((Piece::PasteStart, Piece::PASTE_START.len()));
+    }
+    let is_control = |byte: &u8| *byte < b' ' || *byte == DELETE;
+    if bytes.first().is_some_and(is_control) {
+        let length = if bytes[0] == ESCAPE { sequence(bytes)? } else { 1 };
+        return Some((Piece::Key(bytes[..length].to_vec()), length));
+    }
+    text(bytes, bytes.iter().position(is_control).unwrap_or(bytes.len()))
+}
+
+/// A text of at most this length, without the character at its end that is incomplete.
+fn text(bytes: &[u8], length: usize) -> Option<(Piece, usize)> {
+    let length = if length == bytes.len() { complete(bytes) } else { length };
+    (length > 0).then(|| (Piece::Text(bytes[..length].to_vec()), length))
+}
+
+/// How many bytes there are before a character that the end of the bytes breaks off.
+fn complete(bytes: &[u8]) -> usize {
+    let earliest = bytes.len().saturating_sub(3);
+    let broken_off = |from: &usize| character(&bytes[*from..]).is_none();
+    (earliest..bytes.len()).find(broken_off).unwrap_or(bytes.len())
+}
+
+/// The length of the sequence that begins with an escape; none while it is incomplete.
+fn sequence(bytes: &[u8]) -> Option<usize> {
+    match bytes[1..] {
+        [] | [b'[' | b'O'] => None,
+        [b'[', ..] => control_sequence(bytes),
+        [b'O', b' '..=b'~', ..] => Some(3),
+        [b'O', ..] => Some(2),
+        // Alt with a key that sends a sequence itself.
+        [ESCAPE, b'[' | b'O', ..] if !bytes[1..].starts_with(Piece::PASTE_START) => {
+            sequence(&bytes[1..]).map(|length| length + 1)
+        }
+        [ESCAPE, ..] => Some(1),
+        [..] => character(&bytes[1..]).map(|length| length + 1),
+    }
+}
+
+/// The length of a control sequence: parameters, intermediates and a final byte, by ECMA-48; and
+/// the three characters that follow where it reports the mouse in xterm's first encoding.
+fn control_sequence(bytes: &[u8]) -> Option<usize> {
+    let parameters = &bytes[2..];
+    let Some(length) = parameters.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) else {
+        return (bytes.len() > Tokenizer::HELD_MAX).then_some(bytes.len());
+    };
+    match parameters[length] {
+        b'M' if length == 0 => mouse_report(bytes),
+        0x40..=0x7e => Some(length + 3),
+        // No final byte: whatever follows is no part of it.
+        _ => Some(length + 2),
+    }
+}
+
+/// The length of a mouse report with its three parts, each a byte or, in the encoding for large
+/// terminals, a character of two bytes.
+fn mouse_report(bytes: &[u8]) -> Option<usize> {
+    let mut length = 3;
+    for _part in 0..3 {
+        length += match bytes[length..] {
+            [] | [0xc2..=0xdf] => return None,
+            [0xc2..=0xdf, 0x80..=0xbf, ..] => 2,
+            [0x20..=0xff, ..] => 1,
+            [..] => return Some(length),
+        };
+    }
+    Some(length)
+}
+
+/// The length of the first character; none while it is incomplete.
+fn character(bytes: &[u8]) -> Option<usize> {
+    match std::str::from_utf8(&bytes[..bytes.len().min(4)]) {
+        Ok(text) => Some(text.chars().next().map_or(0, char::len_utf8)),
+        Err(error) if error.valid_up_to() > 0 => character(&bytes[..error.valid_up_to()]),
+        Err(error) => error.error_len().map(|_| 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pieces of several calls, one text for each: `k:` a key, `t:` text, `(` and `)` the ends
+    /// of a paste.
+    fn split(calls: &[&[u8]]) -> Vec<String> {
+        let mut tokens = Tokenizer::default();
+        let mut pieces: Vec<Piece> = calls.iter().flat_map(|bytes| tokens.feed(bytes)).collect();
+        pieces.extend(tokens.take_key());
+        let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        let shown = |piece: Piece| match piece {
+            Piece::Text(bytes) => format!("t:{}", shown(&bytes)),
+            Piece::Key(bytes) => format!("k:{}", shown(&bytes)),
+            Piece::PasteStart => "(".to_owned(),
+            Piece::PasteEnd => ")".to_owned(),
+        };
+        pieces.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn text_and_control_characters_are_separate_pieces() {
+        assert_eq!(split(&[b"ls -l\r\x03"]), ["t:ls -l", "k:\\r", "k:\\x03"]);
+        assert_eq!(split(&[b"a\x7fb"]), ["t:a", "k:\\x7f", "t:b"]);
+    }
+
+    #[test]
+    fn an_escape_sequence_is_one_key() {
+        assert_eq!(split(&[b"\x1b[A\x1b[1;5Cx"]), ["k:\\x1b[A", "k:\\x1b[1;5C", "t:x"]);
+        assert_eq!(split(&[b"\x1bOP"]), ["k:\\x1bOP"]);
+        assert_eq!(split(&[b"\x1bx\x1b\x1b[A"]), ["k:\\x1bx", "k:\\x1b\\x1b[A"]);
+    }
+
+    #[test]
+    fn a_mouse_report_is_one_key_in_every_encoding() {
+        assert_eq!(split(&[b"\x1b[<0;3;4Mx"]), ["k:\\x1b[<0;3;4M", "t:x"]);
+        assert_eq!(split(&[b"\x1b[M !!x"]), ["k:\\x1b[M !!", "t:x"]);
+        assert_eq!(split(&[b"\x1b[M ", b"!!x"]), ["k:\\x1b[M !!", "t:x"]);
+        assert_eq!(split(&[b"\x1b[M !\xc3", b"\xa9x"]), ["k:\\x1b[M !\\xc3\\xa9", "t:x"]);
+    }
+
+    #[test]
+    fn keys_that_end_like_the_beginning_of_a_sequence_can_be_taken() {
+        for key in [&b"\x1b"[..], b"\x1b[", b"\x1bO", b"\x1b\x1b["] {
+            assert_eq!(split(&[key]), [format!("k:{}", key.escape_ascii())]);
+        }
+    }
+
+    #[test]
+    fn what_is_broken_off_beyond_doubt_waits_for_the_rest() {
+        assert_eq!(split(&[b"\x1b[1;"]), [""; 0]);
+        assert_eq!(split(&[b"\x1b[1;", b"5C"]), ["k:\\x1b[1;5C"]);
+        assert_eq!(split(&[b"a\xe2\x82", b"\xacb"]), ["t:a", "t:\\xe2\\x82\\xacb"]);
+        assert_eq!(split(&[b"\x1b\xc3", b"\xa9"]), ["k:\\x1b\\xc3\\xa9"]);
+    }
+
+    #[test]
+    fn a_sequence_that_is_broken_off_by_another_ends_there() {
+        assert_eq!(split(&[b"\x1b[1\x1b[B"]), ["k:\\x1b[1", "k:\\x1b[B"]);
+        assert_eq!(
+            split(&[b"\x1bO\x1b[B\x1b[M!\x1b[B"]),
+            ["k:\\x1bO", "k:\\x1b[B", "k:\\x1b[M!", "k:\\x1b[B"]
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_go_out_as_they_are() {
+        assert_eq!(split(&[b"\xff\x80a"]), ["t:\\xff\\x80a"]);
+    }
+
+    #[test]
+    fn a_sequence_without_end_is_not_held_forever() {
+        let endless = [b"\x1b[".as_slice(), &[b'1'; Tokenizer::HELD_MAX]].concat();
+        assert_eq!(Tokenizer::default().feed(&endless), [Piece::Key(endless.clone())]);
+    }
+
+    #[test]
+    fn a_paste_may_span_calls_and_so_may_its_ends() {
+        assert_eq!(
+            split(&[b"\x1b[200~a\x1b[A\r", b"b\x1b[20", b"1~\r"]),
+            ["(", "t:a\\x1b[A\\r", "t:b", ")", "k:\\r"]
+        );
+        assert_eq!(split(&[b"\x1b[200", b"~x"]), ["(", "t:x"]);
+    }
+
+    #[test]
+    fn the_last_end_of_a_paste_counts_wherever_the_bytes_are_cut() {
+        let marks = b"a\x1b[200~one\x1b[201~b\x1b\x1b[200~two\x1b[20\x1b[201~\x1bO\x1b[200~\x1b[M\x1b[201~\x1b[1\x1b[200~";
+        for step in 1..marks.len() {
+            let mut tokens = Tokenizer::default();
+            let mut before = 0;
+            for bytes in marks.chunks(step) {
+                tokens.feed(bytes);
+                before += bytes.len();
+                let text = String::from_utf8_lossy(&marks[..before]).into_owned();
+                let open = text.rfind("\x1b[200~") > text.rfind("\x1b[201~");
+                assert_eq!(tokens.in_paste(), open, "{text:?} by {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn splitting_loses_and_adds_nothing() {
+        let bytes = b"x\x1b[200~p\x1b[201~\x1b[Mabc\xe2\x82\xac\x1b\x1bOA\x7f\x1b[38;5;";
+        for split in 0..bytes.len() {
+            let mut tokens = Tokenizer::default();
+            let mut pieces = tokens.feed(&bytes[..split]);
+            pieces.extend(tokens.feed(&bytes[split..]));
+            pieces.extend(tokens.flush());
+            let all: Vec<u8> = pieces.iter().flat_map(|p| p.bytes().to_vec()).collect();
+            assert_eq!(all, bytes);
+        }
+    }
+}
