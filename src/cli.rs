@@ -33,6 +33,7 @@ pub mod own_lease;
 pub mod pair;
 pub mod printed;
 pub mod prometheus;
+pub mod raw_terminal;
 pub mod read;
 pub mod reader;
 pub mod rows;

@@ -22,6 +22,7 @@ pub mod ring;
 pub mod run;
 pub mod socket;
 pub mod start;
+pub mod stat;
 pub mod terminal;
 pub mod wire;
 

@@ -14,8 +14,8 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
-use crate::shim::family::Member;
 use crate::shim::readiness::{self, READABLE};
+use crate::shim::stat::ProcessStat;
 use crate::shim::wire::Ended;
 use crate::shim::wire::from_shim::Process;
 
@@ -39,7 +39,7 @@ impl Process {
     /// When there is none.
     pub fn of(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
-        let started = Member::find(pid).ok_or(io::ErrorKind::NotFound)?.started;
+        let started = ProcessStat::find(pid).ok_or(io::ErrorKind::NotFound)?.started;
         Ok(Self { pid, started })
     }
 }
@@ -126,7 +126,8 @@ fn children() -> Vec<Pid> {
         Err(_) => {
             let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
             let pids = processes.filter_map(|entry| number(entry.file_name().to_str()?));
-            let is_ours = |pid: &i32| Member::find(*pid).is_some_and(|found| found.parent == own);
+            let is_ours =
+                |pid: &i32| ProcessStat::find(*pid).is_some_and(|found| found.parent == own);
             pids.filter(is_ours).collect()
         }
     };

@@ -4,15 +4,10 @@
 //! whoever its program leaves behind, so it stays above all that came of it, whichever daemon
 //! there is and whatever they did to leave.
 
-use std::ffi::CStr;
-use std::io::Write;
-
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, openat};
-use nix::sys::stat::Mode;
 
-use crate::shim::COMM;
 use crate::shim::mark::Depth;
+use crate::shim::stat::{ProcessStat, Unseen, seen};
 
 /// How often a family that changes while it is looked at is looked at again.
 const WALKS_MAX: usize = 3;
@@ -20,63 +15,6 @@ const WALKS_MAX: usize = 3;
 const ANCESTORS_MAX: usize = 256;
 /// How many sessions in each other are looked through.
 const SESSIONS_MAX: usize = 16;
-/// Room for a `stat` line.
-const STAT_MAX: usize = 1_024;
-
-/// One process, as it was when it was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
-    pub parent: i32,
-    /// In clock ticks since boot.
-    pub started: u64,
-    /// Whether it is called as a shim is. Whoever imitates one is taken for one, which costs it and its
-    /// children rights and gives none.
-    pub holds: bool,
-}
-
-/// Why nobody can say where a process lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unseen {
-    /// It, or one it came of, is not there, changes all the time or must not be read.
-    Gone,
-    /// No descriptor was left to look with, which says nothing about the process.
-    Shortage(Errno),
-}
-
-impl From<Errno> for Unseen {
-    fn from(errno: Errno) -> Self {
-        let is_shortage = [Errno::EMFILE, Errno::ENFILE].contains(&errno);
-        if is_shortage { Self::Shortage(errno) } else { Self::Gone }
-    }
-}
-
-/// What was seen; none of whoever is gone.
-///
-/// # Errors
-/// What the kernel said when no descriptor was left to look with.
-pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
-    match looked {
-        Ok(seen) => Ok(Some(seen)),
-        Err(Unseen::Gone) => Ok(None),
-        Err(Unseen::Shortage(errno)) => Err(errno),
-    }
-}
-
-impl Member {
-    /// Looks a process up. What the process does with its own memory cannot make this wait.
-    ///
-    /// # Errors
-    /// When it is not there or cannot be read.
-    pub fn look(pid: i32) -> Result<Self, Unseen> {
-        let mut room = [0; STAT_MAX];
-        parse(read(pid, "stat", &mut room)?).ok_or(Unseen::Gone)
-    }
-
-    /// The same; none for whatever reason.
-    pub fn find(pid: i32) -> Option<Self> {
-        Self::look(pid).ok()
-    }
-}
 
 /// Whether a process lives in a session in which `own` does not live itself.
 ///
@@ -88,7 +26,7 @@ impl Member {
 /// When its family kept changing, or a part of it cannot be seen.
 pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
-    again(|| inside(pid, own, marks, Member::look))
+    again(|| inside(pid, own, marks, ProcessStat::look))
 }
 
 /// Whether a process that listens, and that `own` has connected with, lives in a session in which `own`
@@ -100,7 +38,7 @@ pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
 /// As above.
 pub fn listens_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
-    again(|| listener_inside(pid, own, marks, Member::look))
+    again(|| listener_inside(pid, own, marks, ProcessStat::look))
 }
 
 /// Looks again where a family changed while it was looked at.
@@ -127,12 +65,12 @@ fn inside(
     pid: i32,
     own: i32,
     marks: Marks,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<bool, Unseen> {
     if pid == own {
         return Ok(false);
     }
-    let home = nearest(pid, |pid, member| pid == own || member.holds, &look)?;
+    let home = nearest(pid, |pid, member| pid == own || member.is_shim, &look)?;
     is_apart(home, own, marks, look)
 }
 
@@ -140,7 +78,7 @@ fn listener_inside(
     pid: i32,
     own: i32,
     marks: Marks,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<bool, Unseen> {
     is_apart(shim_above(pid, &look)?, own, marks, look)
 }
@@ -153,7 +91,7 @@ fn is_apart(
     home: Option<i32>,
     own: i32,
     marks: Marks,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<bool, Unseen> {
     if home.is_none() {
         return Ok(marks.theirs.is_marked());
@@ -164,9 +102,9 @@ fn is_apart(
 /// The nearest shim that a process came of.
 fn shim_above(
     pid: i32,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<Option<i32>, Unseen> {
-    nearest(look(pid)?.parent, |_, member| member.holds, look)
+    nearest(look(pid)?.parent, |_, member| member.is_shim, look)
 }
 
 /// The outermost shim that a process came of and that `own` did not; none where there is none left.
@@ -177,15 +115,15 @@ fn shim_above(
 /// # Errors
 /// What the kernel said when no descriptor was left to look with.
 pub fn outermost_shim(pid: i32, own: i32) -> Result<Option<i32>, Errno> {
-    outermost(pid, own, Member::look)
+    outermost(pid, own, ProcessStat::look)
 }
 
 fn outermost(
     pid: i32,
     own: i32,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<Option<i32>, Errno> {
-    let holds = |pid: i32, member: &Member| pid == own || member.holds;
+    let holds = |pid: i32, member: &ProcessStat| pid == own || member.is_shim;
     let around = match seen(look(own))? {
         Some(own) => seen(nearest(own.parent, holds, &look))?.flatten(),
         None => None,
@@ -207,8 +145,8 @@ fn outermost(
 /// The nearest process for which `is_home` holds, at or above this one.
 fn nearest(
     mut pid: i32,
-    is_home: impl Fn(i32, &Member) -> bool,
-    look: impl Fn(i32) -> Result<Member, Unseen>,
+    is_home: impl Fn(i32, &ProcessStat) -> bool,
+    look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
 ) -> Result<Option<i32>, Unseen> {
     let mut youngest = u64::MAX;
     for _ in 0..ANCESTORS_MAX {
@@ -226,33 +164,6 @@ fn nearest(
         (pid, youngest) = (member.parent, member.started);
     }
     Err(Unseen::Gone)
-}
-
-/// Reads what the kernel says of a process, as far as there is room.
-pub(super) fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
-    // Also what ends the path.
-    let mut path = [0; 32];
-    write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
-    let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
-    // Not `open`, which is another call on some systems, and none that a shim may make.
-    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
-    let length = nix::unistd::read(&file, room)?;
-    Ok(&room[..length])
-}
-
-/// Which of the fields behind the name say who the parent is, and when the process started.
-const PARENT: usize = 1;
-const STARTED: usize = 19;
-
-/// Reads a `stat` line. The program's name stands in brackets and may hold anything, so it ends at the
-/// last closing one, and the fields count from there.
-fn parse(stat: &[u8]) -> Option<Member> {
-    let bracket = stat.iter().rposition(|byte| *byte == b')')?;
-    let name = stat[..bracket].splitn(2, |byte| *byte == b'(').nth(1)?;
-    let mut fields = str::from_utf8(&stat[bracket + 1..]).ok()?.split_ascii_whitespace();
-    let parent = fields.nth(PARENT)?.parse().ok()?;
-    let started = fields.nth(STARTED - PARENT - 1)?.parse().ok()?;
-    Some(Member { parent, started, holds: name == COMM.to_bytes() })
 }
 
 #[cfg(test)]

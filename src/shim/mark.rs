@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::shim::family::{Unseen, read};
+use crate::shim::stat::{Unseen, read};
 
 /// How many bits of a limit say which session it is; those above say how deep it lies.
 const SESSION_BITS: u32 = 48;

@@ -15,7 +15,7 @@ use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::shim::family::read;
+use crate::shim::stat::read;
 
 /// Makes a file of zeros in memory that can still be sealed; nobody inherits it.
 ///

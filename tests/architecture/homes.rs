@@ -42,7 +42,7 @@ const HOMES: [(&str, &[&str]); 34] = [
     ("serde_path_to_error", &["surface"]),
     ("sha2", &["core/token", "cli/install/skills/seal"]),
     ("subtle", &["core/token"]),
-    ("terminal_size", &["cli/attach/terminal", "cli/top/screen"]),
+    ("terminal_size", &["cli/raw_terminal"]),
     ("thiserror", &[""]),
     ("tokio", SHELL),
     ("tokio_util", &["session", "mcp", "transport", "cli"]),
@@ -81,7 +81,7 @@ const NIX: &[&str] = &[
     "cli/attach",
     "cli/serve",
     "cli/start",
-    "cli/top/screen",
+    "cli/raw_terminal",
     // Its files are a stranger's, pipes among them.
     "mcp/resource/git",
 ];

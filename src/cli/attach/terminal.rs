@@ -2,24 +2,17 @@
 //!
 //! It knows bytes, sizes and modes of the line discipline, and nothing of what they are for.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::fd::AsFd;
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{Signal, raise};
-use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
-use nix::unistd::{read, ttyname, write};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use nix::unistd::write;
 
 use crate::cli::attach::renderer::{Canvas, ENTER, Picture, Room};
+use crate::cli::raw_terminal::RawTerminal;
 use crate::core::frame::line::Line;
-use crate::session::pty::watch::watch;
 
 /// How long a terminal that takes nothing is waited for when it is given back, in milliseconds.
 const LEAVING_MS: u16 = 500;
@@ -49,8 +42,7 @@ pub enum Turn {
 /// A terminal in raw mode, with the canvas on it; dropping it gives the terminal back.
 #[derive(Debug)]
 pub struct Terminal {
-    tty: AsyncFd<OwnedFd>,
-    before: Termios,
+    raw: RawTerminal,
     canvas: Canvas,
     /// What the terminal has not taken yet.
     unsent: Vec<u8>,
@@ -67,23 +59,12 @@ impl Terminal {
         if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
             return Err(TerminalError::Dumb);
         }
-        Ok(Self::at(&ttyname(io::stdin()).map_err(|_| TerminalError::NoTerminal)?)?)
+        Ok(Self::on(RawTerminal::open().map_err(|_| TerminalError::NoTerminal)?)?)
     }
 
-    fn at(path: &Path) -> io::Result<Self> {
-        // Opened anew, so that not blocking is a matter of ours alone: whoever shares standard input
-        // with us would not expect it.
-        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let tty =
-            OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path)?;
-        let before = tcgetattr(&tty).map_err(io::Error::from)?;
-        let mut terminal = Self {
-            tty: watch(tty, Interest::READABLE | Interest::WRITABLE)?,
-            before,
-            canvas: Canvas::default(),
-            unsent: Vec::new(),
-            taken: false,
-        };
+    fn on(raw: RawTerminal) -> io::Result<Self> {
+        let canvas = Canvas::default();
+        let mut terminal = Self { raw, canvas, unsent: Vec::new(), taken: false };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -94,9 +75,7 @@ impl Terminal {
     /// # Errors
     /// What the kernel said.
     pub fn enter(&mut self) -> io::Result<()> {
-        let mut raw = self.before.clone();
-        cfmakeraw(&mut raw);
-        tcsetattr(self.tty.get_ref(), SetArg::TCSANOW, &raw)?;
+        self.raw.enter()?;
         if std::mem::replace(&mut self.taken, true) {
             // What is put aside by entering is taken back once for each time.
             self.unsent.extend_from_slice(self.canvas.leave().as_bytes());
@@ -108,9 +87,8 @@ impl Terminal {
 
     /// Looks how large it is now; everything is painted again.
     pub fn resize(&mut self) {
-        let size = terminal_size::terminal_size_of(self.tty.get_ref());
-        let (cols, rows) = size.map_or((80, 24), |(cols, rows)| (cols.0, rows.0));
-        self.canvas.resize(Room { rows: rows.max(1), cols: cols.max(1) });
+        let (rows, cols) = self.raw.size();
+        self.canvas.resize(Room { rows, cols });
     }
 
     /// The room on it.
@@ -146,16 +124,10 @@ impl Terminal {
             // Each waits for its own readiness: finding out that there is nothing to read must not
             // make the terminal look as if it took nothing either.
             tokio::select! {
-                guard = self.tty.readable(), if reading => {
-                    match guard?.try_io(|tty| Ok(read(tty, into)?)) {
-                        Ok(Ok(0)) => return Ok(Turn::Gone),
-                        Ok(Ok(count)) => return Ok(Turn::Typed(count)),
-                        Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                        Ok(Err(error)) => return Err(error),
-                        Err(_would_block) => {}
-                    }
+                count = self.raw.read(into), if reading => {
+                    return count.map(|count| if count == 0 { Turn::Gone } else { Turn::Typed(count) });
                 }
-                guard = self.tty.writable(), if behind => {
+                guard = self.raw.tty().writable(), if behind => {
                     if let Ok(written) = guard?.try_io(|tty| Ok(write(tty, &self.unsent)?)) {
                         self.unsent.drain(..written?);
                         return Ok(Turn::Flushed);
@@ -168,8 +140,7 @@ impl Terminal {
 
     /// Drops what was typed and not read.
     pub fn discard_typed(&self) {
-        // A terminal that is gone has nothing to drop.
-        let _ = tcflush(self.tty.get_ref(), FlushArg::TCIFLUSH);
+        self.raw.discard_typed();
     }
 
     /// Gives the terminal back as it was found.
@@ -181,12 +152,11 @@ impl Terminal {
         let leaving = self.canvas.leave();
         self.unsent.extend_from_slice(leaving.as_bytes());
         self.send_rest();
-        let tty = self.tty.get_ref();
         if reports_pointer {
             // The shell would take the last reports for typing.
-            let _ = tcflush(tty, FlushArg::TCIFLUSH);
+            self.raw.discard_typed();
         }
-        let _ = tcsetattr(tty, SetArg::TCSANOW, &self.before);
+        self.raw.leave();
     }
 
     /// Gives the terminal back, stops this process, and takes it again once it goes on.
@@ -201,7 +171,7 @@ impl Terminal {
 
     /// Sends all that is left; what the terminal does not take in time is lost with it.
     fn send_rest(&mut self) {
-        let tty = self.tty.get_ref();
+        let tty = self.raw.tty().get_ref();
         let mut poll = [PollFd::new(tty.as_fd(), PollFlags::POLLOUT)];
         while !self.unsent.is_empty() {
             match nix::poll::poll(&mut poll, LEAVING_MS) {
@@ -229,8 +199,12 @@ impl Drop for Terminal {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use std::os::fd::OwnedFd;
+
+    use nix::fcntl::OFlag;
     use nix::pty::openpty;
-    use nix::sys::termios::LocalFlags;
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+    use nix::unistd::{read, ttyname};
 
     use super::*;
     use crate::core::keys::modes::{InputModes, MouseReporting};
@@ -238,7 +212,8 @@ mod tests {
     /// A window, and the terminal in it taken.
     fn taken() -> (OwnedFd, OwnedFd, Terminal) {
         let pair = openpty(None, None).unwrap();
-        let terminal = Terminal::at(&ttyname(&pair.slave).unwrap()).unwrap();
+        let terminal = RawTerminal::at(&ttyname(&pair.slave).unwrap()).unwrap();
+        let terminal = Terminal::on(terminal).unwrap();
         assert!(!is_cooked(&pair.slave));
         (pair.master, pair.slave, terminal)
     }

@@ -5,32 +5,20 @@
 use std::env;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::{AsFd, OwnedFd};
-
-use nix::sys::termios::{
-    LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
-};
-use nix::unistd::read;
-use terminal_size::{Height, Width, terminal_size_of};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use crate::cli::failure::Failure;
-use crate::session::pty::watch::watch;
+use crate::cli::raw_terminal::RawTerminal;
 
 /// The other screen, without a cursor, and lines cut at the edge.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// The keys by which somebody leaves; the last is C-c.
 const LEAVING: [u8; 3] = [b'q', b'Q', 0x03];
-/// The size of a terminal that does not say.
-const USUAL: (usize, usize) = (80, 24);
 
 /// A terminal that was taken over; given back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Screen {
-    keys: AsyncFd<OwnedFd>,
-    before: Termios,
+    terminal: RawTerminal,
     coloured: bool,
 }
 
@@ -40,22 +28,13 @@ impl Screen {
     /// # Errors
     /// What the terminal refuses.
     pub(super) fn take() -> Result<Option<Self>, Failure> {
-        let stdin = io::stdin();
-        if !stdin.is_terminal() || !io::stdout().is_terminal() {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Ok(None);
         }
-        let before = tcgetattr(&stdin).map_err(|error| Failure::Output(error.into()))?;
-        let mut raw = before.clone();
-        raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG);
-        // Reading gives what was typed, at once, also when that is nothing.
-        raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
-        raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
-        let stdin = stdin.as_fd().try_clone_to_owned().map_err(Failure::Output)?;
-        let keys = watch(stdin, Interest::READABLE).map_err(Failure::Output)?;
+        let terminal = RawTerminal::open().map_err(Failure::Output)?;
+        terminal.enter().map_err(Failure::Output)?;
         let coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let screen = Self { keys, before, coloured };
-        tcsetattr(screen.keys.get_ref(), SetArg::TCSANOW, &raw)
-            .map_err(|error| Failure::Output(error.into()))?;
+        let screen = Self { terminal, coloured };
         put(ENTER)?;
         Ok(Some(screen))
     }
@@ -65,7 +44,8 @@ impl Screen {
     /// # Errors
     /// That the terminal is gone.
     pub(super) fn paint(&self, lines: &[&str]) -> Result<(), Failure> {
-        let (width, height) = size();
+        let (height, width) = self.terminal.size();
+        let (height, width) = (usize::from(height), usize::from(width));
         let (on, off) = if self.coloured { ("\x1b[7m", "\x1b[0m") } else { ("", "") };
         let mut text = "\x1b[H".to_owned();
         for (index, line) in fitting(lines, height).into_iter().enumerate() {
@@ -81,14 +61,10 @@ impl Screen {
 
     /// Waits until somebody wants to leave, or the terminal is gone.
     pub(super) async fn left(&self) {
-        loop {
-            let Ok(mut ready) = self.keys.readable().await else { return };
-            let mut keys = [0; 64];
-            match read(self.keys.get_ref(), &mut keys) {
-                Ok(0) => ready.clear_ready(),
-                Ok(count) if keys[..count].iter().any(|key| LEAVING.contains(key)) => return,
-                Ok(_) => {}
-                Err(_) => return,
+        let mut keys = [0; 64];
+        while let Ok(count @ 1..) = self.terminal.read(&mut keys).await {
+            if keys[..count].iter().any(|key| LEAVING.contains(key)) {
+                return;
             }
         }
     }
@@ -96,8 +72,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = tcsetattr(self.keys.get_ref(), SetArg::TCSANOW, &self.before);
+        self.terminal.leave();
+        // A terminal that is gone shows nothing.
         let _ = put(LEAVE);
     }
 }
@@ -110,11 +86,6 @@ fn fitting<'a>(lines: &[&'a str], height: usize) -> Vec<std::borrow::Cow<'a, str
         *last = format!("… and {} more", hidden + 1).into();
     }
     shown
-}
-
-fn size() -> (usize, usize) {
-    let size = terminal_size_of(io::stdout()).filter(|(width, height)| width.0 > 0 && height.0 > 0);
-    size.map_or(USUAL, |(Width(width), Height(height))| (width.into(), height.into()))
 }
 
 fn put(text: &str) -> Result<(), Failure> {

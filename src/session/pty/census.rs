@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::reaper;
-use crate::shim::family::Unseen;
 use crate::shim::mark::{self, Depth};
+use crate::shim::stat::Unseen;
 
 /// The processes of the machine, as they were.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 //! It knows nothing of sessions. A number alone never names a process here: numbers are used
 //! again, so a process is its number together with when it started.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ use nix::libc;
 
 use crate::core::moment::Moment;
 use crate::session::pty::ProcessId;
+use crate::shim::stat::{ProcessStat, read};
 
 /// One process, as it was when the table was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,24 +34,15 @@ pub struct Process {
 impl Process {
     /// Looks one process up; none when there is no such number.
     pub fn find(pid: ProcessId) -> Option<Self> {
-        Self::parse(&told_of(pid, "stat")?)
-    }
-
-    /// Reads a `stat` line. The program's name stands in brackets and may hold anything, so the
-    /// fields count from the last closing one.
-    fn parse(stat: &str) -> Option<Self> {
-        let (pid, _) = stat.split_once(' ')?;
-        let (_, rest) = stat.rsplit_once(") ")?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let number = |index: usize| fields.get(index)?.parse().ok().map(ProcessId);
+        let stat = ProcessStat::find(pid.0)?;
         Some(Self {
-            pid: ProcessId(pid.parse().ok()?),
-            parent: number(1)?,
-            group: number(2)?,
-            session: number(3)?,
-            foreground: number(5).filter(|group| group.0 > 0),
-            ended: matches!(*fields.first()?, "Z" | "X" | "x"),
-            started: fields.get(19)?.parse().ok()?,
+            pid,
+            parent: ProcessId(stat.parent),
+            group: ProcessId(stat.group),
+            session: ProcessId(stat.session),
+            foreground: Some(ProcessId(stat.foreground)).filter(|group| group.0 > 0),
+            ended: matches!(stat.state, b'Z' | b'X' | b'x'),
+            started: stat.started,
         })
     }
 
@@ -72,8 +64,7 @@ impl Process {
 /// One read takes it as it is at one moment, where more would ask the kernel again.
 pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
     let mut page = [0; 4096];
-    let count = File::open(format!("/proc/{pid}/{what}")).ok()?.read(&mut page).ok()?;
-    Some(String::from_utf8_lossy(&page[..count]).into_owned())
+    Some(String::from_utf8_lossy(read(pid.0, what, &mut page).ok()?).into_owned())
 }
 
 /// How the kernel says when a process starts at this moment, in clock ticks since boot.
@@ -111,17 +102,16 @@ pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Re
 
 /// Whether a process stands still by a signal, or by whoever traces it.
 pub fn is_stopped(pid: ProcessId) -> bool {
-    is_in(pid, &['T', 't'])
+    is_in(pid, b"Tt")
 }
 
 /// Whether a process runs, or does as soon as there is a processor for it.
 pub fn is_running(pid: ProcessId) -> bool {
-    is_in(pid, &['R'])
+    is_in(pid, b"R")
 }
 
-fn is_in(pid: ProcessId, states: &[char]) -> bool {
-    let stat = told_of(pid, "stat").unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(states))
+fn is_in(pid: ProcessId, states: &[u8]) -> bool {
+    ProcessStat::find(pid.0).is_some_and(|stat| states.contains(&stat.state))
 }
 
 /// The memory that this process holds, in bytes; none where the system does not say.

@@ -7,10 +7,11 @@ const OWN: i32 = 10;
 
 type Family<'a> = &'a [(i32, i32, u64)];
 
-fn look_in(family: Family<'_>, shims: &[i32], wanted: i32) -> Result<Member, Unseen> {
+fn look_in(family: Family<'_>, shims: &[i32], wanted: i32) -> Result<ProcessStat, Unseen> {
     let found = family.iter().find(|member| member.0 == wanted);
     let &(pid, parent, started) = found.ok_or(Unseen::Gone)?;
-    Ok(Member { parent, started, holds: shims.contains(&pid) })
+    let is_shim = shims.contains(&pid);
+    Ok(ProcessStat { parent, started, is_shim, ..ProcessStat::default() })
 }
 
 /// Marks that lie so many sessions deep.
@@ -136,42 +137,4 @@ fn what_a_daemon_came_of_itself_does_not_count() {
     let family = [(30, 6, 9), (6, 5, 4), outer, daemon, INIT];
     assert_eq!(outermost_of(&family, &[5, 6]), Some(6));
     assert_eq!(outermost_of(&[(30, 5, 9), outer, daemon, INIT], &[5]), None);
-}
-
-/// A `stat` line of a process of this name.
-fn stat(name: &str) -> Vec<u8> {
-    let fields = "S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 999 22 23";
-    format!("7 ({name}) {fields}").into_bytes()
-}
-
-#[test]
-fn a_name_in_brackets_may_hold_anything() {
-    let member = parse(&stat("x) \u{ff} 1 2 (y")).unwrap();
-    assert_eq!((member.parent, member.started), (3, 999));
-    assert_eq!(parse(b"7 (x"), None);
-    assert_eq!(parse(b"7 (x) S 3"), None);
-    assert_eq!(parse(b"7 x) S 3"), None);
-}
-
-#[test]
-fn a_shim_is_known_by_what_it_is_called() {
-    for (name, holds) in [
-        ("termgate-shim", true),
-        ("termgate", false),
-        ("termgate-shim)", false),
-        ("(termgate-shim", false),
-        ("", false),
-    ] {
-        assert_eq!(parse(&stat(name)).unwrap().holds, holds, "{name}");
-    }
-}
-
-#[test]
-fn this_process_and_its_parent_are_found() {
-    let own = i32::try_from(std::process::id()).unwrap();
-    let found = Member::find(own).unwrap();
-    assert_eq!(found.parent, std::os::unix::process::parent_id().cast_signed());
-    assert!(!found.holds && found.started > 0);
-    assert!(Member::find(found.parent).unwrap().started <= found.started);
-    assert_eq!(Member::find(i32::MAX), None);
 }

@@ -13,7 +13,8 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{Uid, User};
 
 use crate::session::pty::ProcessId;
-use crate::shim::family::{Member, Unseen, lives_inside, outermost_shim, seen};
+use crate::shim::family::{lives_inside, outermost_shim};
+use crate::shim::stat::{ProcessStat, Unseen, seen};
 
 /// The process that connected, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl fmt::Display for Source {
 
 impl Place {
     fn of_peer(pid: ProcessId, handle: Option<OwnedFd>, daemon: ProcessId) -> io::Result<Self> {
-        let started = || seen(Member::look(pid.0).map(|found| found.started));
+        let started = || seen(ProcessStat::look(pid.0).map(|found| found.started));
         let before = if handle.is_none() { started()? } else { None };
         let place = Self::of(pid, daemon)?;
         // What was read is the peer's only if the number was its own all the time.

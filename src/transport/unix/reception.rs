@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::session::pty::ProcessId;
-use crate::shim::family::{Member, seen};
+use crate::shim::stat::{ProcessStat, seen};
 use crate::transport::connection::link::{self, Hangup, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
 use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
@@ -289,7 +289,7 @@ impl Insiders {
     pub(super) fn look(&mut self, stream: &UnixStream) -> io::Result<Peer> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         let pid = credentials.pid();
-        let started = || seen(Member::look(pid).map(|member| member.started));
+        let started = || seen(ProcessStat::look(pid).map(|found| found.started));
         let before = started()?;
         if let Some((since, place)) = self.known.get(&pid) {
             if before == Some(*since) {

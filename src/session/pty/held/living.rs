@@ -15,7 +15,8 @@ use nix::unistd::Uid;
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
 use crate::session::pty::processes::told_of;
-use crate::shim::family::{Member, listens_inside};
+use crate::shim::family::listens_inside;
+use crate::shim::stat::ProcessStat;
 use crate::shim::{NAME, WORD};
 
 /// The processes that say that they hold terminals at sockets in a directory, by their sessions, wherever
@@ -62,7 +63,7 @@ impl Claim {
     /// Reads the words of a process that is called as shims are; those of others are none of ours, and
     /// could have us wait.
     fn of(pid: ProcessId) -> Self {
-        let holds = Member::find(pid.0).is_some_and(|member| member.holds);
+        let holds = ProcessStat::find(pid.0).is_some_and(|found| found.is_shim);
         if !holds || is_of_own_user(pid) == Some(false) {
             return Self::Nothing;
         }

@@ -82,7 +82,7 @@ async fn a_door_that_is_dropped_is_closed() {
 async fn who_was_found_inside_is_known_again() {
     let (ours, _theirs) = UnixStream::pair().unwrap();
     let place = Place::Inside { shim: Some(7) };
-    let started = Member::find(us().0).unwrap().started;
+    let started = ProcessStat::find(us().0).unwrap().started;
     let mut insiders = Insiders::of(us());
     assert_eq!(insiders.source_of(&ours), Some(Source::Process(us().0)));
     insiders.known.insert(us().0, (started, place));

@@ -1,0 +1,173 @@
+//! What the kernel says of a process in `/proc/PID/stat` and the files beside it, read without
+//! allocation, since a running shim reads them too.
+
+use std::ffi::CStr;
+use std::io::Write;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::Mode;
+
+use crate::shim::COMM;
+
+/// Room for a `stat` line.
+const STAT_MAX: usize = 1_024;
+
+/// One process, as it was when it was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// Whether it is called as a shim is. An impostor counts as a shim, which costs it and its children
+    /// rights and gives none.
+    pub is_shim: bool,
+    /// The kernel's letter: `R` runs, `T` and `t` are stopped, `Z` has ended.
+    pub state: u8,
+    pub parent: i32,
+    pub group: i32,
+    pub session: i32,
+    /// The group that uses its terminal; not positive where it has none.
+    pub foreground: i32,
+    /// In clock ticks since boot.
+    pub started: u64,
+}
+
+/// Why a process cannot be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// It, or one it came of, is not there, changes all the time or must not be read.
+    Gone,
+    /// No descriptor was left to look with, which says nothing about the process.
+    Shortage(Errno),
+}
+
+impl From<Errno> for Unseen {
+    fn from(errno: Errno) -> Self {
+        let is_shortage = [Errno::EMFILE, Errno::ENFILE].contains(&errno);
+        if is_shortage { Self::Shortage(errno) } else { Self::Gone }
+    }
+}
+
+/// What was seen; none of a process that is gone.
+///
+/// # Errors
+/// What the kernel said when no descriptor was left to look with.
+pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
+    match looked {
+        Ok(seen) => Ok(Some(seen)),
+        Err(Unseen::Gone) => Ok(None),
+        Err(Unseen::Shortage(errno)) => Err(errno),
+    }
+}
+
+impl ProcessStat {
+    /// Looks a process up. What the process does with its own memory cannot make this wait.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be read.
+    pub fn look(pid: i32) -> Result<Self, Unseen> {
+        let mut room = [0; STAT_MAX];
+        Self::parse(read(pid, "stat", &mut room)?).ok_or(Unseen::Gone)
+    }
+
+    /// The same; none for whatever reason.
+    pub fn find(pid: i32) -> Option<Self> {
+        Self::look(pid).ok()
+    }
+
+    /// Reads a `stat` line. The program's name stands in brackets and may hold anything, so it ends at
+    /// the last closing one, and the fields count from there.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let bracket = stat.iter().rposition(|byte| *byte == b')')?;
+        let name = stat[..bracket].splitn(2, |byte| *byte == b'(').nth(1)?;
+        let mut fields = str::from_utf8(&stat[bracket + 1..]).ok()?.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let mut number = || fields.next()?.parse().ok();
+        let (parent, group, session, _terminal) = (number()?, number()?, number()?, number()?);
+        let foreground = number()?;
+        let started = fields.nth(13)?.parse().ok()?;
+        let is_shim = name == COMM.to_bytes();
+        Some(Self { is_shim, state, parent, group, session, foreground, started })
+    }
+}
+
+/// Reads what the kernel says of a process, as far as there is room: one read, so that it is as it was
+/// at one moment.
+///
+/// # Errors
+/// When it is not there or cannot be read.
+pub fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
+    // Also what ends the path.
+    let mut path = [0; 32];
+    write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
+    let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
+    // Not `open`, which is another call on some systems, and none that a shim may make.
+    let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let length = nix::unistd::read(&file, room)?;
+    Ok(&room[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `stat` line with this name and state, and a different number in each field that is read.
+    fn stat(name: &str, state: &str) -> Vec<u8> {
+        let between = ["0"; 13].join(" ");
+        format!("42 ({name}) {state} 7 40 30 1025 41 {between} 999 0 0").into_bytes()
+    }
+
+    fn parsed(name: &str, state: &str) -> ProcessStat {
+        ProcessStat::parse(&stat(name, state)).unwrap()
+    }
+
+    #[test]
+    fn a_stat_line_is_read_by_its_fields() {
+        let expected = ProcessStat {
+            is_shim: false,
+            state: b'S',
+            parent: 7,
+            group: 40,
+            session: 30,
+            foreground: 41,
+            started: 999,
+        };
+        assert_eq!(parsed("bash", "S"), expected);
+    }
+
+    #[test]
+    fn a_program_cannot_pretend_by_its_name() {
+        for name in ["x) Z 1 1 1", "x\n43 (y) Z 1", ") (", "x) \u{ff} 1 2 (y"] {
+            let found = parsed(name, "R");
+            assert_eq!((found.parent, found.state, found.started), (7, b'R', 999), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_shim_is_known_by_what_it_is_called() {
+        for (name, is_shim) in [
+            ("termgate-shim", true),
+            ("termgate", false),
+            ("termgate-shim)", false),
+            ("(termgate-shim", false),
+            ("", false),
+        ] {
+            assert_eq!(parsed(name, "S").is_shim, is_shim, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_broken_stat_line_is_no_process() {
+        for broken in ["", "42", "42 (sh", "42 (sh) S 1 2", "x (sh) S 1 2 3", "7 x) S 3"] {
+            assert_eq!(ProcessStat::parse(broken.as_bytes()), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn this_process_and_its_parent_are_found() {
+        let own = std::process::id().cast_signed();
+        let found = ProcessStat::find(own).unwrap();
+        assert_eq!(found.parent, std::os::unix::process::parent_id().cast_signed());
+        assert!(!found.is_shim && found.started > 0);
+        assert!(ProcessStat::find(found.parent).unwrap().started <= found.started);
+        assert_eq!(ProcessStat::find(i32::MAX), None);
+    }
+}
