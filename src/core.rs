@@ -14,7 +14,6 @@ pub mod lease;
 pub mod moment;
 pub mod nearest;
 pub mod one_line;
-pub mod percent;
 pub mod policy;
 pub mod quota;
 pub mod rate;

@@ -14,7 +14,6 @@ pub mod idle_shutdown;
 pub mod limits;
 pub mod line_memory;
 pub mod notify;
-pub mod roll_call;
 pub mod shell_scripts;
 pub mod signals;
 pub mod stdio;

@@ -4,18 +4,24 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
-use nix::libc;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen,
     socket, socketpair, sockopt,
 };
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Uid, linkat};
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, accept_with, recvmsg, sendmsg,
+};
 
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::wire::{DESCRIPTORS_MAX, Frame};
@@ -99,19 +105,9 @@ pub fn carries_frames(socket: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 /// What the kernel said; `EACCES` for somebody else's.
-#[allow(unsafe_code)]
 pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let nobody = std::ptr::null_mut();
-    // SAFETY: without an address the call writes nothing; the descriptor it returns is new.
-    let connection = unsafe {
-        let fd = libc::accept4(
-            listener.as_raw_fd(),
-            nobody,
-            std::ptr::null_mut(),
-            libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-        );
-        OwnedFd::from_raw_fd(Errno::result(fd)?)
-    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connection = accept_with(listener, flags).map_err(said)?;
     let peer = getsockopt(&connection, sockopt::PeerCredentials)?;
     if peer.uid() == Uid::effective().as_raw() { Ok(connection) } else { Err(Errno::EACCES) }
 }
@@ -149,15 +145,9 @@ impl Other {
     }
 }
 
-/// Room for the descriptors of one frame, aligned as the kernel wants it.
-type Control = [u64; 64];
-
-const _: () = {
-    // SAFETY: the call computes a number from a number.
-    #[allow(unsafe_code)]
-    let needed = unsafe { libc::CMSG_SPACE((DESCRIPTORS_MAX * size_of::<RawFd>()) as u32) };
-    assert!(needed as usize <= size_of::<Control>(), "all descriptors of a frame fit");
-};
+/// Room for the descriptors of one frame.
+type Control = [MaybeUninit<u8>; cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+const CONTROL: Control = [MaybeUninit::uninit(); size_of::<Control>()];
 
 /// The descriptors that came with a frame, to be taken in their order.
 #[derive(Debug)]
@@ -185,38 +175,23 @@ impl Descriptors {
 ///
 /// # Errors
 /// What the kernel said: `EAGAIN` when the other side does not read, `EPIPE` when it is gone.
-#[allow(unsafe_code)]
 pub fn send(
     socket: BorrowedFd<'_>,
     frame: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    assert!(descriptors.len() <= DESCRIPTORS_MAX, "a frame carries no more");
-    let mut control: Control = [0; 64];
-    let mut part = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
-    let bytes = size_of_val(descriptors) as u32;
-    // SAFETY: the message points at the frame and at `control`, which outlive the call; `control`
-    // is aligned and long enough for one header and all descriptors, which are numbers.
-    let sent = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        if !descriptors.is_empty() {
-            message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = libc::CMSG_SPACE(bytes) as _;
-            let header = libc::CMSG_FIRSTHDR(&raw const message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(bytes) as _;
-            let data = libc::CMSG_DATA(header).cast::<RawFd>();
-            for (index, descriptor) in descriptors.iter().enumerate() {
-                data.add(index).write_unaligned(descriptor.as_raw_fd());
-            }
-        }
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, flags)
-    };
-    Errno::result(sent).map(drop)
+    let mut control = CONTROL;
+    let mut control = SendAncillaryBuffer::new(&mut control);
+    if !descriptors.is_empty() {
+        let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+        assert!(fits, "a frame carries no more");
+    }
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    sendmsg(socket, &[IoSlice::new(frame)], &mut control, flags).map(drop).map_err(said)
+}
+
+fn said(errno: rustix::io::Errno) -> Errno {
+    Errno::from_raw(errno.raw_os_error())
 }
 
 /// Receives a frame and the descriptors with it, and says how long the frame is; 0 when the other
@@ -225,50 +200,31 @@ pub fn send(
 /// # Errors
 /// What the kernel said: `EAGAIN` when there is none now; `EMSGSIZE` for one that is too long;
 /// `EMFILE` for one whose descriptors this process may not have.
-#[allow(unsafe_code)]
 pub fn receive(
     socket: BorrowedFd<'_>,
     frame: &mut Frame,
     descriptors: &mut Descriptors,
 ) -> Result<usize, Errno> {
-    let mut control: Control = [0; 64];
-    let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
     *descriptors = Descriptors::default();
-    // SAFETY: the message points at the frame and at `control`, which outlive the call and are as
-    // long as it says. The kernel's headers are walked by its own rules, and every descriptor in
-    // them is new and nobody else's.
-    let (received, flags) = unsafe {
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of::<Control>() as _;
-        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-        let received = Errno::result(libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags))?;
-        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
-        let mut came = descriptors.came.iter_mut();
-        while !header.is_null() {
-            let is_rights = (*header).cmsg_type == libc::SCM_RIGHTS;
-            if (*header).cmsg_level == libc::SOL_SOCKET && is_rights {
-                let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-                let data = libc::CMSG_DATA(header).cast::<RawFd>();
-                for index in 0..bytes / size_of::<RawFd>() {
-                    let one = OwnedFd::from_raw_fd(data.add(index).read_unaligned());
-                    // More than there is room for are closed at once.
-                    if let Some(place) = came.next() {
-                        *place = Some(one);
-                    }
-                }
-            }
-            header = libc::CMSG_NXTHDR(&raw const message, header);
+    let mut control = CONTROL;
+    let mut control = RecvAncillaryBuffer::new(&mut control);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut parts = [IoSliceMut::new(frame)];
+    let received = recvmsg(socket, &mut parts, &mut control, flags).map_err(said)?;
+    let mut came = descriptors.came.iter_mut();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            // More than there is room for are closed at once.
+            rights.zip(&mut came).for_each(|(one, place)| *place = Some(one));
         }
-        (received.cast_unsigned(), message.msg_flags)
-    };
-    match flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) {
-        0 => Ok(received),
-        libc::MSG_CTRUNC => Err(Errno::EMFILE),
-        _ => Err(Errno::EMSGSIZE),
     }
+    if received.flags.contains(ReturnFlags::TRUNC) {
+        return Err(Errno::EMSGSIZE);
+    }
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Errno::EMFILE);
+    }
+    Ok(received.bytes)
 }
 
 #[cfg(test)]

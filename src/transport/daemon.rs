@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -65,7 +65,6 @@ use crate::transport::hangup::Hangups;
 use crate::transport::idle_shutdown::Presence;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier};
-use crate::transport::roll_call::RollCall;
 use crate::transport::shell_scripts::{or_told, place_scripts};
 use crate::transport::signals::Signals;
 use crate::transport::supervised::{keep_alive, tell_status};
@@ -182,23 +181,23 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         Assembly::new(&config, places)?;
     let shared = Arc::clone(&doors.shared);
     let mut tasks = JoinSet::new();
-    let mut roll = RollCall::default();
+    let mut watched = Vec::new();
     let Listening { facts, announcements } = listening;
     let doors_of_sessions = (doors.clone(), paths.clone(), Arc::clone(&lock));
-    tasks.spawn(roll.enter(open_session_doors(announcements, doors_of_sessions)));
+    watched.push(tasks.spawn(open_session_doors(announcements, doors_of_sessions)));
     let kept = KeptSwitches::at(paths.switches(), &lock);
     let write_from = kept.resume(&daemon.switchboard, read_only, daemon.now());
-    tasks.spawn(roll.enter(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
+    watched.push(tasks.spawn(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
     // Whoever comes in finds every session that was there before.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
     let operator = handed.listen(&paths.operator(), &lock)?.always_open();
     let open = |listener, door| doors.clone().keep_open(listener, door, std::future::pending());
-    tasks.spawn(roll.enter(open(gateway, Door::Gateway)));
-    tasks.spawn(roll.enter(open(observers, Door::ObserverGateway)));
-    tasks.spawn(roll.enter(open(operator, Door::Operator)));
-    keep_house(&mut tasks, &mut roll, facts, Arc::clone(&shared));
+    watched.push(tasks.spawn(open(gateway, Door::Gateway)));
+    watched.push(tasks.spawn(open(observers, Door::ObserverGateway)));
+    watched.push(tasks.spawn(open(operator, Door::Operator)));
+    watched.extend(keep_house(&mut tasks, facts, Arc::clone(&shared)));
     ready(&Banner::of(&daemon, write_from, &paths));
     notifier.tell(News::Ready).await;
     let reloading = Reloading {
@@ -209,7 +208,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
         notifier: Arc::clone(&notifier),
     };
     tasks.spawn(reloading.run(hangups));
-    tasks.spawn(keep_alive(Arc::clone(&notifier), roll));
+    tasks.spawn(keep_alive(Arc::clone(&notifier), watched));
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
     let ended = tokio::select! {
         told = signals.told() => told.into(),
@@ -241,20 +240,20 @@ pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
     Ok(limit)
 }
 
-/// Starts what every daemon does beside serving.
+/// Starts what every daemon does beside serving; returns the tasks that end only with the daemon.
 pub(in crate::transport) fn keep_house(
     tasks: &mut JoinSet<()>,
-    roll: &mut RollCall,
     facts: Board,
     shared: Arc<Shared>,
-) {
-    tasks.spawn(roll.enter(close_switches(Arc::clone(shared.gateway.daemon()))));
-    tasks.spawn(roll.enter(tell_shims(facts, shared)));
+) -> [AbortHandle; 2] {
+    let switches = tasks.spawn(close_switches(Arc::clone(shared.gateway.daemon())));
+    let shims = tasks.spawn(tell_shims(facts, shared));
     tasks.spawn(async {
         if let Err(error) = reap_orphans().await {
             tracing::warn!(%error, "orphans are not reaped");
         }
     });
+    [switches, shims]
 }
 
 /// What sessions start from, and what of it outlives the daemon.

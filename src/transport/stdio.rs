@@ -22,7 +22,6 @@ use crate::session::registry::Listening;
 use crate::transport::connection::{link, serve};
 use crate::transport::daemon::ending::end_sessions;
 use crate::transport::daemon::{Assembly, Places, keep_house, prepare_process};
-use crate::transport::roll_call::RollCall;
 use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
 use crate::transport::unix::limits::own_uid;
@@ -60,8 +59,7 @@ pub async fn serve_stdio(
     drop(announcements);
     let shared = doors.shared;
     let mut tasks = JoinSet::new();
-    // No service manager asks for the roll to be called.
-    keep_house(&mut tasks, &mut RollCall::default(), facts, Arc::clone(&shared));
+    keep_house(&mut tasks, facts, Arc::clone(&shared));
 
     let standing = standing();
     shared.gateway.daemon().principals.enter(&standing.caller);

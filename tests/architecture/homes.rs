@@ -14,7 +14,7 @@ const SHELL: &[&str] =
 const WIRE: &[&str] = &["wire", "session/records", "surface", "gateway", "mcp", "transport", "cli"];
 
 /// The homes of each crate, by the name it has in code.
-const HOMES: [(&str, &[&str]); 34] = [
+const HOMES: [(&str, &[&str]); 37] = [
     ("alacritty_terminal", &["core/screen"]),
     ("anyhow", &["cli", "main"]),
     ("base64", &["surface", "mcp/server/attaching", "cli/attach"]),
@@ -31,16 +31,20 @@ const HOMES: [(&str, &[&str]); 34] = [
     ("nix", NIX),
     ("libc", NIX),
     // What is kept over a restart has types of its own; the core is not serializable otherwise.
+    ("percent_encoding", &["core"]),
     ("postcard", &["core/frame/kept", "core/screen/snapshot"]),
     ("regex_automata", &["core/wait/automaton"]),
     ("regex_syntax", &["core/wait/automaton"]),
     // Tools take their arguments as its JSON object, and the gateway hands that on.
     ("rmcp", &["surface", "gateway", "mcp", "transport"]),
+    // Descriptors sent beside a frame, without allocation.
+    ("rustix", &["shim/socket"]),
     ("schemars", &["wire", "surface"]),
     ("serde", SERDE),
     ("serde_json", WIRE),
     ("serde_path_to_error", &["surface"]),
     ("sha2", &["core/token", "cli/install/skills/seal"]),
+    ("strsim", &["core/nearest"]),
     ("subtle", &["core/token"]),
     ("terminal_size", &["cli/raw_terminal"]),
     ("thiserror", &[""]),

@@ -3,7 +3,8 @@
 //! It turns one string into a value and changes nothing. Clipboard, links, and setting of colours
 //! mean nothing here: no frame shows them, and a clipboard is not a program's to read.
 
-use crate::core::percent::decoded;
+use percent_encoding::percent_decode_str;
+
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
 use crate::core::screen::palette;
@@ -83,13 +84,13 @@ fn directory(url: &str, this_host: Option<&str>) -> Option<Report> {
         }
         None => url,
     };
-    let path = String::from_utf8(decoded(path)).ok()?;
+    let path = percent_decode_str(path).decode_utf8().ok()?.into_owned();
     let usable = path.starts_with('/') && !path.chars().any(char::is_control);
     usable.then_some(Report::Directory(path))
 }
 
 fn is_here(host: &str, this_host: Option<&str>) -> bool {
-    let host = decoded(host);
+    let host: Vec<u8> = percent_decode_str(host).collect();
     let is = |name: &str| host.eq_ignore_ascii_case(name.as_bytes());
     is("") || is("localhost") || this_host.is_some_and(is)
 }

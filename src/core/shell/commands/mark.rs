@@ -4,7 +4,7 @@
 //! nonce knows it, so that no other mark is believed. The letters are those of FinalTerm, which
 //! terminals agree on; `cmdline_url` is kitty's, E, `untold` and `bound` are ours.
 
-use crate::core::percent::decoded;
+use percent_encoding::percent_decode_str;
 
 /// A mark that is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Mark {
 
 /// The text; one that was cut may end within a character.
 fn text_of(escaped: &str) -> String {
-    String::from_utf8_lossy(&decoded(escaped)).trim_end_matches('\u{fffd}').to_owned()
+    percent_decode_str(escaped).decode_utf8_lossy().trim_end_matches('\u{fffd}').to_owned()
 }
 
 #[cfg(test)]
