@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use rmcp::ErrorData;
-use rmcp::model::{JsonObject, RequestMetaObject};
+use rmcp::model::{JsonObject, ProtocolVersion, RequestMetaObject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -52,6 +52,12 @@ impl From<Result<ToolResult, ErrorData>> for Reply {
 
 /// Who answers the calls of a connection.
 pub trait CallHandler {
+    /// The revision of the protocol that a request with these words about it is answered for.
+    ///
+    /// # Errors
+    /// What its client has to say first.
+    fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData>;
+
     /// Answers one call. Dropping the future gives the call up, and nothing is sent for it any more.
     fn answer(&self, call: ToolCall) -> impl Future<Output = Reply> + Send;
 }

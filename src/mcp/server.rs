@@ -200,13 +200,14 @@ impl ServerHandler for Server {
 
     async fn initialize(
         &self,
-        request: InitializeRequestParams,
+        mut request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let agreed = self.negotiate_initialize(&request)?;
         self.name(&request.client_info);
         // Whoever greets again has agreed already.
         let _ = self.agreed.set(agreed.protocol_version.clone());
+        request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(agreed)
     }

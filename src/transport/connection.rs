@@ -45,7 +45,7 @@ pub async fn serve<H, R, W, G>(
     let Link { reader: lines, writer, hangup } = link;
     let handler = Arc::new(handler);
     let in_flight = InFlight::new(connection.outbox.clone(), limits);
-    let (library, wire) = Library::new(&*handler, connection.clone(), in_flight.clone());
+    let (library, wire) = Library::new(connection.clone(), in_flight.clone());
     let answering = async {
         wire.run(Arc::clone(&handler)).await;
         connection.outbox.close();

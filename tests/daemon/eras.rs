@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 
+const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
@@ -42,11 +43,33 @@ async fn a_call_that_names_its_revision_is_answered_for_that_one() {
 }
 
 #[tokio::test]
-async fn a_call_without_greeting_and_revision_is_refused() {
+async fn a_request_without_greeting_and_revision_is_refused() {
     let daemon = TestDaemon::read_only().await;
     let mut wire = Wire::silent(daemon.paths.gateway(), Era::Legacy).await;
-    let refused = wire.request("tools/call", json!({"name": "list_sessions"})).await.unwrap_err();
-    assert_eq!(refused["code"], INVALID_PARAMS);
+    let requests = [
+        ("tools/call", json!({"name": "list_sessions"})),
+        ("tools/list", json!({})),
+        ("resources/read", json!({"uri": "termgate://sessions"})),
+        ("termgate/observe", json!({})),
+    ];
+    for (method, params) in requests {
+        let refused = wire.request(method, params).await.unwrap_err();
+        assert_eq!(refused["code"], INVALID_PARAMS, "{method}");
+    }
+    wire.request("ping", json!({})).await.unwrap();
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn parameters_of_another_form_are_told_from_no_method_by_the_words_alone() {
+    let daemon = TestDaemon::read_only().await;
+    let mut wire = daemon.client(Era::Legacy).await;
+    for (method, params) in [("resources/read", json!({"uri": 7})), ("resources/eat", json!({}))] {
+        let refused = wire.request(method, params).await.unwrap_err();
+        assert_eq!(refused["code"], METHOD_NOT_FOUND, "{method}");
+        let words = format!("no method is named `{method}`, or its parameters are of another form");
+        assert!(refused["message"].as_str().unwrap().ends_with(&words), "{refused}");
+    }
     daemon.stop().await;
 }
 

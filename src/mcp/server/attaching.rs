@@ -279,6 +279,7 @@ fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData
 }
 
 pub(super) fn unknown_method(method: &str) -> ErrorData {
-    let message = said(format!("no method is named `{method}`"));
+    let message =
+        said(format!("no method is named `{method}`, or its parameters are of another form"));
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }

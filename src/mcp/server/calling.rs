@@ -30,11 +30,32 @@ use crate::wire::envelope::Envelope;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 impl CallHandler for Server {
+    fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
+        let (named, agreed) = (meta.protocol_version(), self.agreed.get());
+        if let Some(named) = &named {
+            let supported = self.supported_protocol_versions();
+            if !supported.contains(named) {
+                return Err(ErrorData::unsupported_protocol_version(named.clone(), &supported));
+            }
+        }
+        if agreed.is_none() || named.as_ref().is_some_and(|named| era(named) == Era::Modern) {
+            let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
+            if !missing.is_empty() {
+                let missing = missing.join(", ");
+                let message = format!("request _meta lacks or cannot be read in: {missing}");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        }
+        named.or_else(|| agreed.cloned()).ok_or_else(|| {
+            ErrorData::invalid_params("neither greeted nor named a protocol version", None)
+        })
+    }
+
     async fn answer(&self, call: ToolCall) -> Reply {
         let started = self.shared.gateway.daemon().now();
         let ToolCall { params: CallParams { name, arguments, meta }, turn } = call;
         let meta = meta.unwrap_or_default();
-        let version = match self.version(&meta) {
+        let version = match self.revision(&meta) {
             Ok(version) => version,
             Err(error) => return Err(error).into(),
         };
@@ -64,28 +85,6 @@ impl CallHandler for Server {
 }
 
 impl Server {
-    /// The revision that a call is answered for.
-    fn version(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
-        let (named, agreed) = (meta.protocol_version(), self.agreed.get());
-        if let Some(named) = &named {
-            let supported = self.supported_protocol_versions();
-            if !supported.contains(named) {
-                return Err(ErrorData::unsupported_protocol_version(named.clone(), &supported));
-            }
-        }
-        if agreed.is_none() || named.as_ref().is_some_and(|named| era(named) == Era::Modern) {
-            let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
-            if !missing.is_empty() {
-                let missing = missing.join(", ");
-                let message = format!("request _meta lacks or cannot be read in: {missing}");
-                return Err(ErrorData::invalid_params(message, None));
-            }
-        }
-        named.or_else(|| agreed.cloned()).ok_or_else(|| {
-            ErrorData::invalid_params("neither greeted nor named a protocol version", None)
-        })
-    }
-
     /// Makes a call in its turn, and gives back the room that its answer takes.
     async fn call(
         &self,

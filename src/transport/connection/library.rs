@@ -3,17 +3,16 @@
 //! It must not read or write the connection: what the library is to see is handed to it, and what it
 //! says goes into the outbox in the order it says it.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
+use rmcp::service::serve_directly_with_ct;
 use rmcp::transport::Transport;
-use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::mpsc;
 
 use crate::mcp::connection::Connection;
@@ -25,25 +24,17 @@ use crate::transport::framing::message_line;
 #[derive(Debug)]
 pub(super) struct Library {
     messages: mpsc::Sender<ClientJsonRpcMessage>,
-    versions: Cow<'static, [ProtocolVersion]>,
-    /// Whether it has seen which era it is in; before that it takes a notification for the end.
-    settled: bool,
     /// The greeting, while it is not answered: what follows depends on what is agreed on.
     greeting: Option<RequestId>,
 }
 
 impl Library {
     /// The two ends of the way: ours, and the transport that the library is run over.
-    pub(super) fn new(
-        handler: &impl ServerHandler,
-        connection: Arc<Connection>,
-        in_flight: InFlight,
-    ) -> (Self, Wire) {
+    pub(super) fn new(connection: Arc<Connection>, in_flight: InFlight) -> (Self, Wire) {
         // One message at a time: those that wait stay in the socket.
         let (sender, messages) = mpsc::channel(1);
-        let versions = handler.supported_protocol_versions();
         let common = connection.outbox.lane();
-        let ours = Self { messages: sender, versions, settled: false, greeting: None };
+        let ours = Self { messages: sender, greeting: None };
         (ours, Wire { messages, connection, in_flight, common })
     }
 
@@ -61,33 +52,14 @@ impl Library {
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             self.greeting = Some(id.clone());
         }
-        self.settled |= self.settles(&request);
         self.hand_on(ClientJsonRpcMessage::request(request, id));
     }
 
-    /// Hands on what is no request, where it means anything.
-    pub(super) fn hand_on_other(&self, message: ClientJsonRpcMessage) {
-        if self.settled {
-            self.hand_on(message);
-        }
-    }
-
-    fn hand_on(&self, message: ClientJsonRpcMessage) {
+    /// Hands on any message. It was waited for room before.
+    pub(super) fn hand_on(&self, message: ClientJsonRpcMessage) {
         if self.messages.try_send(message).is_err() {
             tracing::trace!("a message came after the end");
         }
-    }
-
-    /// Whether the library knows the era from this request on.
-    fn settles(&self, request: &ClientRequest) -> bool {
-        if matches!(request, ClientRequest::InitializeRequest(_)) {
-            return true;
-        }
-        let asks_only =
-            matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_));
-        let meta = request.get_meta();
-        let named = meta.protocol_version().is_some_and(|named| self.versions.contains(&named));
-        named && !asks_only && meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
     }
 }
 
@@ -107,15 +79,10 @@ impl Wire {
         let id = self.connection.id.0;
         // A token of its own: the library cancels it at every end, and not every end is a hang-up.
         let service = self.connection.gone.child_token();
-        match handler.serve_with_ct(self, service).await {
-            Ok(running) => match running.waiting().await {
-                Ok(reason) => tracing::debug!(connection = id, ?reason, "connection ended"),
-                Err(error) => tracing::error!(connection = id, %error, "the service failed"),
-            },
-            // The error may hold the whole message, which is none of the log's business.
-            Err(_) => {
-                tracing::debug!(connection = id, "connection ended before it was established")
-            }
+        // Which revision a request is answered for is decided where it is read.
+        match serve_directly_with_ct(handler, self, None, service).waiting().await {
+            Ok(reason) => tracing::debug!(connection = id, ?reason, "connection ended"),
+            Err(error) => tracing::error!(connection = id, %error, "the service failed"),
         }
     }
 

@@ -16,13 +16,13 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    ClientRequest, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
+    ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, RequestId,
 };
 use tokio::io::AsyncRead;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, timeout_at};
 
-use crate::mcp::call::{CALL_METHOD, CallHandler, CallParams, Reply, ToolCall};
+use crate::mcp::call::{CallHandler, CallParams, Reply, ToolCall};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::Closed;
 use crate::mcp::outbox::budget::Room;
@@ -140,10 +140,10 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
                     if is_authentication(&notification.notification) => {}
                 JsonRpcMessage::Notification(notification) => {
                     self.note_cancel(&notification.notification);
-                    self.library.hand_on_other(JsonRpcMessage::Notification(notification));
+                    self.library.hand_on(JsonRpcMessage::Notification(notification));
                 }
                 answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
-                    self.library.hand_on_other(answer);
+                    self.library.hand_on(answer);
                 }
             },
         }
@@ -189,9 +189,11 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
             if method == AUTHENTICATE_METHOD {
                 return self.refuse(&Refusal::NotFirst { id, method });
             }
-            if is_of_the_protocol(&method) {
-                return self.refuse(&Refusal::BadParams { id, method });
-            }
+        }
+        if !opens(&request)
+            && let Err(error) = self.handler.revision(request.get_meta())
+        {
+            return self.reply(None, error_line(Some(&id), &error));
         }
         let lane = self.connection.outbox.lane();
         match self.in_flight.admit(&id, Span::of(&request), Runner::Library(lane.clone())) {
@@ -248,7 +250,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
             if !self.library.ready(&self.in_flight).await {
                 return;
             }
-            self.library.hand_on_other(ClientJsonRpcMessage::notification(cancelled));
+            self.library.hand_on(ClientJsonRpcMessage::notification(cancelled));
         }
         while let Some((id, reply)) = self.calls.next().await {
             self.answer(&id, reply);
@@ -265,24 +267,12 @@ fn is_authentication(notification: &ClientNotification) -> bool {
     matches!(notification, ClientNotification::CustomNotification(it) if it.method == AUTHENTICATE_METHOD)
 }
 
-/// Whether a method is one the library knows, so that it cannot be anybody's extension.
-fn is_of_the_protocol(method: &str) -> bool {
-    const METHODS: [&str; 15] = [
-        "ping",
-        "initialize",
-        "server/discover",
-        "completion/complete",
-        "logging/setLevel",
-        "prompts/get",
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/subscribe",
-        "resources/templates/list",
-        "resources/unsubscribe",
-        "subscriptions/listen",
-        CALL_METHOD,
-        "tools/list",
-    ];
-    METHODS.contains(&method)
+/// Whether a request may come before a client has said which revision it speaks.
+fn opens(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::InitializeRequest(_)
+            | ClientRequest::DiscoverRequest(_)
+            | ClientRequest::PingRequest(_)
+    )
 }

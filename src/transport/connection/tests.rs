@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::RoleServer;
-use rmcp::model::{CustomRequest, CustomResult, ErrorData};
+use rmcp::model::{CustomRequest, CustomResult, ErrorData, ProtocolVersion, RequestMetaObject};
 use rmcp::service::RequestContext;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -55,6 +55,10 @@ fn argument(call: &CallParams, name: &str) -> u64 {
 }
 
 impl CallHandler for Probe {
+    fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData> {
+        Ok(meta.protocol_version().unwrap_or(ProtocolVersion::V_2025_11_25))
+    }
+
     async fn answer(&self, call: ToolCall) -> Reply {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let ToolCall { params, turn } = call;
