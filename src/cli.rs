@@ -23,7 +23,6 @@ pub mod keys;
 pub mod kill;
 pub mod lease;
 pub mod logging;
-pub mod lost;
 pub mod ls;
 pub mod man;
 pub mod mcp;

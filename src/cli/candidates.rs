@@ -9,15 +9,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap_complete::CompletionCandidate;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::context::operator_socket;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
-use crate::cli::ls::sessions;
 use crate::core::code::Code;
 use crate::core::one_line::one_line;
+use crate::transport::client::ClientError;
+use crate::wire::command::CommandList;
+use crate::wire::session::{SessionList, SessionWire};
 
 /// How long a shell waits for a daemon at most.
 const WAIT_MAX: Duration = Duration::from_millis(500);
@@ -25,36 +28,49 @@ const WAIT_MAX: Duration = Duration::from_millis(500);
 /// The sessions whose name or id begins like this.
 pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
-    let list = ask(|daemon| async move { Ok(daemon.call("list_sessions", json!({})).await?.data) });
-    sessions(&list).iter().filter_map(|session| of_session(session, typed)).collect()
+    let list: Option<SessionList> =
+        ask(|daemon| async move { daemon.call("list_sessions", json!({})).await?.read() });
+    let sessions = list.map(|list| list.sessions).unwrap_or_default();
+    sessions.iter().filter_map(|session| of_session(session, typed)).collect()
 }
 
 /// The numbers of the commands that ran in the session that was typed, newest first.
 pub fn offer_commands(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(session) = session_before_number(env::args_os()) else { return Vec::new() };
-    let ran = ask(|daemon| async move {
-        Ok(daemon.call("read_commands", json!({"session": session})).await?.data)
+    let ran: Option<CommandList> = ask(|daemon| async move {
+        daemon.call("read_commands", json!({"session": session})).await?.read()
     });
-    let commands = ran["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let numbered = commands.iter().rev().filter_map(|command| {
-        let text = one_line(command["command"].as_str().unwrap_or_default()).into_owned();
-        let number = command["command_id"].as_u64()?.to_string();
-        Some(CompletionCandidate::new(number).help(Some(text.into())))
+    let commands = ran.map(|ran| ran.commands).unwrap_or_default();
+    let numbered = commands.iter().rev().map(|command| {
+        let text = one_line(&command.command).into_owned();
+        CompletionCandidate::new(command.command_id.to_string()).help(Some(text.into()))
     });
     beginning(typed, numbered).collect()
 }
 
 /// The daemon's tools whose name begins like this.
 pub fn offer_tools(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let list =
-        ask(|daemon| async move { Ok(daemon.client().request("tools/list", json!({})).await?) });
-    let tools = list["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let named = tools.iter().filter_map(|tool| {
-        let name = tool["name"].as_str()?;
-        let help = tool["title"].as_str().map(|title| title.to_owned().into());
-        Some(CompletionCandidate::new(name).help(help))
+    let list: Option<Tools> = ask(|daemon| async move {
+        let list = daemon.client().request("tools/list", json!({})).await?;
+        Ok(Tools::deserialize(list).map_err(|_| ClientError::Malformed)?)
     });
+    let tools = list.map(|list| list.tools).unwrap_or_default();
+    let named = tools
+        .into_iter()
+        .map(|tool| CompletionCandidate::new(tool.name).help(tool.title.map(Into::into)));
     beginning(typed, named).collect()
+}
+
+/// What is read of the protocol's list of tools.
+#[derive(Deserialize)]
+struct Tools {
+    tools: Vec<NamedTool>,
+}
+
+#[derive(Deserialize)]
+struct NamedTool {
+    name: String,
+    title: Option<String>,
 }
 
 /// The error codes that begin like this.
@@ -66,10 +82,10 @@ pub fn offer_codes(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// By its name, unless what was typed is the beginning of its id alone.
-fn of_session(session: &Value, typed: &str) -> Option<CompletionCandidate> {
-    let texts = ["name", "id"].map(|name| session[name].as_str().unwrap_or_default());
+fn of_session(session: &SessionWire, typed: &str) -> Option<CompletionCandidate> {
+    let texts = [&session.name, &session.id];
     let fitting = texts.into_iter().find(|text| text.starts_with(typed))?;
-    let help = one_line(session["command"].as_str().unwrap_or_default()).into_owned();
+    let help = one_line(&session.command).into_owned();
     Some(CompletionCandidate::new(fitting).help(Some(help.into())))
 }
 
@@ -81,22 +97,19 @@ fn beginning(
     candidates.filter(move |it| it.get_value().as_encoded_bytes().starts_with(typed))
 }
 
-/// What a daemon that runs answers in time; null otherwise.
-fn ask<F>(question: impl FnOnce(Daemon) -> F) -> Value
+/// What a daemon that runs answers in time.
+fn ask<T, F>(question: impl FnOnce(Daemon) -> F) -> Option<T>
 where
-    F: Future<Output = Result<Value, Failure>>,
+    F: Future<Output = Result<T, Failure>>,
 {
     let given = socket_among(env::args_os());
     let asking = async {
         let daemon = Daemon::connect(&operator_socket(given)?).await?;
         question(daemon).await
     };
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return Value::Null;
-    };
     // Shells cannot show why there is nothing to offer.
-    let answer = runtime.block_on(async { timeout(WAIT_MAX, asking).await });
-    answer.ok().and_then(Result::ok).unwrap_or_default()
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async { timeout(WAIT_MAX, asking).await }).ok()?.ok()
 }
 
 /// The session among the words typed so far, where the number of a command is asked for.
@@ -132,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_session_is_offered_by_name_and_else_by_the_id_that_was_begun() {
-        let session = json!({"id": "0123456789ab", "name": "build", "command": "make"});
+        let session = SessionWire::example();
         let offered = |typed| of_session(&session, typed).map(|it| value(&it).to_owned());
         assert_eq!(offered(""), Some("build".to_owned()));
         assert_eq!(offered("bu"), Some("build".to_owned()));

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::cli::candidates::{offer_commands, offer_sessions};
 use crate::cli::context::Context;
-use crate::cli::daemon::Daemon;
 use crate::cli::duration::{millis, rough};
-use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
 use crate::cli::printed::Printed;
 use crate::cli::table::render;
+use crate::wire::command::{CommandList, CommandStatus, CommandWire};
+use crate::wire::word;
 
 /// The columns, in the order of [`row`].
 const HEAD: [&str; 7] = ["ID", "WHEN", "TOOK", "EXIT", "BY", "CWD", "COMMAND"];
@@ -54,25 +54,22 @@ impl Commands {
         let daemon = context.daemon().await?;
         let answer = daemon.call("read_commands", self.arguments()).await;
         let answer = answer.map_err(|failure| self.unknown(failure))?;
-        let session = answer.text_at("/session");
+        let list: CommandList = answer.read()?;
         match self.id {
             Some(id) if context.output.form() == Form::People => {
                 let whole = self.head.is_none() && self.tail.is_none();
-                let text = if whole { String::new() } else { answer.text_at("/output") };
-                let ended = ending(&answer.data["commands"][0]);
                 if whole {
-                    show(&daemon, context, &session, id).await?;
+                    Printed::of(&list.session, id).show(&daemon, &context.output).await?;
                 }
-                let report = answer.report(text);
-                Ok(Report { notes: vec![ended], ..report })
+                let text = list.output.filter(|_| !whole).unwrap_or_default();
+                let notes = list.commands.iter().map(ending).collect();
+                Ok(Report { notes, ..answer.report(text) })
             }
             Some(_) => Ok(answer.report("")),
             None => {
                 let now = context.output.clock().wall_time();
                 let now = millis(now.duration_since(UNIX_EPOCH).unwrap_or_default());
-                let text = table(&answer.data, now);
-                let notes = about(&answer.data);
-                Ok(Report { notes, exit: Exit::Done, ..answer.report(text) })
+                Ok(Report { notes: about(&list), ..answer.report(table(&list, now)) })
             }
         }
     }
@@ -97,100 +94,101 @@ impl Commands {
     }
 }
 
-async fn show(daemon: &Daemon, context: &Context, session: &str, id: u64) -> Result<(), Failure> {
-    Printed::of(session, id).show(daemon, &context.output).await
-}
-
-fn listed(list: &Value) -> &[Value] {
-    list["commands"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// The commands, one a line; nothing where there are none.
-fn table(list: &Value, now: u64) -> String {
-    let rows: Vec<_> = listed(list).iter().map(|command| row(command, now)).collect();
+fn table(list: &CommandList, now: u64) -> String {
+    let rows: Vec<_> = list.commands.iter().map(|command| row(command, now)).collect();
     if rows.is_empty() { String::new() } else { render(HEAD, &rows) }
 }
 
-fn row(command: &Value, now: u64) -> [String; 7] {
-    let text = |name: &str| command[name].as_str().unwrap_or("-").to_owned();
-    let number = |name: &str| command[name].as_u64().unwrap_or_default();
-    let first = command["command"].as_str().unwrap_or_default().trim();
+fn row(command: &CommandWire, now: u64) -> [String; 7] {
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let first = command.command.trim();
     let mut shown: String = first.chars().take(COMMAND_CHARACTERS).collect();
     if shown.len() < first.len() {
         shown.push('…');
     }
     [
-        number("command_id").to_string(),
-        format!("{} ago", rough(now.saturating_sub(number("started")))),
-        rough(number("duration_ms")),
+        command.command_id.to_string(),
+        format!("{} ago", rough(now.saturating_sub(command.started))),
+        rough(command.duration_ms),
         code(command),
-        text("by"),
-        text("cwd"),
+        or_dash(&command.by),
+        or_dash(&command.cwd),
         shown,
     ]
 }
 
 /// How it ended, for a cell.
-fn code(command: &Value) -> String {
-    match (command["exit_code"].as_i64(), command["status"].as_str()) {
+fn code(command: &CommandWire) -> String {
+    match (command.exit_code, command.status) {
         (Some(code), _) => code.to_string(),
-        (None, Some(status @ ("running" | "not_run"))) => status.to_owned(),
-        (None, Some(_) | None) => "?".to_owned(),
+        (None, status @ (CommandStatus::Running | CommandStatus::NotRun)) => word(&status),
+        (None, CommandStatus::Completed | CommandStatus::Exited) => "?".to_owned(),
     }
 }
 
 /// How it ended, for people who see its output.
-fn ending(command: &Value) -> String {
-    let status = command["status"].as_str().unwrap_or_default();
-    match command["exit_code"].as_i64() {
-        Some(code) => format!("[exit code {code}]"),
-        None if status == "completed" => "[exit code unknown]".to_owned(),
-        None => format!("[{status}]"),
+fn ending(command: &CommandWire) -> String {
+    match (command.exit_code, command.status) {
+        (Some(code), _) => format!("[exit code {code}]"),
+        (None, CommandStatus::Completed) => "[exit code unknown]".to_owned(),
+        (None, status) => format!("[{}]", word(&status)),
     }
 }
 
-fn about(list: &Value) -> Vec<String> {
-    let none = listed(list).is_empty().then(|| "no command is known to have run here".to_owned());
-    let first = &list["commands"][0]["command_id"];
-    let older = list["older"]
-        .as_u64()
-        .map(|older| format!("{older} older ones: go on with --before {first}"));
-    none.into_iter().chain(older).collect()
+fn about(list: &CommandList) -> Vec<String> {
+    let Some(first) = list.commands.first() else {
+        return vec!["no command is known to have run here".to_owned()];
+    };
+    let first = first.command_id;
+    let older = |older| format!("{older} older ones: go on with --before {first}");
+    list.older.map(older).into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn command() -> Value {
-        json!({
-            "command_id": 3, "command": "make -j2", "cwd": "/src", "by": "ci#t1",
-            "started": 1_000_000, "duration_ms": 2_000, "status": "completed", "exit_code": 2,
-        })
+    fn command() -> CommandWire {
+        CommandWire {
+            command_id: 3,
+            command: "make -j2".to_owned(),
+            cwd: Some("/src".to_owned()),
+            by: Some("ci#t1".to_owned()),
+            started: 1_000_000,
+            duration_ms: 2_000,
+            status: CommandStatus::Completed,
+            exit_code: Some(2),
+            evidence: None,
+            full_screen: false,
+            cut: false,
+        }
+    }
+
+    fn list(commands: Vec<CommandWire>, older: Option<usize>) -> CommandList {
+        let list = json!({"session": "0a", "commands": commands, "older": older, "watermark": 1});
+        serde_json::from_value(list).unwrap()
     }
 
     #[test]
-    fn a_command_is_told_in_one_line() {
+    fn a_command_is_one_line() {
         let expected = ["3", "1m ago", "2s", "2", "ci#t1", "/src", "make -j2"];
         assert_eq!(row(&command(), 1_061_000), expected);
     }
 
     #[test]
-    fn a_code_that_nobody_said_is_not_made_up() {
-        let mut it = command();
-        it["exit_code"] = Value::Null;
+    fn an_unknown_exit_code_is_not_made_up() {
+        let it = CommandWire { exit_code: None, ..command() };
         assert_eq!((code(&it).as_str(), ending(&it).as_str()), ("?", "[exit code unknown]"));
-        it["status"] = json!("running");
+        let it = CommandWire { status: CommandStatus::Running, ..it };
         assert_eq!((code(&it).as_str(), ending(&it).as_str()), ("running", "[running]"));
     }
 
     #[test]
     fn a_long_command_is_cut_and_older_ones_are_counted() {
-        let mut it = command();
-        it["command"] = json!("x".repeat(80));
+        let it = CommandWire { command: "x".repeat(80), ..command() };
         assert_eq!(row(&it, 0)[6], "x".repeat(COMMAND_CHARACTERS) + "…");
-        let older = about(&json!({"commands": [it], "older": 4}));
-        assert_eq!(older, ["4 older ones: go on with --before 3"]);
-        assert_eq!(table(&json!({"commands": []}), 0), "");
+        assert_eq!(about(&list(vec![it], Some(4))), ["4 older ones: go on with --before 3"]);
+        assert_eq!(table(&list(Vec::new(), None), 0), "");
     }
 }

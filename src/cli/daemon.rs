@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::cli::exit::Exit;
@@ -11,6 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::transport::client::{Client, ClientError, ConnectError, Reply};
 use crate::wire::envelope::{Envelope, KEY};
+use crate::wire::session::{SessionList, SessionWire};
 
 /// A connection to a daemon.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl Daemon {
     ///
     /// # Errors
     /// That there is none of this name here, or that the daemon has gone.
-    pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
+    pub async fn read<T: DeserializeOwned>(&self, uri: &str) -> Result<T, Failure> {
         let (text, _) = self.read_text(uri).await?;
         Ok(serde_json::from_str(&text).map_err(|_| ClientError::Malformed)?)
     }
@@ -87,6 +89,16 @@ impl Daemon {
         let Some(Value::String(text)) = text else { return Err(ClientError::Malformed.into()) };
         let meta = result.pointer_mut("/contents/0/_meta").map(Value::take);
         Ok((text, meta.unwrap_or_default()))
+    }
+
+    /// The session of this id, unique prefix of one, or name.
+    ///
+    /// # Errors
+    /// That there is none, or that the daemon has gone.
+    pub async fn session(&self, given: &str) -> Result<SessionWire, Failure> {
+        let listed = self.call("list_sessions", json!({"session": given})).await?;
+        let mut sessions = listed.read::<SessionList>()?.sessions;
+        Ok(sessions.pop().ok_or(ClientError::Malformed)?)
     }
 
     /// Asks to be told when a resource changes: [`Client::news`] counts up then.
@@ -154,10 +166,12 @@ impl Answer {
         self.report(text.trim_end())
     }
 
-    /// A text of the result, by the path to it; empty when there is none.
-    pub fn text_at(&self, pointer: &str) -> String {
-        let text = self.data.pointer(pointer).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
+    /// The result as the type that its tool writes.
+    ///
+    /// # Errors
+    /// [`ClientError::Malformed`] when it is none.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        Ok(T::deserialize(&self.data).map_err(|_| ClientError::Malformed)?)
     }
 }
 

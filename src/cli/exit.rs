@@ -6,9 +6,7 @@
 use std::process::ExitCode;
 
 use crate::core::code::Code;
-
-/// The word for a daemon that left its sessions to the next one.
-pub const DAEMON_LEFT: &str = "daemon_left";
+use crate::wire::wait::WaitOutcome;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +93,22 @@ impl Exit {
 
     /// How a command ends whose wait had this outcome; that the program ended is a success only
     /// where it was waited for.
-    pub fn of_outcome(outcome: &str, waited_for: WaitedFor) -> Self {
+    pub fn of_outcome(outcome: WaitOutcome, waited_for: WaitedFor) -> Self {
         match (outcome, waited_for) {
-            ("matched" | "changed" | "idle" | "command_done" | "needs_input", _)
-            | ("exited", WaitedFor::Exit) => Self::Done,
-            ("timeout", _) => Self::TimedOut,
-            ("lease_lost" | "lease_suspended", _) => Self::LeaseConflict,
-            (DAEMON_LEFT, _) => Self::Unreachable,
-            (_, _) => Self::Failed,
+            (
+                WaitOutcome::Matched
+                | WaitOutcome::Changed
+                | WaitOutcome::Idle
+                | WaitOutcome::CommandDone
+                | WaitOutcome::NeedsInput,
+                _,
+            )
+            | (WaitOutcome::Exited, WaitedFor::Exit) => Self::Done,
+            (WaitOutcome::Timeout, _) => Self::TimedOut,
+            (WaitOutcome::LeaseLost | WaitOutcome::LeaseSuspended, _) => Self::LeaseConflict,
+            (WaitOutcome::DaemonLeft, _) => Self::Unreachable,
+            (WaitOutcome::Stopped | WaitOutcome::PatternTooCostly, _)
+            | (WaitOutcome::Exited, WaitedFor::OtherThings) => Self::Failed,
         }
     }
 }
@@ -163,23 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_runs_out_of_time_ends_with_six() {
-        assert_eq!(Exit::of_outcome("timeout", WaitedFor::Exit).number(), 6);
+    fn a_wait_ends_by_its_outcome() {
+        let number = |outcome| Exit::of_outcome(outcome, WaitedFor::OtherThings).number();
+        assert_eq!(number(WaitOutcome::Matched), 0);
+        assert_eq!(number(WaitOutcome::Stopped), 1);
+        assert_eq!(number(WaitOutcome::LeaseLost), 4);
+        assert_eq!(number(WaitOutcome::Timeout), 6);
+        assert_eq!(number(WaitOutcome::DaemonLeft), 7);
     }
 
     #[test]
     fn the_end_of_the_program_is_a_success_only_where_it_was_waited_for() {
-        assert_eq!(Exit::of_outcome("exited", WaitedFor::Exit), Exit::Done);
-        assert_eq!(Exit::of_outcome("exited", WaitedFor::OtherThings), Exit::Failed);
-    }
-
-    #[test]
-    fn what_was_waited_for_is_a_success_and_a_stop_is_not() {
-        for outcome in ["matched", "changed", "idle", "command_done", "needs_input"] {
-            assert_eq!(Exit::of_outcome(outcome, WaitedFor::OtherThings), Exit::Done, "{outcome}");
-        }
-        assert_eq!(Exit::of_outcome("daemon_left", WaitedFor::Exit), Exit::Unreachable);
-        assert_eq!(Exit::of_outcome("stopped", WaitedFor::OtherThings), Exit::Failed);
-        assert_eq!(Exit::of_outcome("lease_lost", WaitedFor::OtherThings), Exit::LeaseConflict);
+        let exited = WaitOutcome::Exited;
+        assert_eq!(Exit::of_outcome(exited, WaitedFor::Exit), Exit::Done);
+        assert_eq!(Exit::of_outcome(exited, WaitedFor::OtherThings), Exit::Failed);
     }
 }

@@ -2,13 +2,14 @@
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::lost::lost;
 use crate::cli::output::Report;
+use crate::wire::history::HistoryRows;
+use crate::wire::session::GapWire;
 
 /// Print rows of a session, also those that scrolled off
 #[derive(Debug, Args)]
@@ -40,18 +41,15 @@ impl History {
             "count": self.count,
         });
         let answer = context.daemon().await?.call("read_history", arguments).await?;
-        let text = answer.text_at("/text");
-        let (lost, more) = (lost(&answer.data), more(&answer.data));
-        let mut report = answer.report(text);
-        report.notes.extend(lost);
-        report.notes.extend(more);
-        Ok(report)
+        let rows: HistoryRows = answer.read()?;
+        let notes = rows.lost_output.iter().map(GapWire::remark).chain(more(&rows)).collect();
+        Ok(Report { notes, ..answer.report(rows.text.unwrap_or_default()) })
     }
 }
 
-/// How to go on, when rows are left.
-fn more(rows: &Value) -> Option<String> {
-    let (next, end) = (rows["next_row"].as_u64()?, rows["end_row"].as_u64()?);
+/// How to read the rows that are left.
+fn more(rows: &HistoryRows) -> Option<String> {
+    let (next, end) = (rows.next_row, rows.end_row);
     (next < end).then(|| format!("{} more rows; go on with --from {next}", end - next))
 }
 
@@ -60,9 +58,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_are_left_are_told_with_the_way_to_them() {
-        let rows = json!({"first_row": 0, "next_row": 100, "end_row": 250});
-        assert_eq!(more(&rows).as_deref(), Some("150 more rows; go on with --from 100"));
-        assert_eq!(more(&json!({"next_row": 250, "end_row": 250})), None);
+    fn rows_that_are_left_are_counted_with_the_way_to_them() {
+        let rows = |next_row| HistoryRows {
+            session: "0a".to_owned(),
+            first_row: 0,
+            end_row: 250,
+            next_row,
+            dropped_rows: 0,
+            lost_output: Vec::new(),
+            watermark: 1,
+            text: None,
+            lines: None,
+        };
+        assert_eq!(more(&rows(100)).as_deref(), Some("150 more rows; go on with --from 100"));
+        assert_eq!(more(&rows(250)), None);
     }
 }

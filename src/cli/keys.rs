@@ -41,6 +41,6 @@ impl Keys {
             "lease_id": self.lease.id()?,
             "expect_watermark": self.expect,
         });
-        Ok(written::report(context.daemon().await?.call("send_keys", arguments).await?))
+        written::report(context.daemon().await?.call("send_keys", arguments).await?)
     }
 }

@@ -4,18 +4,23 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon};
 use crate::cli::duration::{millis, parse_duration, rough};
 use crate::cli::failure::Failure;
-use crate::cli::ls::{holder, sessions};
+use crate::cli::ls::holder;
 use crate::cli::output::Report;
 use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
 use crate::core::code::Code;
+use crate::wire::control::FoundLease;
+use crate::wire::lease::{GrantWire, LeaseWire, ReleasedWire};
+use crate::wire::session::{SessionList, SessionWire};
+use crate::wire::word;
 
 /// Take, keep, give back, list or end leases
 #[derive(Debug, Args)]
@@ -128,30 +133,30 @@ impl Acquire {
             "lease_id": self.lease.id()?,
         });
         let granted = daemon.call("acquire_lease", arguments).await?;
-        Ok(lease_report(granted))
+        Ok(lease_report(granted)?.0)
     }
 }
 
 impl Renew {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
-        let session = session_id(daemon, &self.session).await?;
+        let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "ttl_ms": self.ttl.map(millis)});
         let renewed = daemon.call("renew_lease", arguments).await?;
-        let elsewhere = elsewhere(&renewed, &session);
-        let mut report = lease_report(renewed);
-        report.notes.extend(elsewhere);
+        let (mut report, grant) = lease_report(renewed)?;
+        report.notes.extend(elsewhere(&grant.session, &session));
         Ok(report)
     }
 }
 
 impl Release {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
-        let session = session_id(daemon, &self.session).await?;
+        let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
         let arguments = json!({"lease_id": lease, "hand_to": self.hand_to});
         let released = daemon.call("release_lease", arguments).await?;
-        let notes = std::iter::once(released.text.clone()).chain(elsewhere(&released, &session));
+        let of = released.read::<ReleasedWire>()?.session;
+        let notes = std::iter::once(released.text.clone()).chain(elsewhere(&of, &session));
         let notes = notes.collect();
         Ok(Report { notes, ..released.report("") })
     }
@@ -160,10 +165,11 @@ impl Release {
 impl Ls {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
         let list = daemon.call("list_sessions", json!({"session": self.session})).await?;
-        let held = |session: &&Value| session["lease"]["held"] == true;
-        let leases: Vec<&Value> = sessions(&list.data).iter().filter(held).collect();
-        let rows: Vec<_> = leases.iter().map(|session| row(session)).collect();
-        let data = json!({"leases": leases.iter().map(|it| shape(it)).collect::<Vec<_>>()});
+        let mut sessions = list.read::<SessionList>()?.sessions;
+        sessions.retain(|session| session.lease.held);
+        let rows: Vec<_> = sessions.iter().map(row).collect();
+        let leases: Vec<_> = sessions.into_iter().map(HeldLease::of).collect();
+        let data = json!({"leases": leases});
         let (text, notes) = if rows.is_empty() {
             (String::new(), vec!["no lease is held".to_owned()])
         } else {
@@ -183,40 +189,40 @@ impl Preempt {
 
 const HEAD: [&str; 7] = ["SESSION", "NAME", "HOLDER", "KIND", "EXPIRES", "WAITERS", "REASON"];
 
-fn row(session: &Value) -> [String; 7] {
-    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let lease = &session["lease"];
+fn row(session: &SessionWire) -> [String; 7] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let lease = &session.lease;
     [
-        text(&session["id"]),
-        text(&session["name"]),
+        session.id.clone(),
+        session.name.clone(),
         holder(session),
-        text(&lease["kind"]),
-        lease["expires_in_ms"].as_u64().map_or_else(|| "-".to_owned(), rough),
-        lease["waiters"].as_u64().unwrap_or_default().to_string(),
-        text(&lease["reason"]),
+        or_dash(lease.kind.as_ref().map(word)),
+        or_dash(lease.expires_in_ms.map(rough)),
+        lease.waiters.to_string(),
+        or_dash(lease.reason.clone()),
     ]
 }
 
 /// A lease together with its session, for programs.
-fn shape(session: &Value) -> Value {
-    let mut lease = session["lease"].clone();
-    lease["session"] = session["id"].clone();
-    lease["name"] = session["name"].clone();
-    lease
+#[derive(Serialize)]
+struct HeldLease {
+    #[serde(flatten)]
+    lease: LeaseWire,
+    session: String,
+    name: String,
+}
+
+impl HeldLease {
+    fn of(SessionWire { lease, id, name, .. }: SessionWire) -> Self {
+        Self { lease, session: id, name }
+    }
 }
 
 /// The end of a command that holds a lease now: its id as data, its time as chatter.
-fn lease_report(grant: Answer) -> Report {
-    let id = grant.text_at("/lease_id");
-    let left = grant.data["expires_in_ms"].as_u64().unwrap_or_default();
-    let notes = vec![format!("the lease lasts {}", rough(left))];
-    Report { notes, ..grant.report(id) }
-}
-
-/// The id of a session, for calls that name only the lease.
-async fn session_id(daemon: &Daemon, session: &str) -> Result<String, Failure> {
-    let list = daemon.call("list_sessions", json!({"session": session})).await?;
-    Ok(list.text_at("/sessions/0/id"))
+fn lease_report(answer: Answer) -> Result<(Report, GrantWire), Failure> {
+    let grant: GrantWire = answer.read()?;
+    let notes = vec![format!("the lease lasts {}", rough(grant.expires_in_ms))];
+    Ok((Report { notes, ..answer.report(grant.lease_id.clone()) }, grant))
 }
 
 /// The id of the lease that is meant: the one given, else that of the command line in the session.
@@ -230,39 +236,41 @@ async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String,
         let message = "the command line holds no lease of this session";
         Failure::of_tool(json!({"error_code": code.as_str(), "message": message}))
     };
-    found.data["lease_id"].as_str().map(str::to_owned).ok_or_else(missing)
+    found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }
 
-/// What to tell somebody whose lease was that of another session than the one named.
-fn elsewhere(answer: &Answer, session: &str) -> Option<String> {
-    let actual = answer.text_at("/session");
-    (actual != session).then(|| format!("note: that is the lease of session {actual}"))
+/// A note where the lease is that of another session than the one named.
+fn elsewhere(actual: &str, named: &str) -> Option<String> {
+    (actual != named).then(|| format!("note: that is the lease of session {actual}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::lease::PrincipalKind;
 
     #[test]
-    fn a_lease_is_told_with_its_session_and_holder() {
-        let session = json!({
-            "id": "0123456789ab", "name": "build",
-            "lease": {
-                "held": true, "by": "claude#p3", "kind": "agent", "expires_in_ms": 29_400,
-                "waiters": 1, "reason": "deploy",
-            },
-        });
+    fn a_lease_is_listed_with_its_session_and_holder() {
+        let lease = LeaseWire {
+            held: true,
+            by: Some("claude#p3".to_owned()),
+            kind: Some(PrincipalKind::Agent),
+            expires_in_ms: Some(29_400),
+            waiters: 1,
+            reason: Some("deploy".to_owned()),
+            ..LeaseWire::default()
+        };
+        let session = SessionWire { lease, ..SessionWire::example() };
         let expected = ["0123456789ab", "build", "claude#p3", "agent", "29s", "1", "deploy"];
         assert_eq!(row(&session), expected);
-        assert_eq!(shape(&session)["session"], "0123456789ab");
-        assert_eq!(shape(&session)["by"], "claude#p3");
+        let held = json!(HeldLease::of(session));
+        assert_eq!((&held["session"], &held["by"]), (&json!("0123456789ab"), &json!("claude#p3")));
     }
 
     #[test]
     fn a_lease_of_another_session_is_pointed_out() {
-        let data = json!({"session": "0123456789ab"});
-        let answer = Answer { data, ..Answer::default() };
-        assert_eq!(elsewhere(&answer, "0123456789ab"), None);
-        assert!(elsewhere(&answer, "ffffffffffff").is_some_and(|it| it.contains("0123456789ab")));
+        assert_eq!(elsewhere("0123456789ab", "0123456789ab"), None);
+        let note = elsewhere("0123456789ab", "ffffffffffff");
+        assert!(note.is_some_and(|it| it.contains("0123456789ab")));
     }
 }

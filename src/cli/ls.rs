@@ -1,9 +1,8 @@
 //! `ls`: the sessions, one a line.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::cli::attach::view::SHIM_LOST;
 use crate::cli::context::Context;
 use crate::cli::duration::rough;
 use crate::cli::failure::Failure;
@@ -11,6 +10,8 @@ use crate::cli::output::Report;
 use crate::cli::status::{self, exposition, people};
 use crate::cli::table::render;
 use crate::session::pty::signal::name_of_signal;
+use crate::wire::session::{ExitCause, SessionList, SessionWire};
+use crate::wire::word;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
@@ -36,7 +37,7 @@ impl Ls {
             return status::report(context, told).await;
         }
         let answer = context.daemon().await?.call("list_sessions", json!({})).await?;
-        let rows: Vec<_> = sessions(&answer.data).iter().map(row).collect();
+        let rows: Vec<_> = answer.read::<SessionList>()?.sessions.iter().map(row).collect();
         if rows.is_empty() {
             let mut report = answer.report("");
             report.notes.push("no sessions".to_owned());
@@ -46,38 +47,27 @@ impl Ls {
     }
 }
 
-/// The sessions of a list.
-pub fn sessions(list: &Value) -> &[Value] {
-    list["sessions"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// Who holds a session's lease, for a cell.
-pub fn holder(session: &Value) -> String {
-    session["lease"]["by"].as_str().unwrap_or("-").to_owned()
+pub fn holder(session: &SessionWire) -> String {
+    session.lease.by.clone().unwrap_or_else(|| "-".to_owned())
 }
 
-fn row(session: &Value) -> [String; 8] {
-    let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
+fn row(session: &SessionWire) -> [String; 8] {
     [
-        text("id"),
-        text("name"),
+        session.id.clone(),
+        session.name.clone(),
         state(session) + odd(session),
-        format!("{}x{}", session["cols"], session["rows"]),
-        rough(session["idle_ms"].as_u64().unwrap_or_default()),
+        format!("{}x{}", session.cols, session.rows),
+        rough(session.idle_ms),
         holder(session),
-        session["lease"]["waiters"].as_u64().unwrap_or_default().to_string(),
-        text("command"),
+        session.lease.waiters.to_string(),
+        session.command.clone(),
     ]
 }
 
-/// Whether nobody answers for the terminal of a session.
-pub fn is_silent(session: &Value) -> bool {
-    session["activity"]["evidence"] == "silent"
-}
-
-/// What is added to the state of a session of which not all can be seen, now or ever.
-fn odd(session: &Value) -> &'static str {
-    match (is_silent(session), session["lost_output"].is_null()) {
+/// What is added to the state of a session of which something cannot be seen, now or ever.
+fn odd(session: &SessionWire) -> &'static str {
+    match (session.activity.is_silent(), session.lost_output.is_empty()) {
         (true, _) => ", silent",
         (false, false) => ", output lost",
         (false, true) => "",
@@ -85,69 +75,62 @@ fn odd(session: &Value) -> &'static str {
 }
 
 /// The state, with how the program ended when it has.
-pub fn state(session: &Value) -> String {
-    let exit = &session["exit"];
-    match (exit["code"].as_i64(), exit["signal"].as_i64()) {
-        (Some(code), _) => format!("exited {code}"),
-        (None, Some(number)) => signal_name(number),
-        (None, None) if exit["cause"] == SHIM_LOST => "shim lost".to_owned(),
-        (None, None) => session["state"].as_str().unwrap_or_default().to_owned(),
+pub fn state(session: &SessionWire) -> String {
+    let exit = session.exit.unwrap_or_default();
+    match (exit.code, exit.signal, exit.cause) {
+        (Some(code), _, _) => format!("exited {code}"),
+        (None, Some(number), _) => {
+            name_of_signal(number).map_or_else(|| format!("signal {number}"), str::to_owned)
+        }
+        (None, None, Some(ExitCause::ShimLost)) => "shim lost".to_owned(),
+        (None, None, None) => word(&session.state),
     }
-}
-
-/// The name of the signal that ended a program.
-fn signal_name(number: i64) -> String {
-    let known = i32::try_from(number).ok().and_then(name_of_signal);
-    known.map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::activity::ActivityWire;
+    use crate::wire::lease::LeaseWire;
+    use crate::wire::session::{ExitWire, GapWire, SessionState};
 
-    fn session() -> Value {
-        json!({
-            "id": "0123456789ab", "name": "build", "command": "make -j2", "cols": 120, "rows": 40,
-            "state": "running", "idle_ms": 61_000,
-            "lease": {"held": true, "by": "claude#p3", "waiters": 2},
-        })
+    fn ended(exit: ExitWire) -> SessionWire {
+        let state = SessionState::Exited;
+        SessionWire { state, exit: Some(exit), ..SessionWire::example() }
     }
 
     #[test]
-    fn a_session_is_told_in_one_line() {
+    fn a_session_is_one_line() {
+        let by = Some("claude#p3".to_owned());
+        let lease = LeaseWire { held: true, by, waiters: 2, ..LeaseWire::default() };
         let expected =
             ["0123456789ab", "build", "running", "120x40", "1m", "claude#p3", "2", "make -j2"];
-        assert_eq!(row(&session()), expected);
+        assert_eq!(row(&SessionWire { lease, ..SessionWire::example() }), expected);
     }
 
     #[test]
-    fn a_session_of_which_output_is_lost_says_so() {
-        let mut gapped = session();
-        gapped["lost_output"] = json!([{"row": 7}]);
+    fn a_session_that_lost_output_says_so() {
+        let lost_output = vec![GapWire { row: 7, bytes: None, since: None }];
+        let gapped = SessionWire { lost_output, ..SessionWire::example() };
         assert_eq!(row(&gapped)[2], "running, output lost");
     }
 
     #[test]
-    fn a_session_for_which_nobody_answers_says_so() {
-        let mut silent = session();
-        silent["activity"] = json!({"state": "running", "evidence": "silent"});
+    fn a_session_whose_shim_does_not_answer_says_so() {
+        let activity = ActivityWire::silent();
+        let silent = SessionWire { activity, ..SessionWire::example() };
         assert_eq!(row(&silent)[2], "running, silent");
     }
 
     #[test]
-    fn a_free_session_that_ended_shows_how() {
-        let mut ended = session();
-        ended["state"] = json!("exited");
-        ended["lease"] = json!({"held": false, "waiters": 0});
-        ended["exit"] = json!({"code": 3});
-        assert_eq!((state(&ended).as_str(), holder(&ended).as_str()), ("exited 3", "-"));
-        ended["exit"] = json!({"signal": 9});
-        assert_eq!(state(&ended), "SIGKILL");
-        ended["exit"] = json!({"signal": 40});
-        assert_eq!(state(&ended), "signal 40");
-        ended["exit"] = json!({"cause": "shim_lost"});
-        assert_eq!(state(&ended), "shim lost");
-        ended["exit"] = json!({});
-        assert_eq!(state(&ended), "exited");
+    fn a_session_that_ended_shows_how() {
+        let code = ended(ExitWire { code: Some(3), ..ExitWire::default() });
+        assert_eq!((row(&code)[2].as_str(), row(&code)[5].as_str()), ("exited 3", "-"));
+        assert_eq!(state(&ended(ExitWire { signal: Some(9), ..ExitWire::default() })), "SIGKILL");
+        let odd = ExitWire { signal: Some(199), ..ExitWire::default() };
+        assert_eq!(state(&ended(odd)), "signal 199");
+        let lost = ExitWire { cause: Some(ExitCause::ShimLost), ..ExitWire::default() };
+        assert_eq!(state(&ended(lost)), "shim lost");
+        assert_eq!(state(&ended(ExitWire::default())), "exited");
     }
 }

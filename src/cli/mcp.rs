@@ -186,8 +186,6 @@ fn undialed(failure: Failure) -> Undialed {
 
 /// The id of the session that is meant.
 async fn find(gateway: &Path, session: &str) -> Result<SessionId, Failure> {
-    let daemon = Daemon::connect(gateway).await?;
-    let listed = daemon.call("list_sessions", json!({"session": session})).await?;
-    let id = listed.text_at("/sessions/0/id").parse();
-    Ok(id.context("the daemon names no session")?)
+    let session = Daemon::connect(gateway).await?.session(session).await?;
+    Ok(session.id.parse().context("the daemon names no session")?)
 }

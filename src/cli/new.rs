@@ -14,6 +14,7 @@ use crate::cli::output::Report;
 use crate::cli::pair::parse_pair;
 use crate::cli::spawn::Spawn;
 use crate::session::pty::environment::ClientEnvironment;
+use crate::wire::session::Created;
 
 /// Create a session and print its id
 ///
@@ -55,13 +56,10 @@ impl New {
     /// Why there is no session.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = self.spawn.daemon(context).await?;
-        let created = create(&daemon, self.arguments()?).await?;
-        let id = created.text_at("/session/id");
-        let name = created.text_at("/session/name");
-        let lease = created.text_at("/lease/lease_id");
-        let text = if lease.is_empty() { id } else { format!("{id}\n{lease}") };
-        let mut report = created.report(text);
-        report.notes.push(format!("created session {name}"));
+        let (answer, Created { session, lease }) = create(&daemon, self.arguments()?).await?;
+        let lease = lease.map_or_else(String::new, |lease| format!("\n{}", lease.lease_id));
+        let mut report = answer.report(session.id + &lease);
+        report.notes.push(format!("created session {}", session.name));
         Ok(report)
     }
 
@@ -90,8 +88,10 @@ impl New {
 ///
 /// # Errors
 /// Why there is none.
-pub async fn create(daemon: &Daemon, arguments: Value) -> Result<Answer, Failure> {
-    daemon.call("create_session", arguments).await.map_err(with_the_way_out)
+pub async fn create(daemon: &Daemon, arguments: Value) -> Result<(Answer, Created), Failure> {
+    let answer = daemon.call("create_session", arguments).await.map_err(with_the_way_out)?;
+    let created = answer.read()?;
+    Ok((answer, created))
 }
 
 /// What a session gets from here: the directory, or another one that was asked for, and some of the

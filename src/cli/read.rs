@@ -2,15 +2,16 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::lost::lost;
 use crate::cli::output::Report;
 use crate::cli::rows::numbered;
 use crate::core::frame::Size;
+use crate::wire::screen::ScreenWire;
+use crate::wire::session::GapWire;
 
 /// Print the screen of a session
 #[derive(Debug, Args)]
@@ -45,15 +46,12 @@ impl Format {
         }
     }
 
-    fn text(self, screen: &Value) -> String {
-        let lines = &screen["lines"];
+    fn text(self, screen: &ScreenWire) -> String {
+        let lines = screen.lines.as_deref().unwrap_or_default();
         match self {
-            Self::Plain | Self::Ansi => {
-                screen["text"].as_str().map_or_else(|| numbered(lines), str::to_owned)
-            }
+            Self::Plain | Self::Ansi => screen.text.clone().unwrap_or_else(|| numbered(lines)),
             Self::Styled | Self::Cells => {
-                let lines = lines.as_array().map(Vec::as_slice).unwrap_or_default();
-                lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+                lines.iter().map(|line| json!(line).to_string()).collect::<Vec<_>>().join("\n")
             }
         }
     }
@@ -73,19 +71,15 @@ impl Read {
             "count": Size::SIDE_MAX,
         });
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
-        let text = self.format.text(&answer.data);
-        let (lost, left_out) = (lost(&answer.data), left_out(&answer.data));
-        let mut report = answer.report(text);
-        report.notes.extend(lost);
-        report.notes.extend(left_out);
-        Ok(report)
+        let screen: ScreenWire = answer.read()?;
+        let notes = screen.lost_output.iter().map(GapWire::remark).chain(left_out(&screen));
+        Ok(Report { notes: notes.collect(), ..answer.report(self.format.text(&screen)) })
     }
 }
 
-/// How to go on, where the screen is larger than an answer.
-fn left_out(screen: &Value) -> Option<String> {
-    let (rows, top) = (screen["rows_left_out"].as_u64()?, screen["next_top"].as_u64()?);
-    let session = screen["session"].as_str()?;
+/// How to read the rest, where the screen is larger than an answer.
+fn left_out(screen: &ScreenWire) -> Option<String> {
+    let (rows, top, session) = (screen.rows_left_out?, screen.next_top?, &screen.session);
     Some(format!(
         "{rows} more rows: `termgate call read_screen session={session} top={top} --json` goes on"
     ))
@@ -93,32 +87,42 @@ fn left_out(screen: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+
+    fn screen(more: Value) -> ScreenWire {
+        let mut screen = json!({
+            "session": "0a", "watermark": 4, "reset": false, "cols": 80, "rows": 24, "base_row": 0,
+            "cursor": {"row": 0, "col": 0, "visible": true}, "mode": "normal", "title": "",
+            "activity": {"state": "prompt", "evidence": "osc133", "echo": true, "canonical": true},
+        });
+        screen.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        serde_json::from_value(screen).unwrap()
+    }
 
     #[test]
     fn the_whole_screen_is_printed_as_it_stands() {
-        let screen = json!({"text": "a\nb", "watermark": 4});
-        assert_eq!(Format::Plain.text(&screen), "a\nb");
+        assert_eq!(Format::Plain.text(&screen(json!({"text": "a\nb"}))), "a\nb");
     }
 
     #[test]
-    fn rows_that_no_answer_has_room_for_are_told_with_the_way_to_them() {
-        let screen = json!({"session": "0a", "rows_left_out": 30, "next_top": 70});
-        let told = left_out(&screen).unwrap();
-        assert!(told.starts_with("30 more rows: ") && told.contains("session=0a top=70"), "{told}");
-        assert_eq!(left_out(&json!({"session": "0a"})), None);
+    fn rows_that_no_answer_has_room_for_are_counted_with_the_way_to_them() {
+        let left = left_out(&screen(json!({"rows_left_out": 30, "next_top": 70}))).unwrap();
+        assert!(left.starts_with("30 more rows: ") && left.contains("session=0a top=70"), "{left}");
+        assert_eq!(left_out(&screen(json!({}))), None);
     }
 
     #[test]
-    fn what_changed_is_printed_with_row_numbers() {
-        let screen = json!({"lines": [{"row": 3, "text": "c"}], "watermark": 4});
+    fn changes_are_printed_with_row_numbers() {
+        let screen = screen(json!({"lines": [{"row": 3, "text": "c"}]}));
         assert_eq!(Format::Plain.text(&screen), "3: c");
     }
 
     #[test]
-    fn what_is_more_than_text_is_printed_as_one_object_a_row() {
+    fn styled_rows_are_printed_as_one_object_a_row() {
         let lines = json!([{"row": 3, "text": "c"}, {"row": 4, "text": "d"}]);
-        let text = Format::Styled.text(&json!({"lines": lines}));
+        let text = Format::Styled.text(&screen(json!({"lines": lines})));
         let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
         assert_eq!(json!(rows), lines);
     }

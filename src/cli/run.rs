@@ -23,7 +23,6 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon, Posted};
 use crate::cli::duration::{millis, parse_duration};
-use crate::cli::exit::DAEMON_LEFT;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
@@ -36,6 +35,7 @@ use crate::cli::run::resumed::Resumed;
 use crate::cli::run::words::line_of;
 use crate::cli::spawn::Spawn;
 use crate::transport::client::ClientError;
+use crate::wire::command::{Followed, RunStatus};
 
 /// How long a command that was interrupted may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
@@ -173,8 +173,7 @@ impl Run {
 
 /// The id of a session, by which its resources are told apart even when it is renamed.
 async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
-    let listed = daemon.call("list_sessions", json!({"session": session})).await?;
-    Ok(listed.text_at("/sessions/0/id"))
+    Ok(daemon.session(session).await?.id)
 }
 
 /// Shows what a command prints until this call is answered, one way or another.
@@ -203,7 +202,7 @@ async fn follow(
 
 /// Takes an answer, unless the daemon gave it only because it leaves: the next one knows the rest.
 fn told_by_one_that_stays(answer: Answer) -> Result<End, Failure> {
-    let left = answer.text_at("/status") == DAEMON_LEFT;
+    let left = answer.read::<Followed>()?.status == RunStatus::DaemonLeft;
     if left { Err(ClientError::Closed.into()) } else { Ok(End::Answered(answer)) }
 }
 

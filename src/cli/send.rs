@@ -73,7 +73,7 @@ impl Send {
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let lease = self.lease.id()?;
         let daemon = context.daemon().await?;
-        Ok(written::report(daemon.call("send_text", self.arguments(lease)).await?))
+        written::report(daemon.call("send_text", self.arguments(lease)).await?)
     }
 
     fn arguments(self, lease: Option<String>) -> Value {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
-use serde_json::json;
 
 use crate::cli::config::sources;
 use crate::cli::context::{Context, runtime_paths};
@@ -198,7 +197,7 @@ fn banner_text(banner: &Banner) -> String {
     let told = match banner.write_from {
         Origin::Configured => state.to_owned(),
         Origin::Kept => {
-            format!("{}, as it was switched before the restart", switches(&json!(banner.write_on)))
+            format!("{}, as it was switched before the restart", switches(&banner.write_on))
         }
         Origin::Unknown => {
             format!("{state}, since nobody knows how it was switched before the restart")

@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::time::sleep;
 
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
-use crate::cli::ls;
 use crate::transport::client::ClientError;
 
 /// How often is looked whether somebody answers.
@@ -21,8 +19,8 @@ pub const LOOK: Duration = Duration::from_millis(500);
 /// That the daemon has gone.
 pub async fn is_silent(daemon: &Daemon, session: &str, after: Duration) -> Result<bool, Failure> {
     sleep(after).await;
-    match daemon.call("list_sessions", json!({"session": session})).await {
-        Ok(list) => Ok(ls::sessions(&list.data).first().is_some_and(ls::is_silent)),
+    match daemon.session(session).await {
+        Ok(session) => Ok(session.activity.is_silent()),
         Err(gone @ Failure::Request(ClientError::Closed)) => Err(gone),
         // Whatever is asked of the session next is answered so, too.
         Err(_) => Ok(false),

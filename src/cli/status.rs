@@ -2,7 +2,9 @@
 //!
 //! It reads one resource that only operators are told, and works nothing out but how it is shown.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::duration::rough;
@@ -12,189 +14,155 @@ use crate::cli::output::Report;
 use crate::cli::prometheus::{Exposition, Kind};
 use crate::cli::table::render;
 use crate::core::one_line::one_line;
+use crate::wire::control::SwitchWire;
+use crate::wire::status::DaemonStatus;
 
 /// The resource that tells of the daemon.
 pub const STATUS: &str = "termgate://daemon";
 
-/// Asks the daemon for its state, with the text that `told` makes of it.
+/// Asks the daemon for its state, with the text that `shown` makes of it.
 ///
 /// # Errors
 /// That no daemon answers.
-pub async fn report(context: &Context, told: fn(&Value) -> String) -> Result<Report, Failure> {
-    let status = context.daemon().await?.read(STATUS).await?;
-    let text = told(&status);
-    Ok(Report { data: status, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None })
+pub async fn report(
+    context: &Context,
+    shown: fn(&DaemonStatus) -> String,
+) -> Result<Report, Failure> {
+    let status: DaemonStatus = context.daemon().await?.read(STATUS).await?;
+    let (text, data) = (shown(&status), json!(status));
+    Ok(Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None })
 }
 
 /// The state for people: a line for each subject, and a table of calls.
-pub fn people(status: &Value) -> String {
-    let n = |path: &str| number(status, path);
+pub fn people(status: &DaemonStatus) -> String {
+    let DaemonStatus { version, pid, sessions, leases, connections, frames, pty, .. } = status;
     let lines = [
-        (
-            "daemon",
-            format!("{} pid {} up {}", word(&status["version"]), n("/pid"), rough(n("/uptime_ms"))),
-        ),
-        ("memory", bytes(n("/resident_bytes"))),
-        ("writing", switches(&status["write"]["on"])),
-        (
-            "connections",
-            format!("{} open, {} in all", n("/connections/open"), n("/connections/total")),
-        ),
+        ("daemon", format!("{version} pid {pid} up {}", rough(status.uptime_ms))),
+        ("memory", bytes(status.resident_bytes.unwrap_or_default())),
+        ("writing", switches(&status.write.on)),
+        ("connections", format!("{} open, {} in all", connections.open, connections.total)),
         (
             "sessions",
             format!(
                 "{} running, {} ended, {} created in all",
-                n("/sessions/running"),
-                n("/sessions/ended"),
-                n("/sessions/created_total"),
+                sessions.running, sessions.ended, sessions.created_total
             ),
         ),
         (
             "leases",
             format!(
                 "{} held, {} waiting, {} granted in all",
-                n("/leases/held"),
-                n("/leases/waiters"),
-                n("/leases/granted_total"),
+                leases.held, leases.waiters, leases.granted_total
             ),
         ),
-        ("denied", denied(&status["leases"]["denied"])),
-        ("observers", format!("{}, {} deltas sent", n("/observers"), n("/deltas_sent"))),
+        ("denied", denied(&leases.denied)),
+        ("observers", format!("{}, {} deltas sent", status.observers, status.deltas_sent)),
         (
             "frames",
-            format!(
-                "{} published, {} skipped by observers",
-                n("/frames/published"),
-                n("/frames/skipped")
-            ),
+            format!("{} published, {} skipped by observers", frames.published, frames.skipped),
         ),
         (
             "terminals",
-            format!(
-                "{} read, {} written",
-                bytes(n("/pty/read_bytes")),
-                bytes(n("/pty/written_bytes"))
-            ),
+            format!("{} read, {} written", bytes(pty.read_bytes), bytes(pty.written_bytes)),
         ),
     ];
     let lines = lines.map(|(name, text)| format!("{name:12} {text}")).join("\n");
-    let calls = calls(status);
-    if calls.is_empty() {
+    let rows: Vec<_> = calls(status)
+        .map(|(tool, outcome, times)| [tool.to_owned(), outcome.to_owned(), times.to_string()])
+        .collect();
+    if rows.is_empty() {
         return lines;
     }
-    let rows: Vec<_> = calls
-        .iter()
-        .map(|(tool, outcome, times)| {
-            [(*tool).to_owned(), (*outcome).to_owned(), times.to_string()]
-        })
-        .collect();
     format!("{lines}\n\n{}", render(["TOOL", "OUTCOME", "CALLS"], &rows))
 }
 
 /// The state as metrics.
-pub fn exposition(status: &Value) -> String {
+pub fn exposition(status: &DaemonStatus) -> String {
     let mut text = Exposition::default();
-    let version = word(&status["version"]);
-    let info = [(vec![("version", version)], 1)];
+    let info = [(vec![("version", status.version.as_str())], 1)];
     text.family(Kind::Gauge, "termgate_build_info", "The daemon's version.", info);
-    for (kind, name, help, path) in METRICS {
-        text.one(kind, name, help, number(status, path));
+    for (kind, name, help, number) in METRICS {
+        text.one(kind, name, help, number(status));
     }
-    let uptime = number(status, "/uptime_ms") as f64 / 1_000.0;
+    let uptime = status.uptime_ms as f64 / 1_000.0;
     text.one(Kind::Gauge, "termgate_uptime_seconds", "Time since the daemon started.", uptime);
-    let switches = status["write"]["on"].as_array().map_or(0, Vec::len);
+    let switches = status.write.on.len();
     text.one(Kind::Gauge, "termgate_write_switches", "Write switches that are on.", switches);
-    let sessions = ["running", "ended"]
-        .map(|state| (vec![("state", state)], number(&status["sessions"], &format!("/{state}"))));
+    let sessions = [("running", status.sessions.running), ("ended", status.sessions.ended)]
+        .map(|(state, count)| (vec![("state", state)], count));
     text.family(Kind::Gauge, "termgate_sessions", "Sessions there are, by state.", sessions);
-    let denied = pairs(&status["leases"]["denied"]);
-    let denied = denied.into_iter().map(|(code, times)| (vec![("code", code)], times));
+    let denied = status.leases.denied.iter();
+    let denied = denied.map(|(code, times)| (vec![("code", code.as_str())], *times));
     text.family(
         Kind::Counter,
         "termgate_denials_total",
         "Calls refused for want of a right.",
         denied,
     );
-    let calls = calls(status);
-    let calls = calls
-        .iter()
-        .map(|(tool, outcome, times)| (vec![("tool", *tool), ("outcome", *outcome)], *times));
+    let calls = calls(status)
+        .map(|(tool, outcome, times)| (vec![("tool", tool), ("outcome", outcome)], times));
     text.family(Kind::Counter, "termgate_tool_calls_total", "Calls of tools, by outcome.", calls);
     text.into_text()
 }
 
-/// The metrics that are one number, and where it stands.
-const METRICS: [(Kind, &str, &str, &str); 13] = [
-    (Kind::Gauge, "termgate_resident_memory_bytes", "Memory of the daemon.", "/resident_bytes"),
-    (Kind::Gauge, "termgate_connections_open", "Clients that are connected.", "/connections/open"),
-    (
-        Kind::Counter,
-        "termgate_connections_total",
-        "Clients that ever connected.",
-        "/connections/total",
-    ),
-    (
-        Kind::Counter,
-        "termgate_sessions_created_total",
-        "Sessions ever created.",
-        "/sessions/created_total",
-    ),
-    (Kind::Gauge, "termgate_leases_held", "Leases in force.", "/leases/held"),
-    (Kind::Gauge, "termgate_lease_waiters", "Callers in line for a lease.", "/leases/waiters"),
-    (
-        Kind::Counter,
-        "termgate_leases_granted_total",
-        "Leases ever granted.",
-        "/leases/granted_total",
-    ),
-    (Kind::Gauge, "termgate_observers", "Observers that are pushed deltas.", "/observers"),
-    (Kind::Counter, "termgate_deltas_sent_total", "Deltas pushed to observers.", "/deltas_sent"),
-    (Kind::Counter, "termgate_frames_published_total", "Frames drawn.", "/frames/published"),
+/// A metric that is one number.
+type Metric = (Kind, &'static str, &'static str, fn(&DaemonStatus) -> u64);
+
+const METRICS: [Metric; 13] = [
+    (Kind::Gauge, "termgate_resident_memory_bytes", "Memory of the daemon.", |status| {
+        status.resident_bytes.unwrap_or_default()
+    }),
+    (Kind::Gauge, "termgate_connections_open", "Clients that are connected.", |status| {
+        status.connections.open as u64
+    }),
+    (Kind::Counter, "termgate_connections_total", "Clients that ever connected.", |status| {
+        status.connections.total
+    }),
+    (Kind::Counter, "termgate_sessions_created_total", "Sessions ever created.", |status| {
+        status.sessions.created_total
+    }),
+    (Kind::Gauge, "termgate_leases_held", "Leases in force.", |status| status.leases.held as u64),
+    (Kind::Gauge, "termgate_lease_waiters", "Callers in line for a lease.", |status| {
+        status.leases.waiters as u64
+    }),
+    (Kind::Counter, "termgate_leases_granted_total", "Leases ever granted.", |status| {
+        status.leases.granted_total
+    }),
+    (Kind::Gauge, "termgate_observers", "Observers that are pushed deltas.", |status| {
+        status.observers as u64
+    }),
+    (Kind::Counter, "termgate_deltas_sent_total", "Deltas pushed to observers.", |status| {
+        status.deltas_sent
+    }),
+    (Kind::Counter, "termgate_frames_published_total", "Frames drawn.", |status| {
+        status.frames.published
+    }),
     (
         Kind::Counter,
         "termgate_frames_skipped_total",
-        "Frames told together with a later one.",
-        "/frames/skipped",
+        "Frames that an observer received together with a later one.",
+        |status| status.frames.skipped,
     ),
-    (
-        Kind::Counter,
-        "termgate_pty_read_bytes_total",
-        "Bytes that programs wrote.",
-        "/pty/read_bytes",
-    ),
+    (Kind::Counter, "termgate_pty_read_bytes_total", "Bytes that programs wrote.", |status| {
+        status.pty.read_bytes
+    }),
     (
         Kind::Counter,
         "termgate_pty_written_bytes_total",
         "Bytes that programs were typed.",
-        "/pty/written_bytes",
+        |status| status.pty.written_bytes,
     ),
 ];
 
-fn number(value: &Value, path: &str) -> u64 {
-    value.pointer(path).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
 /// Every tool, outcome and number of calls.
-fn calls(status: &Value) -> Vec<(&str, &str, u64)> {
-    let tools = status["calls"].as_object().into_iter().flatten();
-    let of_tool = |(tool, outcomes)| {
-        let outcomes = pairs(outcomes).into_iter();
-        outcomes.map(move |(outcome, times)| (String::as_str(tool), outcome, times))
-    };
-    tools.flat_map(of_tool).collect()
+fn calls(status: &DaemonStatus) -> impl Iterator<Item = (&str, &str, u64)> {
+    status.calls.iter().flat_map(|(tool, outcomes)| {
+        let tool = tool.as_str();
+        outcomes.iter().map(move |(outcome, times)| (tool, outcome.as_str(), *times))
+    })
 }
 
-fn pairs(members: &Value) -> Vec<(&str, u64)> {
-    let members = members.as_object().into_iter().flatten();
-    members.map(|(name, value)| (name.as_str(), value.as_u64().unwrap_or_default())).collect()
-}
-
-fn denied(codes: &Value) -> String {
-    let codes = pairs(codes);
+fn denied(codes: &BTreeMap<String, u64>) -> String {
     if codes.is_empty() {
         return "nothing".to_owned();
     }
@@ -202,14 +170,13 @@ fn denied(codes: &Value) -> String {
 }
 
 /// Where writing is on, for people.
-pub fn switches(on: &Value) -> String {
-    let on = on.as_array().map(Vec::as_slice).unwrap_or_default();
+pub fn switches(on: &[SwitchWire]) -> String {
     if on.is_empty() {
         return "off everywhere".to_owned();
     }
-    let switch = |switch: &Value| {
-        let scope = one_line(word(&switch["scope"]));
-        let left = switch["closes_in_ms"].as_u64().map(|left| format!(" for {}", rough(left)));
+    let switch = |switch: &SwitchWire| {
+        let scope = one_line(&switch.scope);
+        let left = switch.closes_in_ms.map(|left| format!(" for {}", rough(left)));
         format!("on for {scope}{}", left.unwrap_or_default())
     };
     on.iter().map(switch).collect::<Vec<_>>().join(", ")
@@ -231,12 +198,10 @@ pub fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn status() -> Value {
-        json!({
+    fn status() -> DaemonStatus {
+        let status = json!({
             "version": "1.2.3", "pid": 7, "uptime_ms": 61_500, "resident_bytes": 2_097_152,
             "write": {"on": [{"scope": "everything", "closes_in_ms": 60_000}]},
             "sessions": {"running": 2, "ended": 1, "created_total": 5},
@@ -244,7 +209,8 @@ mod tests {
             "observers": 2, "connections": {"open": 6, "total": 20}, "deltas_sent": 100,
             "frames": {"published": 50, "skipped": 8}, "pty": {"read_bytes": 1_536, "written_bytes": 12},
             "calls": {"resize": {"lease_held": 4, "ok": 1}},
-        })
+        });
+        serde_json::from_value(status).unwrap()
     }
 
     #[test]

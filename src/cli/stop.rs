@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::cli::context::Context;
@@ -16,6 +17,7 @@ use crate::config::paths::RuntimePaths;
 use crate::mcp::request_class::STOP_METHOD;
 use crate::transport::client::ClientError;
 use crate::transport::unix::lock::DaemonLock;
+use crate::wire::status::{Stopping, UnendedSession};
 
 /// How long a daemon may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
@@ -37,33 +39,33 @@ impl Stop {
         let late = |_| Failure::StillRunning(STOP_MAX);
         let asked = daemon.client().request(STOP_METHOD, json!({}));
         let unended = match timeout(STOP_MAX, asked).await.map_err(late)? {
-            Ok(mut answer) => answer["unended"].take(),
+            Ok(answer) => Stopping::deserialize(answer).ok().map(|stopping| stopping.unended),
             // It may be gone before its answer is.
-            Err(ClientError::Closed) => Value::Null,
+            Err(ClientError::Closed) => None,
             Err(error) => return Err(error.into()),
         };
         drop(daemon);
         timeout(STOP_MAX, gone(&socket)).await.map_err(late)?;
-        Ok(report(&unended, &left_behind(&socket).await))
+        Ok(report(unended.as_deref(), &left_behind(&socket).await))
     }
 }
 
 /// What is said of a daemon that has ended: what of its sessions did not, and which sessions wait for another.
-fn report(unended: &Value, left: &[String]) -> Report {
+fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> Report {
     let mut notes = vec!["the daemon has ended".to_owned()];
-    let told = unended.as_array().map_or(&[][..], Vec::as_slice);
-    notes.extend(told.iter().map(|one| {
-        let said = |member: &str| one[member].as_str().unwrap_or("?");
-        format!("session {} ({}) did not end: {}", said("name"), said("session"), said("what"))
-    }));
-    if unended.is_null() {
+    notes.extend(unended.unwrap_or_default().iter().map(
+        |UnendedSession { session, name, what }| {
+            format!("session {name} ({session}) did not end: {what}")
+        },
+    ));
+    if unended.is_none() {
         notes.push("the daemon did not say whether all its sessions ended".to_owned());
     }
     if !left.is_empty() {
         let (count, ids) = (left.len(), left.join(", "));
         notes.push(format!("{count} sessions did not end and wait for a daemon: {ids}"));
     }
-    let all = !unended.is_null() && told.is_empty() && left.is_empty();
+    let all = unended.is_some_and(<[_]>::is_empty) && left.is_empty();
     Report {
         data: json!({"stopped": true, "left": left, "unended": unended}),
         text: String::new(),
@@ -119,22 +121,22 @@ mod tests {
 
     #[test]
     fn what_did_not_end_is_named_and_is_a_failure() {
-        let done = report(&json!([]), &[]);
+        let done = report(Some(&[]), &[]);
         assert_eq!((done.exit, done.notes.len()), (Exit::Done, 1));
         let what = "processes that do not end: 7 (sudo, of user 0)";
-        let one = json!({"session": "0123456789ab", "name": "build", "what": what});
-        let told = report(&json!([one]), &[]);
+        let (session, name) = ("0123456789ab".to_owned(), "build".to_owned());
+        let told = report(Some(&[UnendedSession { session, name, what: what.to_owned() }]), &[]);
         assert_eq!(told.exit, Exit::Failed);
         assert_eq!(told.notes[1], format!("session build (0123456789ab) did not end: {what}"));
         assert_eq!(told.data["unended"][0]["what"], what);
-        let left = report(&json!([]), &["0123456789ab".to_owned()]);
+        let left = report(Some(&[]), &["0123456789ab".to_owned()]);
         assert_eq!((left.exit, &left.data["left"][0]), (Exit::Failed, &json!("0123456789ab")));
     }
 
     #[test]
     fn a_daemon_that_did_not_say_what_became_of_its_sessions_is_a_failure() {
-        let told = report(&Value::Null, &[]);
-        assert_eq!((told.exit, &told.data["unended"]), (Exit::Failed, &Value::Null));
+        let told = report(None, &[]);
+        assert_eq!((told.exit, &told.data["unended"]), (Exit::Failed, &json!(null)));
         assert_eq!(told.notes[1], "the daemon did not say whether all its sessions ended");
     }
 }

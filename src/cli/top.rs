@@ -20,7 +20,6 @@ use crate::cli::daemon::Daemon;
 use crate::cli::duration::parse_duration;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::ls::sessions;
 use crate::cli::output::Form;
 use crate::cli::reader;
 use crate::cli::table::render;
@@ -28,6 +27,7 @@ use crate::cli::top::activity::{HEAD, Picture};
 use crate::cli::top::screen::Screen;
 use crate::session::clock::Clock;
 use crate::transport::client::ClientError;
+use crate::wire::session::SessionList;
 
 /// The shortest time between two pictures.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -222,8 +222,8 @@ async fn picture(
     clock: &Clock,
     before: Option<&Picture>,
 ) -> Result<Picture, Failure> {
-    let list = daemon.call("list_sessions", json!({})).await?.data;
-    Ok(Picture::of(sessions(&list), clock.now(), before))
+    let list: SessionList = daemon.call("list_sessions", json!({})).await?.read()?;
+    Ok(Picture::of(list.sessions, clock.now(), before))
 }
 
 fn paint(screen: &Screen, picture: &Picture) -> Result<(), Failure> {

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::cli::context::Context;
@@ -15,6 +16,8 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::status::STATUS;
 use crate::mcp::upgrade::UPGRADE_METHOD;
+use crate::transport::client::ClientError;
+use crate::wire::status::{DaemonStatus, Upgrading};
 
 /// How long a daemon may take to come back: to leave its sessions, and to find them again.
 const BACK_MAX: Duration = Duration::from_secs(20);
@@ -41,14 +44,11 @@ impl Upgrade {
         let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
         let status = timeout(BACK_MAX, next_status(daemon)).await;
         let status = status.map_err(|_| Failure::NotBack(BACK_MAX))?;
-        let data = json!({
-            "from": granted["from"],
-            "to": status["version"],
-            "pid": status["pid"],
-        });
+        let granted = Upgrading::deserialize(granted).map_err(|_| ClientError::Malformed)?;
+        let done = Upgrading { from: granted.from, to: status.version, pid: status.pid };
         Ok(Report {
-            text: told(&data),
-            data,
+            text: format!("termgate {} -> {} (pid {})", done.from, done.to, done.pid),
+            data: json!(done),
             notes: Vec::new(),
             exit: Exit::Done,
             mcp_version: None,
@@ -57,7 +57,7 @@ impl Upgrade {
 }
 
 /// The state of the daemon that comes after this one.
-async fn next_status(daemon: Daemon) -> Value {
+async fn next_status(daemon: Daemon) -> DaemonStatus {
     let socket = daemon.path().to_owned();
     daemon.client().closed().await;
     loop {
@@ -67,21 +67,5 @@ async fn next_status(daemon: Daemon) -> Value {
             return status;
         }
         sleep(LOOK_INTERVAL).await;
-    }
-}
-
-fn told(data: &Value) -> String {
-    let word = |name: &str| data[name].as_str().unwrap_or("?").to_owned();
-    format!("termgate {} -> {} (pid {})", word("from"), word("to"), data["pid"])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn people_are_told_both_versions_and_the_process() {
-        let data = json!({"from": "1.2.3", "to": "1.3.0", "pid": 42});
-        assert_eq!(told(&data), "termgate 1.2.3 -> 1.3.0 (pid 42)");
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCompleter;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -11,11 +12,11 @@ use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, RETURN_MAX};
 use crate::cli::daemon::Answer;
 use crate::cli::duration::{millis, parse_duration};
-use crate::cli::exit::DAEMON_LEFT;
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::transport::client::ClientError;
+use crate::wire::wait::WaitOutcome;
 
 /// How long reaching a daemon may take at least, also where nothing is waited for.
 const REACHED_WITHIN: Duration = Duration::from_secs(1);
@@ -73,7 +74,7 @@ impl Wait {
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let waited_for = if self.exit { WaitedFor::Exit } else { WaitedFor::OtherThings };
         let answer = self.wait(context).await?;
-        let exit = Exit::of_outcome(&answer.text_at("/outcome"), waited_for);
+        let exit = Exit::of_outcome(outcome(&answer)?, waited_for);
         let notes = self.notes(&answer);
         Ok(Report { exit, notes, ..answer.report_as_told() })
     }
@@ -121,7 +122,7 @@ impl Wait {
         if self.sessions.len() == 1 {
             return Vec::new();
         }
-        let session = format!("in session {}", answer.text_at("/session"));
+        let session = format!("in session {}", answer.data["session"].as_str().unwrap_or_default());
         let left = has_left(answer).then(|| {
             "the daemon was upgraded; of several sessions none is waited for under the next one: run \
              it again, or wait for each by itself with --since"
@@ -186,7 +187,13 @@ impl Wait {
 }
 
 fn has_left(answer: &Answer) -> bool {
-    answer.text_at("/outcome") == DAEMON_LEFT
+    matches!(outcome(answer), Ok(WaitOutcome::DaemonLeft))
+}
+
+/// Read by itself, since an answer made here has no other members of a wait.
+fn outcome(answer: &Answer) -> Result<WaitOutcome, Failure> {
+    let outcome = WaitOutcome::deserialize(&answer.data["outcome"]);
+    Ok(outcome.map_err(|_| ClientError::Malformed)?)
 }
 
 /// The answer with the time that all of the wait took, also under daemons before.

@@ -5,7 +5,6 @@ use clap_complete::ArgValueCompleter;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::cli::attach::view::Ended;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::Daemon;
@@ -15,6 +14,8 @@ use crate::cli::reader;
 use crate::cli::rows::of_delta;
 use crate::cli::silence;
 use crate::transport::client::ClientError;
+use crate::wire::delta::{DeltaWire, ObservedDelta, UpdateWire};
+use crate::wire::session::ExitWire;
 
 /// Print the rows of a session as they change, until its program ends
 ///
@@ -93,9 +94,12 @@ impl Watch {
         }
         let mut deltas = daemon.client().observe(&self.parameters(place))?;
         while let Some(delta) = deltas.next().await? {
-            context.output.item(&delta, &of_delta(&delta))?;
-            place.advance(&delta);
-            if let Some(ended) = end(&delta) {
+            let observed = ObservedDelta::deserialize(&delta);
+            let observed = observed.map_err(|_| ClientError::Malformed)?;
+            context.output.item(&delta, &of_delta(&observed.delta))?;
+            let ended = end(&observed.delta);
+            place.advance(observed);
+            if let Some(ended) = ended {
                 context.output.note(&format!("[{} {ended}]", self.session));
                 break;
             }
@@ -122,11 +126,9 @@ struct Place {
 }
 
 impl Place {
-    fn advance(&mut self, delta: &Value) {
-        if let Some(id) = delta["session"].as_str() {
-            id.clone_into(&mut self.session);
-        }
-        self.since = delta["watermark"].as_u64().or(self.since);
+    fn advance(&mut self, seen: ObservedDelta) {
+        self.session = seen.session;
+        self.since = Some(seen.delta.watermark);
     }
 
     /// There is no daemon any more to go on with.
@@ -141,10 +143,20 @@ impl Place {
 }
 
 /// How the program has ended, if it has, after which nothing more is drawn.
-fn end(delta: &Value) -> Option<Ended> {
-    let updates = delta["updates"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let exit = updates.iter().find(|update| update["type"] == "exit")?;
-    Some(Ended::deserialize(&exit["status"]).unwrap_or_default())
+fn end(delta: &DeltaWire) -> Option<ExitWire> {
+    delta.updates.iter().find_map(|update| match update {
+        UpdateWire::Exit { status } => Some(*status),
+        UpdateWire::Row(_)
+        | UpdateWire::Cursor(_)
+        | UpdateWire::Size { .. }
+        | UpdateWire::Title { .. }
+        | UpdateWire::Mode { .. }
+        | UpdateWire::InputModes(_)
+        | UpdateWire::Lease { .. }
+        | UpdateWire::Bell { .. }
+        | UpdateWire::Activity { .. }
+        | UpdateWire::Other => None,
+    })
 }
 
 #[cfg(test)]
@@ -153,15 +165,16 @@ mod tests {
 
     #[test]
     fn the_end_of_the_program_ends_the_watch() {
-        let told = |status| {
-            let ended = end(&json!({"updates": [{"type": "exit", "status": status}]}));
-            ended.expect("it has ended").to_string()
+        let ended = |updates| {
+            let delta = json!({"from": 1, "watermark": 2, "base_row": 0, "updates": updates});
+            end(&serde_json::from_value(delta).unwrap()).map(|ended| ended.to_string())
         };
-        assert_eq!(told(json!({"code": 3})), "ended with code 3");
-        assert_eq!(told(json!({"signal": 9})), "ended by SIGKILL");
-        assert!(told(json!({"cause": "shim_lost"})).contains("held its terminal is gone"));
-        assert_eq!(told(json!({})), "ended, nobody knows how");
-        assert_eq!(end(&json!({"updates": [{"type": "row", "row": 1, "text": "exit"}]})), None);
-        assert_eq!(end(&json!({})), None);
+        let how = |status| ended(json!([{"type": "exit", "status": status}])).unwrap();
+        assert_eq!(how(json!({"code": 3})), "exited with code 3");
+        assert_eq!(how(json!({"signal": 9})), "ended by SIGKILL");
+        assert!(how(json!({"cause": "shim_lost"})).contains("held its terminal is gone"));
+        assert_eq!(how(json!({})), "ended, exit code unknown");
+        assert_eq!(ended(json!([{"type": "row", "row": 1, "text": "exit"}])), None);
+        assert_eq!(ended(json!([])), None);
     }
 }

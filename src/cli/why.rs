@@ -10,6 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::hint::advice as advised;
 use crate::cli::output::Report;
 use crate::core::code::Code;
+use crate::wire::control::Explained;
 
 /// Explain an error code and what to do about it
 #[derive(Debug, Args)]
@@ -34,8 +35,13 @@ impl Why {
             )));
         };
         let (meaning, advice) = (code.meaning(), advised(code));
+        let explained = Explained {
+            code: code.as_str().to_owned(),
+            meaning: meaning.to_owned(),
+            advice: advice.to_owned(),
+        };
         Ok(Report {
-            data: json!({"code": code.as_str(), "meaning": meaning, "advice": advice}),
+            data: json!(explained),
             text: format!("{}: {meaning} {advice}", code.as_str()),
             notes: Vec::new(),
             exit: Exit::Done,

@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::cli::context::Context;
@@ -18,6 +17,7 @@ use crate::cli::doctor::shims::{Held, held, settled};
 use crate::cli::status::STATUS;
 use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;
+use crate::wire::status::DaemonStatus;
 
 /// How long a daemon may take to tell of itself.
 const TELL_MAX: Duration = Duration::from_secs(3);
@@ -26,7 +26,7 @@ const TELL_MAX: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) enum Found {
     /// It runs, and this is its state.
-    Running(Value),
+    Running(Box<DaemonStatus>),
     /// Nobody is there, though one that was killed may have left its sockets.
     Absent,
     /// Somebody is there, or should be, and it does not work; why, for people.
@@ -85,7 +85,7 @@ async fn ask(socket: PathBuf) -> Found {
             }
         };
         match daemon.read(STATUS).await {
-            Ok(status) => Found::Running(status),
+            Ok(status) => Found::Running(Box::new(status)),
             Err(error) => Found::Broken(format!("the daemon does not tell of itself: {error}")),
         }
     };

@@ -3,8 +3,6 @@
 use std::env;
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::status::switches;
@@ -27,7 +25,9 @@ pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
     }
     let at = ground.socket.as_deref().unwrap_or(Path::new("")).display();
     vec![match &ground.daemon {
-        Found::Running(status) => same_version(status, env!("CARGO_PKG_VERSION")),
+        Found::Running(status) => {
+            same_version((&status.version, status.pid), env!("CARGO_PKG_VERSION"))
+        }
         Found::Absent => Check::warn(
             NAME,
             format!("none runs at {at}"),
@@ -58,10 +58,8 @@ fn stopped_daemon(ground: &Ground) -> Option<i32> {
     DaemonLock::owner(&paths.lock()).filter(|pid| is_stopped(ProcessId(*pid)))
 }
 
-fn same_version(status: &Value, ours: &str) -> Check {
+fn same_version((theirs, pid): (&str, u32), ours: &str) -> Check {
     const NAME: &str = "daemon";
-    let theirs = status["version"].as_str().unwrap_or_default();
-    let pid = &status["pid"];
     if theirs == ours {
         return Check::ok(NAME, format!("{theirs} runs as process {pid}"));
     }
@@ -76,9 +74,8 @@ fn same_version(status: &Value, ours: &str) -> Check {
 pub(super) fn writing(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "writing";
     let Found::Running(status) = &ground.daemon else { return Vec::new() };
-    let on = &status["write"]["on"];
-    let told = switches(on);
-    if on.as_array().is_some_and(|on| !on.is_empty()) {
+    let told = switches(&status.write.on);
+    if !status.write.on.is_empty() {
         return vec![Check::ok(NAME, told)];
     }
     vec![Check::warn(
@@ -131,16 +128,14 @@ fn unread(source: &Source) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::cli::doctor::check::Verdict;
 
     #[test]
     fn a_daemon_of_another_version_is_told() {
-        let status = json!({"version": "0.9.0", "pid": 7});
-        assert_eq!(same_version(&status, "0.9.0").verdict, Verdict::Ok);
-        let other = same_version(&status, "1.0.0");
+        let theirs = ("0.9.0", 7);
+        assert_eq!(same_version(theirs, "0.9.0").verdict, Verdict::Ok);
+        let other = same_version(theirs, "1.0.0");
         assert_eq!(other.verdict, Verdict::Warn);
         assert!(other.found.contains("0.9.0") && other.found.contains("1.0.0"), "{other:?}");
     }

@@ -38,7 +38,7 @@ pub(super) fn shims(ground: &Ground) -> Vec<Check> {
     }
     match &ground.daemon {
         Found::Running(status) => {
-            let pid = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            let pid = i32::try_from(status.pid).ok();
             let shortage = pid.and_then(|pid| Shortage::of(ProcessId(pid)));
             judge(&ground.held, Runs::Yes(shortage))
         }

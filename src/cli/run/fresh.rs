@@ -13,6 +13,7 @@ use crate::cli::new::{create, surroundings};
 use crate::cli::output::Report;
 use crate::core::code::Code;
 use crate::transport::client::ClientError;
+use crate::wire::session::Created;
 
 /// How long its removal may take.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
@@ -29,8 +30,8 @@ impl Fresh {
     pub(super) async fn create(daemon: &Daemon) -> Result<Self, Failure> {
         let mut arguments = surroundings(None)?;
         arguments["lease"] = Value::Bool(false);
-        let created = create(daemon, arguments).await?;
-        Ok(Self { id: created.text_at("/session/id"), name: created.text_at("/session/name") })
+        let (_, Created { session, .. }) = create(daemon, arguments).await?;
+        Ok(Self { id: session.id, name: session.name })
     }
 
     /// Removes it, unless the command goes on in it.

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::cli::daemon::Daemon;
@@ -13,6 +12,7 @@ use crate::cli::output::{Form, Output};
 use crate::cli::printed::Printed;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::transport::client::ClientError;
+use crate::wire::command::{CommandWire, KnownCommands};
 
 /// A command that was sent, or is about to be.
 pub(super) struct Live<'a> {
@@ -41,8 +41,8 @@ impl<'a> Live<'a> {
         let news = daemon.client().news();
         let mut live = Self { session, daemon, output, text, before: 0, news, printed: None };
         live.daemon.subscribe(&live.list()).await?;
-        let commands = live.daemon.read(&live.list()).await?;
-        live.before = numbers(&commands).map(|(number, _)| number).max().unwrap_or_default();
+        let known: KnownCommands = live.daemon.read(&live.list()).await?;
+        live.before = known.commands.iter().map(|it| it.command_id).max().unwrap_or_default();
         Ok(live)
     }
 
@@ -135,10 +135,11 @@ impl<'a> Live<'a> {
     /// Looks for the command. Nobody else can have sent one of this text since: whoever runs one has
     /// the lease.
     async fn find(&mut self) -> Result<(), Failure> {
-        let commands = self.daemon.read(&self.list()).await?;
-        let mut newest = numbers(&commands).filter(|(number, _)| *number > self.before);
-        let is_it = |(_, text): &(u64, Text<'_>)| text.may_be(&self.text);
-        let Some((number, _)) = newest.find(is_it) else { return Ok(()) };
+        let known: KnownCommands = self.daemon.read(&self.list()).await?;
+        let is_it = |it: &&CommandWire| it.command_id > self.before && may_be(it, &self.text);
+        let Some(number) = known.commands.iter().find(is_it).map(|it| it.command_id) else {
+            return Ok(());
+        };
         let printed = Printed::of(&self.session, number);
         self.daemon.subscribe(printed.uri()).await?;
         self.printed = Some((number, printed));
@@ -150,25 +151,9 @@ impl<'a> Live<'a> {
     }
 }
 
-/// The numbers and texts of a list of commands.
-fn numbers(commands: &Value) -> impl Iterator<Item = (u64, Text<'_>)> {
-    let commands = commands["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
-    commands.iter().filter_map(|it| {
-        let told = it["command"].as_str()?;
-        Some((it["command_id"].as_u64()?, Text { told, cut: it["cut"] == true }))
-    })
-}
-
-/// The text of a command in a list, which may tell only its beginning.
-struct Text<'a> {
-    told: &'a str,
-    cut: bool,
-}
-
-impl Text<'_> {
-    fn may_be(&self, text: &str) -> bool {
-        // Where only the directory was cut, the text is told whole.
-        let beginning = self.told.strip_suffix('…').filter(|_| self.cut);
-        self.told == text || beginning.is_some_and(|beginning| text.starts_with(beginning))
-    }
+/// Whether this command of a list, which may have only its beginning, can be the one of this text.
+fn may_be(listed: &CommandWire, text: &str) -> bool {
+    // Where only the directory was cut, the text is whole.
+    let beginning = listed.command.strip_suffix('…').filter(|_| listed.cut);
+    listed.command == text || beginning.is_some_and(|beginning| text.starts_with(beginning))
 }

@@ -6,12 +6,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::duration::{millis, rough};
-use crate::cli::ls::{holder, is_silent, state};
+use crate::cli::ls::{holder, state};
 use crate::cli::status::bytes;
 use crate::core::moment::Moment;
+use crate::wire::session::{SessionState, SessionWire};
+use crate::wire::word;
 
 /// The head of the table.
 pub(super) const HEAD: [&str; 9] =
@@ -24,36 +27,30 @@ pub(super) struct Picture {
     taken_at: Moment,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 struct Shown {
-    session: Value,
-    output_bytes: u64,
+    #[serde(flatten)]
+    session: SessionWire,
     /// Since the picture before.
     bytes_per_second: u64,
 }
 
 impl Picture {
     /// Takes a picture of a list, after an earlier one.
-    pub(super) fn of(sessions: &[Value], now: Moment, before: Option<&Self>) -> Self {
+    pub(super) fn of(sessions: Vec<SessionWire>, now: Moment, before: Option<&Self>) -> Self {
         let elapsed = before.map(|before| now.since(before.taken_at));
         let known = before.map(Self::counts).unwrap_or_default();
-        let mut shown: Vec<Shown> = sessions
-            .iter()
-            .map(|session| {
-                let output_bytes = session["output_bytes"].as_u64().unwrap_or_default();
-                let earlier = known.get(session["id"].as_str().unwrap_or_default());
-                let bytes_per_second = match (earlier, elapsed) {
-                    (Some(earlier), Some(elapsed)) => rate(output_bytes - earlier, elapsed),
-                    (None, _) | (_, None) => 0,
-                };
-                Shown { session: session.clone(), output_bytes, bytes_per_second }
-            })
-            .collect();
-        shown.sort_by_cached_key(|shown| {
-            let session = &shown.session;
-            let ended = session["state"] != "running";
-            let name = session["name"].as_str().unwrap_or_default().to_owned();
-            (ended, Reverse(shown.bytes_per_second), session["idle_ms"].as_u64(), name)
+        let shown = |session: SessionWire| {
+            let bytes_per_second = match (known.get(&*session.id), elapsed) {
+                (Some(earlier), Some(elapsed)) => rate(session.output_bytes - earlier, elapsed),
+                (None, _) | (_, None) => 0,
+            };
+            Shown { session, bytes_per_second }
+        };
+        let mut shown: Vec<Shown> = sessions.into_iter().map(shown).collect();
+        shown.sort_by_cached_key(|Shown { session, bytes_per_second }| {
+            let ended = session.state != SessionState::Running;
+            (ended, Reverse(*bytes_per_second), session.idle_ms, session.name.clone())
         });
         Self { sessions: shown, taken_at: now }
     }
@@ -64,8 +61,7 @@ impl Picture {
         let mut still = self.clone();
         still.taken_at = now;
         for shown in &mut still.sessions {
-            let idle = shown.session["idle_ms"].as_u64().unwrap_or_default();
-            shown.session["idle_ms"] = json!(idle.saturating_add(passed));
+            shown.session.idle_ms = shown.session.idle_ms.saturating_add(passed);
             shown.bytes_per_second = 0;
         }
         still
@@ -73,16 +69,16 @@ impl Picture {
 
     /// The ids of the sessions.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        self.sessions.iter().filter_map(|shown| shown.session["id"].as_str())
+        self.sessions.iter().map(|shown| shown.session.id.as_str())
     }
 
     /// A line for all of them together.
     pub(super) fn summary(&self) -> String {
-        let count = |test: fn(&Value) -> bool| {
+        let count = |test: fn(&SessionWire) -> bool| {
             self.sessions.iter().filter(|shown| test(&shown.session)).count()
         };
-        let running = count(|session| session["state"] == "running");
-        let held = count(|session| session["lease"]["held"] == true);
+        let running = count(|session| session.state == SessionState::Running);
+        let held = count(|session| session.lease.held);
         let output = self.sessions.iter().map(|shown| shown.bytes_per_second).sum();
         format!(
             "{} sessions, {running} running, {held} held, {}/s",
@@ -98,35 +94,29 @@ impl Picture {
 
     /// The picture for programs.
     pub(super) fn data(&self) -> Value {
-        let sessions = self.sessions.iter().map(|shown| {
-            let mut session = shown.session.clone();
-            session["bytes_per_second"] = json!(shown.bytes_per_second);
-            session
-        });
-        json!({"sessions": sessions.collect::<Vec<_>>()})
+        json!({"sessions": self.sessions})
     }
 
     /// How much each session wrote, where that is known.
     fn counts(&self) -> HashMap<&str, u64> {
-        let counts = self.ids().zip(&self.sessions).filter(|(_, it)| !is_silent(&it.session));
-        counts.map(|(id, shown)| (id, shown.output_bytes)).collect()
+        let known = self.sessions.iter().map(|shown| &shown.session);
+        let known = known.filter(|session| !session.activity.is_silent());
+        known.map(|session| (session.id.as_str(), session.output_bytes)).collect()
     }
 }
 
 fn row(shown: &Shown) -> [String; 9] {
     let session = &shown.session;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let count = |value: &Value| value.as_u64().unwrap_or_default().to_string();
     [
-        text(&session["name"]),
+        session.name.clone(),
         state(session),
         holder(session),
-        text(&session["lease"]["kind"]),
-        count(&session["lease"]["waiters"]),
-        count(&session["observers"]),
-        rough(session["idle_ms"].as_u64().unwrap_or_default()),
+        session.lease.kind.as_ref().map(word).unwrap_or_default(),
+        session.lease.waiters.to_string(),
+        session.observers.to_string(),
+        rough(session.idle_ms),
         bytes(shown.bytes_per_second),
-        text(&session["last_line"]),
+        session.last_line.clone(),
     ]
 }
 
@@ -138,24 +128,37 @@ fn rate(count: u64, elapsed: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::lease::{LeaseWire, PrincipalKind};
 
     fn at(seconds: u64) -> Moment {
         Moment::from_boot(Duration::from_secs(seconds))
     }
 
-    fn session(name: &str, output_bytes: u64) -> Value {
-        json!({
-            "id": name, "name": name, "state": "running", "idle_ms": 500, "observers": 1,
-            "lease": {"held": true, "by": "ada#p2", "kind": "agent", "waiters": 3},
-            "last_line": "done", "output_bytes": output_bytes,
-        })
+    fn session(name: &str, output_bytes: u64) -> SessionWire {
+        let lease = LeaseWire {
+            held: true,
+            by: Some("ada#p2".to_owned()),
+            kind: Some(PrincipalKind::Agent),
+            waiters: 3,
+            ..LeaseWire::default()
+        };
+        SessionWire {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            idle_ms: 500,
+            observers: 1,
+            lease,
+            last_line: "done".to_owned(),
+            output_bytes,
+            ..SessionWire::example()
+        }
     }
 
     #[test]
     fn the_output_of_a_session_is_counted_by_the_second_from_one_picture_to_the_next() {
-        let first = Picture::of(&[session("a", 100)], at(10), None);
+        let first = Picture::of(vec![session("a", 100)], at(10), None);
         assert_eq!(first.rows()[0][7], "0 B");
-        let second = Picture::of(&[session("a", 4_196)], at(12), Some(&first));
+        let second = Picture::of(vec![session("a", 4_196)], at(12), Some(&first));
         let row = ["a", "running", "ada#p2", "agent", "3", "1", "500ms", "2.0 KiB", "done"];
         assert_eq!(second.rows(), [row.map(str::to_owned)]);
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 2_048);
@@ -164,27 +167,26 @@ mod tests {
 
     #[test]
     fn a_session_that_is_new_has_done_nothing_yet() {
-        let first = Picture::of(&[session("a", 100)], at(10), None);
-        let second = Picture::of(&[session("b", 5_000)], at(11), Some(&first));
+        let first = Picture::of(vec![session("a", 100)], at(10), None);
+        let second = Picture::of(vec![session("b", 5_000)], at(11), Some(&first));
         assert_eq!(second.data()["sessions"][0]["bytes_per_second"], 0);
     }
 
     #[test]
     fn while_nothing_happens_only_the_time_goes_on() {
-        let first = Picture::of(&[session("a", 0)], at(10), None);
-        let busy = Picture::of(&[session("a", 9)], at(11), Some(&first));
+        let first = Picture::of(vec![session("a", 0)], at(10), None);
+        let busy = Picture::of(vec![session("a", 9)], at(11), Some(&first));
         let still = busy.still(at(20));
         assert_eq!((still.rows()[0][6].as_str(), still.rows()[0][7].as_str()), ("10s", "0 B"));
     }
 
     #[test]
     fn the_busiest_comes_first_and_those_that_ended_last() {
-        let quiet = [session("a", 0), session("b", 0), session("c", 0)];
-        let first = Picture::of(&quiet, at(10), None);
-        let mut ended = session("a", 90);
-        ended["state"] = json!("exited");
+        let quiet = vec![session("a", 0), session("b", 0), session("c", 0)];
+        let first = Picture::of(quiet, at(10), None);
+        let ended = SessionWire { state: SessionState::Exited, ..session("a", 90) };
         let second =
-            Picture::of(&[ended, session("b", 10), session("c", 50)], at(11), Some(&first));
+            Picture::of(vec![ended, session("b", 10), session("c", 50)], at(11), Some(&first));
         assert_eq!(second.ids().collect::<Vec<_>>(), ["c", "b", "a"]);
     }
 }
