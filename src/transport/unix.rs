@@ -1,7 +1,6 @@
-//! Local sockets: where they may stand, who may put them there, and who is at the other end.
+//! Local sockets: where they may be bound, who may bind them, and which process is at the other end.
 //!
-//! It knows nothing of MCP or rights: it hands streams and facts about peers to whoever decides.
-//! Everything here trusts the kernel and the file system's owners and modes, never a name.
+//! This module trusts only the kernel and the owners and modes of files. It decides nothing about rights.
 
 pub mod changes;
 pub mod dial;

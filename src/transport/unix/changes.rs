@@ -1,7 +1,6 @@
-//! News that a file was put in its place, changed or taken away, as the kernel tells it.
+//! Change notifications for one file, from inotify.
 //!
-//! It knows nothing of what is in the file. The directory is watched, since a file that is replaced
-//! is another one each time; nothing is asked again and again.
+//! The directory is watched, because a replaced file is a new inode.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,20 +14,19 @@ use tokio::io::unix::AsyncFd;
 
 use crate::session::pty::watch::watch;
 
-/// What happens to a file in the directory.
+/// Events of a file in the directory.
 const OF_FILE: AddWatchFlags = AddWatchFlags::IN_MOVED_TO
     .union(AddWatchFlags::IN_MOVED_FROM)
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_CLOSE_WRITE)
     .union(AddWatchFlags::IN_ATTRIB);
 
-/// What happens to the directory, after which nothing in it is told any more.
+/// Events of the directory after which it sends no more.
 const OF_DIRECTORY: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF
     .union(AddWatchFlags::IN_MOVE_SELF)
     .union(AddWatchFlags::IN_UNMOUNT)
     .union(AddWatchFlags::IN_IGNORED);
 
-/// The changes of one file.
 #[derive(Debug)]
 pub struct Changes {
     inotify: Inotify,
@@ -37,11 +35,11 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The changes of the file at `path` from now on, whether or not there is one; its directory must
-    /// be there. Call it within a runtime.
+    /// Watches the file at `path` from now on, whether or not it exists. Its directory must exist. Call it within a
+    /// runtime.
     ///
     /// # Errors
-    /// What the kernel said, such as that there is no directory or that too much is watched.
+    /// Returns the kernel's error, such as a missing directory or too many watches.
     pub fn of(path: &Path) -> io::Result<Self> {
         let missing = || io::Error::from(io::ErrorKind::InvalidInput);
         let (directory, name) = path.parent().zip(path.file_name()).ok_or_else(missing)?;
@@ -52,10 +50,11 @@ impl Changes {
         Ok(Self { inotify, ready, name: name.to_owned() })
     }
 
-    /// Waits for the next change, or several at once.
+    /// Waits for the next change; several changes may be reported as one.
     ///
     /// # Errors
-    /// That nothing is told any more: the directory is gone, or what the kernel said.
+    /// Returns `NotFound` when the directory is gone, otherwise the kernel's error. No change is reported after an
+    /// error.
     pub async fn next(&self) -> io::Result<()> {
         loop {
             let mut guard = self.ready.readable().await?;
@@ -72,7 +71,7 @@ impl Changes {
     }
 
     fn concerns(&self, event: &InotifyEvent) -> bool {
-        // When too much happened at once, nobody knows what was lost.
+        // After a queue overflow the lost events are unknown.
         event.name.as_ref() == Some(&self.name) || event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW)
     }
 }

@@ -1,7 +1,6 @@
-//! Connecting to a socket whose backlog may be full.
+//! Connects to a socket whose backlog may be full.
 //!
-//! It knows nothing of who listens. The kernel has those who wait for room in a backlog stand in line, so
-//! that they are waited for, and nobody has to try again and again beside others who do.
+//! A blocking connect waits in the kernel's queue, so clients do not compete with retries.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,13 +16,13 @@ use nix::sys::time::TimeVal;
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
-/// How long a client waits for room in a backlog.
+/// How long a client waits for space in a backlog.
 pub const ROOM_MAX: Duration = Duration::from_secs(5);
 
-/// Connects to whoever listens at a path; waits for room in the backlog for so long. Call it within a runtime.
+/// Connects to the socket at a path and waits up to `room_max` for space in the backlog. Call it within a runtime.
 ///
 /// # Errors
-/// `TimedOut` where the backlog stayed full; otherwise what the kernel said.
+/// Returns `TimedOut` when the backlog stayed full, otherwise the kernel's error.
 pub async fn connect_or_wait(path: &Path, room_max: Duration) -> io::Result<UnixStream> {
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

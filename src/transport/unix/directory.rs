@@ -1,7 +1,6 @@
-//! The directories of our sockets, made and checked before anything is put into them.
+//! Creates and checks the directories of our sockets.
 //!
-//! It knows nothing of what will stand there. Whoever can write to a directory, or to one above it,
-//! can put another socket in the place of ours, so every one of them counts.
+//! Write access to a directory, or to any above it, allows replacing our sockets. So all of them are checked.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -12,7 +11,6 @@ use nix::unistd::Uid;
 
 use crate::config::paths::{RUNTIME_DIR, RuntimePaths};
 
-/// Says which directory cannot be trusted, and how to mend that.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     #[error(
@@ -35,22 +33,22 @@ pub enum DirectoryError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Makes the directories of a daemon where they are missing, and checks all of them.
+/// Creates the missing directories of a daemon and checks all of them.
 ///
-/// Ours must be ours, with mode 0700, and no link. Those above may be root's as well, and only
-/// their owner may write to them, unless they are sticky. The directory of a gateway that was put
-/// elsewhere is checked like one above, and not made.
+/// * Our own directories must belong to us, have mode 0700 and be no symbolic links.
+/// * Directories above may also belong to root. Only the owner may write to them, unless they are sticky.
+/// * The directory of a gateway placed elsewhere is checked like one above and is not created.
 ///
 /// # Errors
-/// The first directory that cannot be made or trusted.
+/// Returns the first directory that cannot be created or trusted.
 pub fn prepare(paths: &RuntimePaths) -> Result<(), DirectoryError> {
     check_all(paths, make)
 }
 
-/// Checks the directories of a daemon as [`prepare`] does, and makes none.
+/// Checks the directories of a daemon like [`prepare`], without creating any.
 ///
 /// # Errors
-/// The first directory that cannot be trusted, or is missing.
+/// Returns the first directory that is missing or cannot be trusted.
 pub fn inspect(paths: &RuntimePaths) -> Result<(), DirectoryError> {
     check_all(paths, |_| Ok(()))
 }
@@ -76,7 +74,7 @@ fn check_all(
     Ok(())
 }
 
-/// A path and all above it, the topmost first.
+/// A path and its ancestors, topmost first.
 fn from_the_top(path: &Path) -> Vec<&Path> {
     let mut all: Vec<&Path> = path.ancestors().collect();
     all.reverse();
@@ -89,7 +87,7 @@ fn make(path: &Path) -> Result<(), DirectoryError> {
         Ok(_) | Err(_) => return Ok(()),
     }
     match DirBuilder::new().mode(0o700).create(path) {
-        // Another daemon may start at the same time; the check that follows is what counts.
+        // Another daemon may create it at the same time; the later check decides.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(|source| DirectoryError::Io { path: path.to_owned(), source }),
     }
@@ -99,7 +97,7 @@ fn check_above(path: &Path, us: u32) -> Result<(), DirectoryError> {
     let found = Found::at(path)?;
     found.judge_above(path, us)?;
     if found.kind == Kind::Link {
-        // The link can be trusted; so must be all that lies above the place it leads to.
+        // The link itself is trusted, so everything above its target must be trusted as well.
         let target = fs::canonicalize(path)
             .map_err(|source| DirectoryError::Io { path: path.to_owned(), source })?;
         for real in from_the_top(&target) {
@@ -116,12 +114,11 @@ enum Kind {
     Other,
 }
 
-/// What stands at a path, with no link followed.
+/// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     kind: Kind,
     owner: u32,
-    /// Permissions and the sticky bit.
     mode: u32,
 }
 
@@ -138,7 +135,7 @@ impl Found {
             kind if kind.is_symlink() => Kind::Link,
             _ => Kind::Other,
         };
-        // A group that new directories inherit (02000) gives nobody any right.
+        // The set-group-ID bit (02000) gives no access.
         Self { kind, owner: metadata.uid(), mode: metadata.permissions().mode() & 0o1777 }
     }
 
@@ -166,12 +163,12 @@ impl Found {
             return Err(DirectoryError::Owner { path, owner, us });
         }
         match kind {
-            // A link's own mode means nothing.
+            // The mode of a link has no effect.
             Kind::Link => return Ok(()),
             Kind::Other => return Err(DirectoryError::NotADirectory { path }),
             Kind::Directory => {}
         }
-        // In a sticky directory others can add names but not replace ours.
+        // In a sticky directory, other users can add names but cannot replace ours.
         if mode & 0o022 != 0 && mode & 0o1000 == 0 {
             return Err(DirectoryError::Writable { path, mode });
         }

@@ -1,15 +1,13 @@
-//! A bounded queue in which each source waits behind itself alone.
+//! A bounded queue in which sources take turns, one item each.
 //!
-//! It knows nothing of what waits. Sources take turns, one item each, so that whoever brings one waits for as
-//! many turns as there are sources, however many items another one has there.
+//! The wait of a source depends on the number of sources, not on the items of others.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// What waits, source by source.
 #[derive(Debug)]
 pub struct FairQueue<S, T> {
-    /// None of them is empty.
+    /// Contains no empty queue.
     waiting: HashMap<S, VecDeque<T>>,
     /// The sources, in the order of their turns.
     turns: VecDeque<S>,
@@ -18,17 +16,16 @@ pub struct FairQueue<S, T> {
 }
 
 impl<S: Copy + Eq + Hash, T> FairQueue<S, T> {
-    /// A queue with room for so many items.
+    /// Creates a queue for at most `most` items.
     pub fn of(most: usize) -> Self {
         Self { waiting: HashMap::new(), turns: VecDeque::new(), count: 0, most }
     }
 
-    /// How many items wait.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Adds an item. Where there is no room, the newest of the source that has most gives way and is given back.
+    /// Adds an item. When the queue is full, returns the newest item of the source with the most items.
     pub fn push(&mut self, source: S, item: T) -> Option<(S, T)> {
         let waiting = self.waiting.entry(source).or_insert_with(|| {
             self.turns.push_back(source);
@@ -40,7 +37,7 @@ impl<S: Copy + Eq + Hash, T> FairQueue<S, T> {
             return None;
         }
         let of = |source: &S| self.waiting.get(source).map_or(0, VecDeque::len);
-        // Where others have as many, whoever comes last gives way.
+        // With equal counts, the source of the new item loses.
         let with_most = self.turns.iter().copied().max_by_key(|one| (of(one), *one == source))?;
         let item = self.waiting.get_mut(&with_most)?.pop_back()?;
         self.on_taken(with_most);

@@ -1,7 +1,6 @@
-//! Sockets that a service manager bound and handed to us at our start.
+//! Sockets that a service manager bound and passed to us at start.
 //!
-//! It knows no doors: a socket is found by the path it listens at. Such a socket stays the manager's,
-//! who goes on listening when we end, so nobody here removes or replaces one.
+//! The manager owns them and keeps listening after we exit, so the daemon never removes or replaces their files.
 
 pub mod onward;
 
@@ -21,16 +20,15 @@ use crate::transport::unix::handed::onward::keep_open;
 use crate::transport::unix::listener::{BindError, Listener};
 use crate::transport::unix::lock::DaemonLock;
 
-/// The first descriptor that is handed over; before it are the standard streams.
+/// The first passed descriptor; the standard streams come before it.
 const FIRST: RawFd = 3;
-/// How many descriptors are taken at most; a daemon has fewer doors.
+/// The maximum number of passed descriptors; a daemon has fewer sockets.
 const HANDED_MAX: RawFd = 16;
-/// Every socket of the machine that has a path.
+/// The kernel's list of Unix sockets.
 const SOCKETS: &str = "/proc/net/unix";
-/// What `SOCKETS` says of one that listens.
+/// The flags of a listening socket in `SOCKETS`.
 const LISTENS: &[u8] = b" 00010000 ";
 
-/// Says why what was handed over cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HandedError {
     #[error("LISTEN_FDS is {count:?}; it must be a number of at most {HANDED_MAX}")]
@@ -48,35 +46,35 @@ pub enum HandedError {
     NoDoor { path: PathBuf, doors: Vec<PathBuf> },
 }
 
-/// The sockets that were handed over and not yet used.
+/// The passed sockets that are not used yet.
 #[derive(Debug, Default)]
 pub struct Handed {
     sockets: Vec<(PathBuf, UnixListener)>,
     numbers: Numbers,
 }
 
-/// The descriptors that were handed over, by their numbers, which stay open.
+/// The numbers of the passed descriptors, which stay open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(Range<RawFd>);
 
 impl Numbers {
-    /// Hands them over once more, to the program that takes the place of this one in this process.
+    /// Passes the descriptors on to the program that this process executes next.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn pass_on(&self) -> io::Result<()> {
         self.0.clone().try_for_each(|number| keep_open(borrow(number)))
     }
 }
 
 impl Handed {
-    /// Takes what was handed to this process, by its variables `LISTEN_PID` and `LISTEN_FDS`.
+    /// Takes the sockets that `LISTEN_PID` and `LISTEN_FDS` announce.
     ///
-    /// Nothing, when they are not there or meant for another process. No child of ours inherits
-    /// what was taken.
+    /// The result is empty when the variables are missing or meant for another process. Our children do not inherit
+    /// the sockets.
     ///
     /// # Errors
-    /// What cannot be used.
+    /// Returns the first descriptor, or the count, that cannot be used.
     pub fn take(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, HandedError> {
         let ours = std::process::id().to_string();
         if variable("LISTEN_PID").is_none_or(|pid| pid != ours.as_str()) {
@@ -93,15 +91,15 @@ impl Handed {
         Ok(Self { sockets: sockets.collect::<Result<_, _>>()?, numbers: Numbers(numbers) })
     }
 
-    /// What was handed over, whether it was used or not.
+    /// All passed descriptors, used or not.
     pub fn numbers(&self) -> Numbers {
         self.numbers.clone()
     }
 
-    /// Checks that each socket is for one of these paths.
+    /// Checks that each socket listens at one of these paths.
     ///
     /// # Errors
-    /// [`HandedError::NoDoor`].
+    /// Returns [`HandedError::NoDoor`] for the first one that does not.
     pub fn check(&self, doors: &[&Path]) -> Result<(), HandedError> {
         match self.sockets.iter().find(|(path, _)| !doors.contains(&path.as_path())) {
             Some((path, _)) => Err(HandedError::NoDoor {
@@ -112,17 +110,18 @@ impl Handed {
         }
     }
 
-    /// Listens at a path: with the socket that was handed over for it, or with one of our own.
+    /// Listens at a path with the passed socket for it, or with a new one.
     ///
     /// # Errors
-    /// As [`Listener::bind`] and [`Listener::adopt`]; also [`BindError::InUse`] where a service
-    /// manager listens that handed us nothing. To connect would tell, but also start its service.
+    /// See [`Listener::bind`] and [`Listener::adopt`]. Also returns [`BindError::InUse`] when a service manager
+    /// listens there and passed us no socket. The check does not connect, because that would start the manager's
+    /// service.
     pub fn listen(&mut self, path: &Path, lock: &DaemonLock) -> Result<Listener, BindError> {
         if let Some(index) = self.sockets.iter().position(|(handed, _)| handed == path) {
             let (_, socket) = self.sockets.swap_remove(index);
             return Listener::adopt(socket, path, lock);
         }
-        // Daemons bind a temporary name, so this one was bound by somebody else.
+        // Daemons bind a temporary name, so another program bound this one.
         if is_bound(path) {
             return Err(BindError::InUse { path: path.to_owned() });
         }
@@ -130,15 +129,14 @@ impl Handed {
     }
 }
 
-/// A handed descriptor.
 #[allow(unsafe_code)]
 fn borrow(number: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: whoever started us opened the number for us and nobody closes it; if that was a lie,
-    // every call with it is refused by the kernel and nothing is closed.
+    // SAFETY: the service manager opened the descriptor for us, and this program never closes it. If it is not open,
+    // the kernel rejects every call with it.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// A copy of a handed descriptor with the path it listens at, if it is a socket that does.
+/// A copy of a passed descriptor and the path it listens at. `None` if it is not such a socket.
 fn copy(number: RawFd) -> io::Result<Option<(PathBuf, UnixListener)>> {
     let handed = borrow(number);
     fcntl(handed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
@@ -151,8 +149,7 @@ fn copy(number: RawFd) -> io::Result<Option<(PathBuf, UnixListener)>> {
     Ok(path.map(|path| (path, socket)))
 }
 
-/// Whether something is at this path and a socket that listens was bound to it, as far as the
-/// kernel tells.
+/// Whether the path exists and the kernel lists a listening socket that was bound to it.
 fn is_bound(path: &Path) -> bool {
     let ending = [b" ", path.as_os_str().as_bytes()].concat();
     let bound = |line: &[u8]| {

@@ -1,7 +1,6 @@
-//! Whether whoever listens at a socket can be a daemon of its user: no program that lives in a session.
+//! Checks that the process listening at a socket can be a daemon of its user.
 //!
-//! It reads nothing of what they say. A program in a session can rename a daemon's socket and listen in its
-//! place, and would be told all that is meant for the daemon.
+//! A program in a session can rename a daemon's socket and listen in its place. Clients must send it nothing.
 
 use std::os::fd::AsFd;
 
@@ -9,7 +8,7 @@ use crate::shim::family::listens_inside;
 use crate::shim::socket::Other;
 use crate::transport::unix::limits::own_uid;
 
-/// Says why whoever listens is not spoken with.
+/// Why the client must not talk to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impostor {
     #[error("process {pid}, which listens there, belongs to user {uid}")]
@@ -20,17 +19,17 @@ pub enum Impostor {
     Inside { pid: i32 },
     #[error("process {pid}, which listens there, cannot be looked at")]
     Unknown { pid: i32 },
-    /// It has ended, whoever has its socket now.
+    /// The listener has ended; another process may have its socket.
     #[error("the process that listened there has ended")]
     Ended,
 }
 
-/// Checks who listens where this connection was made to.
+/// Checks the process that listens at the other end of this connection.
 ///
-/// Root may speak with everybody, and a service manager of the system may listen for everybody.
+/// Root may connect to every user, and a system service manager may listen for every user.
 ///
 /// # Errors
-/// Why nothing should be said to it.
+/// Returns the reason why the client must send nothing.
 pub fn check_listener(connection: &impl AsFd) -> Result<(), Impostor> {
     let listener = Other::of(connection.as_fd()).map_err(|_| Impostor::Ended)?;
     let (pid, uid) = (listener.pid, listener.uid);
@@ -43,7 +42,7 @@ pub fn check_listener(connection: &impl AsFd) -> Result<(), Impostor> {
             Err(_) => Err(Impostor::Unknown { pid }),
         }
     };
-    // What was read is the listener's only if the number was its own all the time.
+    // The result is valid only if the listener kept its process number during the check.
     if listener.lives() { judged } else { Err(Impostor::Ended) }
 }
 

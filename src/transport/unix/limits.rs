@@ -1,7 +1,6 @@
-//! The kernel's limit of descriptors.
+//! The kernel's limit of file descriptors per process.
 //!
-//! It must not know what they are used for. Every connection and session costs some, and the usual
-//! limit of a thousand is meant for programs that know no better.
+//! Connections and sessions need several each, and the usual soft limit of 1024 is too low.
 
 use std::io;
 
@@ -12,37 +11,36 @@ pub fn own_uid() -> u32 {
     nix::unistd::Uid::effective().as_raw()
 }
 
-/// How many descriptors the process may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What it was at the start; programs of sessions should be started with this.
+    /// The soft limit at the start; programs of sessions are started with it.
     pub before: u64,
     pub now: u64,
 }
 
 impl DescriptorLimit {
-    /// Makes the limit what it was at the start, for a program that takes this one's place.
+    /// Restores the soft limit of the start, before an exec.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn restore(self) -> io::Result<()> {
         Ok(setrlimit(Resource::RLIMIT_NOFILE, self.before, self.now)?)
     }
 }
 
-/// How many descriptors a process started from here may give itself.
+/// The hard limit, which a child process can raise its own limit to.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn hard_descriptor_limit() -> io::Result<u64> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(hard)
 }
 
-/// Raises the limit of descriptors as far as the process may.
+/// Raises the soft limit to the hard limit.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

@@ -1,8 +1,7 @@
-//! A socket that listens at a path, from its first moment for us alone.
+//! A Unix socket that listens at a path, with mode 0600 from its first moment.
 //!
-//! It knows nothing of who is at the other end of what it hands on, nor what they may do. A path
-//! is replaced in one step and only under the daemon's lock, as long as that counts, so that a client
-//! finds the old daemon or the new one, and never nothing.
+//! The path is replaced in one step and only under the daemon's lock, so clients always find the old daemon or the new
+//! one.
 
 use std::fs;
 use std::future::poll_fn;
@@ -26,10 +25,9 @@ use tracing::warn;
 use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::reserve::{self, Lent};
 
-/// Time to let others give descriptors back before the next connection is taken.
+/// Time for other tasks to release descriptors before the next accept.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Says why there is no listener at a path.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     #[error("{path} is there already and is not a socket; remove it or choose another path")]
@@ -49,18 +47,18 @@ pub enum BindError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A client that has connected; nothing is known of it yet.
+/// A client that has connected and was not looked up yet.
 #[derive(Debug)]
 pub struct Accepted {
     pub stream: UnixStream,
-    /// What was held back for it, to be kept until it is served; none when there was enough.
+    /// The reserve of descriptors, if this client needed it. Keep it until the client is served.
     pub lent: Option<Lent>,
 }
 
 impl Accepted {
-    /// Whether the client has hung up, whatever it said before.
+    /// Whether the client has closed the connection.
     pub fn has_hung_up(&self) -> bool {
-        // It is always told of, wanted or not.
+        // The kernel always reports these events, even when none are requested.
         let mut told = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
         let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
         poll(&mut told, PollTimeout::ZERO).is_ok()
@@ -68,58 +66,56 @@ impl Accepted {
     }
 }
 
-/// What becomes of a client when the process has no descriptor left for it.
+/// What happens to a client when the process has no descriptor left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WhenFull {
     TurnAway,
     LetIn,
 }
 
-/// Whose affair the file at the path is.
+/// Which process owns the socket file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Ours,
-    /// A service manager's, which listens there also without us.
+    /// A service manager, which listens at the path also without us.
     Manager,
 }
 
-/// A listening socket with mode 0600; if it is our own, it is removed from its path with its
-/// [`SocketFile`].
+/// A listening socket with mode 0600. Its [`SocketFile`] removes it from its path, unless a service manager owns it.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
-    /// None once another has it.
+    /// `None` after [`Listener::take_file`].
     file: Option<SocketFile>,
     when_full: WhenFull,
 }
 
-/// The file of a listening socket; if it is our own, it is removed when this is dropped, unless another
-/// one stands there.
+/// The file of a listening socket. Dropping it removes our own file, unless another one is at the path.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Its device and number.
+    /// Device and inode.
     identity: (u64, u64),
     owner: Owner,
-    // The path may be removed only under the lock, so the lock stays until then.
+    // The path may be removed only under the lock, so the lock lives as long.
     _lock: DaemonLock,
 }
 
 impl SocketFile {
-    /// Whether it still stands at its path, so that clients can find it.
+    /// Whether the file is still at its path, so that clients can find it.
     fn is_in_place(&self) -> bool {
         identity(&self.path).is_ok_and(|there| there == self.identity)
     }
 }
 
 impl Listener {
-    /// Listens at a path and replaces a socket that was left there; call it within a runtime.
+    /// Listens at a path and replaces a stale socket there. Call it within a runtime.
     ///
-    /// A path outside the lock's directory is replaced only when nobody answers there.
+    /// A path outside the lock's directory is replaced only when no process accepts connections there.
     ///
     /// # Errors
-    /// What stands in the way, or what the kernel said.
+    /// Returns what prevents the replacement, or the kernel's error.
     pub fn bind(path: &Path, lock: &DaemonLock) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         check_replaceable(path)?;
@@ -132,11 +128,11 @@ impl Listener {
         remove(&temporary).map_err(failed)?;
         let listener = listen_at(&temporary).map_err(failed)?;
         let file = identity(&temporary).map_err(failed)?;
-        // As late as can be: what this would replace may be another daemon's by now.
+        // Check as late as possible: another daemon may have taken the path.
         let counts = check_counts(lock, path);
         let placed = counts.and_then(|()| fs::rename(&temporary, path).map_err(failed));
         placed.inspect_err(|_| {
-            // What failed is told; a name left behind is replaced by the next attempt.
+            // The first error is returned. The next attempt replaces a leftover file.
             if identity(&temporary).is_ok_and(|there| there == file) {
                 let _ = remove(&temporary);
             }
@@ -144,11 +140,11 @@ impl Listener {
         Ok(Self::new(listener, path, file, Owner::Ours, lock))
     }
 
-    /// Takes over a socket that a service manager bound to this path; call it within a runtime.
+    /// Takes over a socket that a service manager bound to this path. Call it within a runtime.
     ///
     /// # Errors
-    /// [`BindError::Mode`] when others could connect, [`BindError::Replaced`] when another daemon is the
-    /// one to let them in; otherwise what the kernel said.
+    /// Returns [`BindError::Mode`] when other users could connect, [`BindError::Replaced`] when another daemon has the
+    /// lock, otherwise the kernel's error.
     pub fn adopt(
         socket: net::UnixListener,
         path: &Path,
@@ -179,43 +175,40 @@ impl Listener {
         Self { listener, path, file: Some(file), when_full }
     }
 
-    /// Hands its file over, for it to be removed by whoever has that; none when it was handed over before.
+    /// Takes the file out, so that its new owner removes it. `None` if it was taken before.
     pub fn take_file(&mut self) -> Option<SocketFile> {
         self.file.take()
     }
 
-    /// Lets clients in also when the process has no descriptor left but those it holds back.
+    /// Accepts clients with the reserve when the process has no other descriptor.
     #[must_use]
     pub fn always_open(mut self) -> Self {
         self.when_full = WhenFull::LetIn;
         self
     }
 
-    /// Whether it lets clients in with the descriptors that are held back.
     pub fn is_always_open(&self) -> bool {
         self.when_full == WhenFull::LetIn
     }
 
-    /// The path it listens at.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it still stands at its path, so that clients can find it.
+    /// Whether the socket is still at its path, so that clients can find it.
     pub fn is_in_place(&self) -> bool {
         self.file.as_ref().is_some_and(SocketFile::is_in_place)
     }
 
     /// Waits for the next client.
     ///
-    /// Cancel-safe. A failure to accept is no end: it is told to the log, and after a while tried
-    /// again.
+    /// Cancel-safe. After a failed accept it logs the error, waits and retries.
     pub async fn accept(&self) -> Accepted {
         loop {
-            // Whoever was let in when there was no descriptor left was served with these.
+            // An earlier client may have used the reserve.
             let complete = reserve::fill();
             let accepted = match self.listener.accept().await {
-                // What it takes away may be what the operator waits for.
+                // The operator may need the descriptor that this client would use.
                 Ok((stream, _)) if !complete && self.when_full == WhenFull::TurnAway => {
                     drop(stream);
                     tokio::time::sleep(BACK_OFF).await;
@@ -245,7 +238,7 @@ impl Listener {
         None
     }
 
-    /// Takes the next client with the descriptors held back, and lets it in or turns it away.
+    /// Accepts the next client with the reserve, and keeps or rejects it.
     async fn accept_when_full(&self) -> Option<Accepted> {
         let lent = Some(reserve::lend());
         let next = poll_fn(|context| Poll::Ready(self.listener.poll_accept(context))).await;
@@ -259,18 +252,18 @@ impl Listener {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.owner == Owner::Ours && self.is_in_place() {
-            // It stays behind at worst, and the next daemon replaces it.
+            // On failure the file stays, and the next daemon replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes the sockets that an earlier daemon left in a directory and says how many there were.
+/// Removes the sockets that an earlier daemon left in a directory and returns their number.
 ///
-/// To be called before the first of our own is put there.
+/// Call it before our first socket is bound there.
 ///
 /// # Errors
-/// `InvalidInput` for a directory that the lock says nothing about; otherwise what the kernel said.
+/// Returns `InvalidInput` for a directory outside the lock's, otherwise the kernel's error.
 pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
     if !lock.covers(directory) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -278,7 +271,7 @@ pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        // One that another daemon has put there is in use.
+        // Without a valid lock, the socket may belong to another daemon.
         if entry.file_type()?.is_socket() && lock.counts() {
             remove(&entry.path())?;
             removed += 1;
@@ -287,7 +280,7 @@ pub fn remove_stale(directory: &Path, lock: &DaemonLock) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// A name beside `path` that nobody else uses and that is no longer, if `path` ends in `.sock`.
+/// A name beside `path` that only we use. It is no longer than `path` if `path` ends in `.sock`.
 fn temporary_name(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{stem}.new"))
@@ -302,7 +295,7 @@ fn check_replaceable(path: &Path) -> Result<(), BindError> {
     }
 }
 
-/// Checks that no other daemon was given our place while we stood still.
+/// Checks that no other daemon took the lock while this process was stopped.
 fn check_counts(lock: &DaemonLock, path: &Path) -> Result<(), BindError> {
     if lock.counts() { Ok(()) } else { Err(BindError::Replaced { path: path.to_owned() }) }
 }
@@ -317,8 +310,8 @@ fn remove(path: &Path) -> io::Result<()> {
 fn listen_at(path: &Path) -> io::Result<UnixListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    // The file that `bind` makes takes its mode from the socket, so there is no moment in which
-    // others could connect, and the process's umask need not change.
+    // `bind` copies the mode of the socket to the file. Other users never get a moment to connect, and the umask stays
+    // unchanged.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
     bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
     listen(&socket, Backlog::MAXCONN)?;

@@ -1,8 +1,7 @@
 //! The lock that makes one process the daemon of a directory.
 //!
-//! It knows nothing of sockets. The lock is the kernel's and ends with the process, however that
-//! ends, so it can be neither forgotten nor left behind; the file itself says nothing. Any program of the user can
-//! remove the file, or lock it: one in a session takes no place by that.
+//! The kernel releases it when the process ends. Any program of the user can remove or lock the file, but a program in
+//! a session cannot become the daemon that way.
 
 mod owner;
 
@@ -19,13 +18,12 @@ use crate::session::pty::processes::is_stopped;
 use crate::transport::unix::handed::onward::{inherited, keep_open};
 use crate::transport::unix::lock::owner::Owner;
 
-/// How often the file may be replaced under our hands before we give up.
+/// How often another program may replace the file before we give up.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Says why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it; where the kernel does not say which, the number is what that one wrote.
+    /// Another process has the lock. If the kernel does not name it, `pid` is the number written in the file.
     #[error("{}", of_owner(*pid))]
     Held { pid: Option<i32> },
     #[error("cannot lock {path}: {source}")]
@@ -42,7 +40,7 @@ fn of_owner(pid: Option<i32>) -> String {
     }
 }
 
-/// The right to replace what lies in the lock's directory; held until the last clone is dropped.
+/// The right to replace files in the lock's directory, until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct DaemonLock {
     held: Arc<Held>,
@@ -50,13 +48,13 @@ pub struct DaemonLock {
 }
 
 impl DaemonLock {
-    /// Takes the lock, without waiting, and writes our process number into the file; on a full disk
-    /// the file says nothing, and the lock is taken all the same.
+    /// Takes the lock without waiting and writes our process number into the file.
     ///
-    /// A file that only programs in sessions have locked is replaced.
+    /// On a full disk the file stays empty, and the lock is still taken. A file that only programs in sessions have
+    /// locked is replaced.
     ///
     /// # Errors
-    /// Who has it, or why the file cannot be locked.
+    /// Returns [`LockError::Held`] when another process has it, [`LockError::Io`] when the file cannot be locked.
     pub fn take(path: &Path) -> Result<Self, LockError> {
         match seize(path) {
             Ok(file) => Ok(Self { held: Arc::new(Held(Mutex::new(file))), path: path.to_owned() }),
@@ -66,8 +64,7 @@ impl DaemonLock {
         }
     }
 
-    /// Takes the lock anew if its file was removed or replaced, and says whose the place is. Blocks for
-    /// milliseconds.
+    /// Takes the lock again if its file was removed or replaced. Blocks for milliseconds.
     pub fn keep(&self) -> Keeping {
         if self.counts() {
             return Keeping::Ours;
@@ -83,8 +80,7 @@ impl DaemonLock {
         }
     }
 
-    /// The process that has the lock at `path`, if one outside of all sessions does. Asking takes a shared
-    /// lock for a moment, no longer.
+    /// The process outside all sessions that has the lock at `path`. The check takes a shared lock for a moment.
     pub fn owner(path: &Path) -> Option<i32> {
         let mut file = File::open(path).ok()?;
         if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
@@ -97,37 +93,37 @@ impl DaemonLock {
         }
     }
 
-    /// Leaves the lock to the program that takes the place of this one in this process; if none
-    /// does, it ends with the process.
+    /// Leaves the lock to the program that this process executes next. Without an exec, the lock ends with the
+    /// process.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn pass_on(self) -> io::Result<()> {
         keep_open(&*self.held.file())?;
         std::mem::forget(self.held);
         Ok(())
     }
 
-    /// Whether the lock decides about this path: whether it lies in the lock's directory or below.
+    /// Whether the path is in the lock's directory or below it.
     pub fn covers(&self, path: &Path) -> bool {
         let climbs = path.components().any(|part| part == Component::ParentDir);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         path.starts_with(directory) && !climbs
     }
 
-    /// Whether it is the lock that counts: its file was not removed, so that another could be taken.
+    /// Whether the lock's file is still at its path; otherwise another process can take the lock.
     pub fn counts(&self) -> bool {
         is_at(&self.held.file(), &self.path)
     }
 }
 
-/// Whose the place of a daemon is that had it.
+/// Which daemon has the lock, after [`DaemonLock::keep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     Ours,
     /// Another daemon has it.
     Lost,
-    /// It could not be taken anew, and nobody is seen who has it.
+    /// The lock could not be taken again, and no other daemon is known to have it.
     Unclear,
 }
 
@@ -142,28 +138,26 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A child between its fork and its exec shares the open file; closing ours alone would
-        // leave the lock with it. If this fails, that child's exec ends the lock.
+        // A child between its fork and its exec shares the open file, so closing ours would leave it locked. If
+        // unlocking fails, the child's exec releases the lock.
         let _ = self.file().unlock();
     }
 }
 
-/// Why the lock is not to be had.
 enum Refused {
-    /// This process outside of all sessions has it.
+    /// This process outside all sessions has it.
     By(i32),
-    /// Somebody has it, who wrote this number or none.
+    /// An unknown process has it; the file contains this number or none.
     Unclear(Option<i32>),
     Io(io::Error),
 }
 
-/// Locks the file at a path and writes our number into it.
 fn seize(path: &Path) -> Result<File, Refused> {
     for _ in 0..ATTEMPTS_MAX {
         let mut file = open(path).map_err(Refused::Io)?;
         match file.try_lock() {
             Ok(()) => {}
-            // We may be the daemon already, by the program before this one: then the lock is ours.
+            // Before an exec, this process may have taken the lock already. Then the lock is ours.
             Err(TryLockError::WouldBlock) => match inherited(&file).map(File::from) {
                 Some(left) if left.try_lock().is_ok() => file = left,
                 Some(_) | None => match Owner::of(&file) {
@@ -179,8 +173,7 @@ fn seize(path: &Path) -> Result<File, Refused> {
             },
             Err(TryLockError::Error(source)) => return Err(Refused::Io(source)),
         }
-        // Between opening and locking, the file may have been removed and made anew; then
-        // another process can hold the lock that counts.
+        // Between open and lock, another process may have replaced the file and locked the new one.
         if is_at(&file, path) {
             tell_pid(&mut file);
             return Ok(file);
@@ -216,12 +209,12 @@ fn written_pid(file: &mut File) -> Option<i32> {
 fn tell_pid(file: &mut File) {
     if let Err(error) = write_pid(file) {
         tracing::warn!(%error, "the lock does not say whose it is");
-        // Better nobody's number than that of the daemon before.
+        // An empty file is better than the number of an earlier daemon.
         let _ = file.set_len(0);
     }
 }
 
-/// Writes over what is there, since that needs no room on the disk.
+/// Overwrites the text in place, which needs no space on a full disk.
 fn write_pid(file: &mut File) -> io::Result<()> {
     let text = format!("{}\n", std::process::id());
     file.rewind()?;

@@ -1,7 +1,6 @@
-//! Who is at the other end of a local socket, as the kernel tells it.
+//! The process at the other end of a local socket, as the kernel reports it.
 //!
-//! It decides nothing about rights. Nothing a peer says about itself counts, and nothing in its memory is
-//! read, where it could keep whoever reads waiting.
+//! Claims of the peer do not count. Its memory is never read, because it could block the reader.
 
 use std::fmt;
 use std::io;
@@ -16,21 +15,21 @@ use crate::session::pty::ProcessId;
 use crate::shim::family::{lives_inside, outermost_shim};
 use crate::shim::stat::{ProcessStat, Unseen, seen};
 
-/// The process that connected, as it was then.
+/// The process that connected, at the time of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub uid: u32,
     pub gid: u32,
-    /// None when the process is in a place whose numbers mean nothing here.
+    /// `None` when the process is in another PID namespace.
     pub pid: Option<i32>,
     pub place: Place,
 }
 
 impl Peer {
-    /// Asks the kernel about the peer of a connected socket; `daemon` is our own process.
+    /// Looks up the peer of a connected socket; `daemon` is our own process.
     ///
     /// # Errors
-    /// What the kernel said, for a socket that has no peer, or when no descriptor is left to look with.
+    /// Returns the kernel's error when the socket has no peer or no descriptor is left for the lookup.
     pub fn of(socket: &impl AsFd, daemon: ProcessId) -> io::Result<Self> {
         let credentials = getsockopt(socket, sockopt::PeerCredentials)?;
         let pid = Some(credentials.pid()).filter(|pid| *pid > 0);
@@ -44,18 +43,18 @@ impl Peer {
         Ok(Self { uid: credentials.uid(), gid: credentials.gid(), pid, place })
     }
 
-    /// The login name of the peer's user, else the user's number.
+    /// The login name of the peer's user, or its number if there is no name.
     pub fn login_name(&self) -> String {
         let user = User::from_uid(Uid::from_raw(self.uid)).ok().flatten();
         user.map_or_else(|| self.uid.to_string(), |user| user.name)
     }
 
-    /// With whom it takes turns.
+    /// The source with which this peer shares turns.
     pub fn source(&self) -> Source {
         Source::of(self.pid.unwrap_or_default(), self.place)
     }
 
-    /// Whether the peer lives inside a managed session, or might.
+    /// Whether the peer lives inside a managed session. `true` when that is unknown.
     pub fn lives_inside(&self) -> bool {
         match self.place {
             Place::Outside => false,
@@ -64,27 +63,25 @@ impl Peer {
     }
 }
 
-/// Where a process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In no session of ours.
+    /// Outside all managed sessions.
     Outside,
-    /// In a managed session, whose shim is this process, if one is left.
+    /// In a managed session; `shim` is its shim process, if it still runs.
     Inside { shim: Option<i32> },
-    /// It ended, or could not be looked at, before that was known.
+    /// The process ended or could not be inspected.
     Unknown,
 }
 
-/// Whom clients come from: those of one source take turns with those of others, and have log lines of their own.
+/// The origin of clients. Sources take turns with each other and have their own log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     Process(i32),
-    /// All that lives inside the session of this shim.
+    /// All processes inside the session of this shim.
     Session(i32),
 }
 
 impl Source {
-    /// The source of what a process in this place sends.
     pub fn of(pid: i32, place: Place) -> Self {
         match place {
             Place::Inside { shim: Some(shim) } => Self::Session(shim),
@@ -107,7 +104,7 @@ impl Place {
         let started = || seen(ProcessStat::look(pid.0).map(|found| found.started));
         let before = if handle.is_none() { started()? } else { None };
         let place = Self::of(pid, daemon)?;
-        // What was read is the peer's only if the number was its own all the time.
+        // The result is valid only if the peer kept its process number during the lookup.
         let same = match handle {
             Some(handle) => is_alive(&handle),
             None => before.is_some() && started()? == before,
@@ -115,14 +112,13 @@ impl Place {
         Ok(if same { place } else { Self::Unknown })
     }
 
-    /// Finds out where a process lives, by its ancestors and by its mark.
+    /// Finds out where a process lives, from its ancestors and its mark.
     ///
-    /// Shims take in the orphans of their sessions, and the daemon those of shims, so one of them
-    /// is an ancestor of every process that came of a session, whatever that did and whichever
-    /// daemon started it. The daemon itself is outside.
+    /// Shims adopt the orphans of their sessions, and the daemon adopts the orphans of shims. So every process of a
+    /// session has one of them as an ancestor, whichever daemon started it. The daemon itself is outside.
     ///
     /// # Errors
-    /// When no descriptor is left to look with, which says nothing about the process.
+    /// Returns the kernel's error when no descriptor is left for the lookup. This says nothing about the process.
     pub fn of(pid: ProcessId, daemon: ProcessId) -> io::Result<Self> {
         if pid == daemon {
             return Ok(Self::Outside);
@@ -136,7 +132,6 @@ impl Place {
     }
 }
 
-/// Whether the process of this handle has not ended.
 fn is_alive(handle: &OwnedFd) -> bool {
     let mut ended = [PollFd::new(handle.as_fd(), PollFlags::POLLIN)];
     loop {

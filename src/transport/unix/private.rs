@@ -1,7 +1,6 @@
-//! Files that are for our user alone: made so, and refused when they are not.
+//! Files that only our user may access.
 //!
-//! It knows nothing of what is in them. What counts is the file that was opened, so that nothing can
-//! be put in its place between the look and the reading.
+//! Checks use the open file, so that it cannot be replaced between the check and the read.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,7 +10,6 @@ use std::path::Path;
 use nix::libc;
 use nix::unistd::Uid;
 
-/// Says why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     #[error("{0}")]
@@ -26,12 +24,12 @@ pub enum PrivateError {
     TooLarge { bytes_max: u64 },
 }
 
-/// Reads a text of at most so many bytes; a link is followed.
+/// Reads a text of at most `bytes_max` bytes. Follows symbolic links.
 ///
 /// # Errors
-/// That it cannot be read, or could be read or changed by others than our user.
+/// Fails when the file cannot be read, is too large, or is accessible to other users.
 pub fn read(path: &Path, bytes_max: u64) -> Result<String, PrivateError> {
-    // Without waiting, since whatever else stands there may keep us waiting for ever.
+    // A blocking open would hang on a FIFO.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     judge(&file.metadata()?)?;
     let mut text = String::new();
@@ -42,26 +40,24 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<String, PrivateError> {
     Ok(text)
 }
 
-/// Makes a file that was not there and is whole when this returns.
+/// Creates a new file and syncs it to disk.
 ///
 /// # Errors
-/// That something stands there already, or what the system said; nothing is left behind then.
+/// Returns the system's error, also when the path exists. A file that was not written completely is removed.
 pub fn create(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
-        // The reason is told; what is left behind matters less.
+        // The first error is returned; a leftover file matters less.
         let _ = fs::remove_file(path);
     }
     written
 }
 
-/// Puts a file in the place of another in one step, or where there was none.
-///
-/// Only one process at a time may do so.
+/// Creates or replaces a file in one step. Only one process at a time may call this.
 ///
 /// # Errors
-/// What the system said; what was there before is there still.
+/// Returns the system's error.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
     match fs::remove_file(&fresh) {
@@ -76,11 +72,10 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// Makes a file empty, or an empty one where there was none, which takes no room on a full disk; no
-/// link is followed.
+/// Truncates a file, or creates an empty one. Needs no space on a full disk and follows no symbolic link.
 ///
 /// # Errors
-/// What the system said; what was there before is there still.
+/// Returns the system's error; the file is then unchanged.
 pub fn empty(path: &Path) -> io::Result<()> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();

@@ -1,7 +1,6 @@
-//! What each party may have open: connections, and memory for what comes in through them.
+//! How many connections and how much input memory each party may use.
 //!
-//! It knows nothing of sockets: a ticket is taken before a connection is served and given back when
-//! it is dropped, so that no way of ending a connection can forget to count.
+//! A ticket counts one connection until it is dropped, so every end of a connection is counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,49 +8,49 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::core::quota::Quota;
 use crate::transport::line_memory::Share;
 
-/// Users that have connections at the same time.
+/// Maximum number of users with open connections.
 pub const USERS_MAX: usize = 64;
 
-/// Connections of the programs inside one session.
+/// Maximum number of connections of the programs inside one session.
 pub const INSIDE_MAX: usize = 8;
 
-/// Sessions whose programs have connections at the same time: as many as `sessions.max` can be.
+/// Maximum number of sessions whose programs have open connections; equals the maximum of `sessions.max`.
 pub const SESSIONS_MAX: usize = 4_096;
 
-/// Who shares what there is: each party has its own, which no other counts in.
+/// A group of clients with a quota of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Party {
-    /// The operators of a user, at their door.
+    /// The operators of a user, at the operator socket.
     Operators(u32),
-    /// The programs of a user, at all other doors.
+    /// The programs of a user, at all other sockets.
     User(u32),
-    /// The programs inside the session of this shim.
+    /// The programs inside the session of the shim with this process number.
     Session(i32),
 }
 
-/// What each user may have.
+/// The quotas of each user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
     pub connections: Quota,
-    /// Bytes of long lines that come in.
+    /// Bytes of long incoming lines.
     pub incoming: Quota,
 }
 
 impl Most {
-    /// Connections and bytes for a party, where `own` is the daemon's user.
+    /// Connections and bytes for a party; `own` is the daemon's user.
     fn of(self, party: Party, own: u32) -> (usize, usize) {
         let share = |quota: Quota, uid| if uid == own { quota.own } else { quota.others };
         match party {
             Party::Operators(uid) | Party::User(uid) => {
                 (share(self.connections, uid), share(self.incoming, uid))
             }
-            // They have nothing long to say.
+            // Their lines are short.
             Party::Session(_) => (INSIDE_MAX, 0),
         }
     }
 }
 
-/// Counts the open connections of each party; clones count together.
+/// Counts the open connections of each party. Clones share the count.
 #[derive(Clone, Debug)]
 pub struct ConnectionQuota {
     own: u32,
@@ -60,7 +59,7 @@ pub struct ConnectionQuota {
 
 type Table = Arc<Mutex<HashMap<Party, Entry>>>;
 
-/// One party that is here.
+/// The usage of one party with open connections.
 #[derive(Debug)]
 struct Entry {
     count: usize,
@@ -68,13 +67,11 @@ struct Entry {
 }
 
 impl ConnectionQuota {
-    /// A quota for a daemon of the user `own`.
     pub fn new(own: u32) -> Self {
         Self { own, open: Arc::default() }
     }
 
-    /// Lets one more connection of this party in, of so many; none when the party, or the table, is
-    /// full.
+    /// Admits one more connection of this party. `None` when the party has reached its quota or the table is full.
     pub fn enter(&self, party: Party, most: Most) -> Option<Ticket> {
         let (connections, incoming) = most.of(party, self.own);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +89,6 @@ impl ConnectionQuota {
         Some(Ticket { party, incoming, open: Arc::clone(&self.open) })
     }
 
-    /// Whether the table has room for another connection of this party.
     fn has_room(&self, open: &HashMap<Party, Entry>, party: Party) -> bool {
         if open.contains_key(&party) {
             return true;
@@ -101,7 +97,7 @@ impl ConnectionQuota {
             open.keys().filter(|party| is_alike(**party)).count()
         };
         match party {
-            // The daemon's own user never stands behind strangers.
+            // Other users cannot block the daemon's own user.
             Party::Operators(uid) | Party::User(uid) if uid == self.own => true,
             Party::Operators(_) | Party::User(_) => {
                 count(&|it| it.is_stranger(self.own)) < USERS_MAX
@@ -124,7 +120,7 @@ impl Party {
     }
 }
 
-/// One open connection; dropping it makes room for the next.
+/// One open connection. Dropping it frees its place.
 #[must_use = "the connection counts only as long as its ticket lives"]
 #[derive(Debug)]
 pub struct Ticket {
@@ -134,7 +130,6 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Who has it.
     pub fn party(&self) -> Party {
         self.party
     }

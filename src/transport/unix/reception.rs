@@ -1,8 +1,7 @@
-//! Where clients come in: on a thread of its own they are taken from the sockets, looked up and handed on.
+//! Accepts clients on a separate thread, looks up their processes and passes them on.
 //!
-//! It decides nothing about rights. However many come and go, those who are inside keep their workers.
-//! Whoever has hung up is dropped at once; the others are looked up in turn, peer by peer, so that a peer with
-//! many clients waits behind itself. Whoever was found inside a session is known by its number and its start.
+//! Sources take turns, so a source with many clients delays only itself. Clients that hung up are dropped first. A
+//! process found inside a session is cached by its number and start time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -30,55 +29,54 @@ use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::reserve;
 
-/// Clients that wait to be looked up; when more come, the newest of the peer that has most is hung up on.
+/// Clients that wait to be looked up. Above this, the source with the most clients loses its newest one.
 const WAITING_MAX: usize = 512;
 
-/// Clients that are looked up before others are taken from the sockets: about half a millisecond.
+/// Clients to look up before the next accept: about half a millisecond of work.
 const LOOKS: usize = 8;
 
-/// Doors that wait to be opened.
+/// Listeners that wait to be opened.
 const OPENINGS_MAX: usize = 16;
 
-/// Processes inside sessions that are remembered.
+/// Cached processes inside sessions.
 const INSIDERS_MAX: usize = 4_096;
 
-/// How long a client waits for descriptors to be looked up with, and how often that is tried.
+/// How long a client waits when no descriptor is left for its lookup, and the interval of the retries.
 const PLACING_MAX: Duration = Duration::from_secs(10);
 const PLACING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A client that was looked up.
 #[derive(Debug)]
 pub struct Arrival {
     pub link: UnixLink,
     pub peer: Peer,
 }
 
-/// What is done with each client of a door, on the thread where all others wait.
+/// Receives each client of a listener. It runs on the reception thread and must not block.
 type Admit = Box<dyn Fn(Arrival) + Send>;
 
-/// Takes clients in; clones do it together.
+/// Accepts clients for all listeners. Clones share one thread.
 #[derive(Clone, Debug)]
 pub struct Reception {
     daemon: ProcessId,
     desk: Arc<Mutex<Option<mpsc::Sender<Opening>>>>,
 }
 
-/// A door that is open, until this is dropped.
+/// An open listener; dropping this closes it.
 #[must_use = "the door is open only as long as this lives"]
 #[derive(Debug)]
 pub struct OpenDoor {
     closing: DropGuard,
     closed: oneshot::Receiver<()>,
-    /// It goes with this, also where the process ends before the thread has heard of it.
+    /// Dropped with this, because the process may end before the thread closes the listener.
     file: Option<SocketFile>,
 }
 
 impl OpenDoor {
-    /// Closes it; afterwards its socket is gone.
+    /// Closes the listener; afterwards its socket file is removed.
     pub async fn close(self) {
         let Self { closing, closed, file } = self;
         drop(closing);
-        // A reception that ended has closed all doors.
+        // If the thread has ended, it has closed all listeners.
         let _ = closed.await;
         drop(file);
     }
@@ -98,16 +96,17 @@ impl fmt::Debug for Opening {
 }
 
 impl Reception {
-    /// Takes in the clients of `daemon`, which is our own process.
+    /// Creates a reception; `daemon` is our own process.
     pub fn new(daemon: ProcessId) -> Self {
         Self { daemon, desk: Arc::default() }
     }
 
-    /// Hands every client of a listener to `admit`, which must not wait, once it is known who it is. Call it within
-    /// a runtime, in which `admit` is called, too.
+    /// Passes every client of a listener to `admit` after its lookup. `admit` must not block.
+    ///
+    /// Call it within a runtime; `admit` runs in the same one.
     ///
     /// # Errors
-    /// When there can be no thread for it.
+    /// Fails when the thread cannot be started.
     pub async fn open(
         &self,
         mut listener: Listener,
@@ -122,7 +121,7 @@ impl Reception {
         Ok(open)
     }
 
-    /// The way to the thread, which is started with the first door.
+    /// Starts the thread with the first listener and returns its channel.
     fn desk(&self) -> io::Result<mpsc::Sender<Opening>> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(desk) = desk.as_ref().filter(|desk| !desk.is_closed()) {
@@ -130,7 +129,7 @@ impl Reception {
         }
         let (desk_of_all, openings) = mpsc::channel(OPENINGS_MAX);
         let (runtime, daemon) = (Handle::current(), self.daemon);
-        // It ends with the last who can open a door.
+        // The thread ends when the last sender is dropped.
         thread::Builder::new().name("reception".to_owned()).spawn(move || {
             let room = Rc::new(Room::of(daemon));
             runtime.block_on(LocalSet::new().run_until(room.keep(openings)));
@@ -140,7 +139,7 @@ impl Reception {
     }
 }
 
-/// Where clients wait to be looked up.
+/// The clients that wait to be looked up.
 struct Room {
     waiting: RefCell<FairQueue<Source, Waiting>>,
     insiders: RefCell<Insiders>,
@@ -149,7 +148,7 @@ struct Room {
 
 struct Waiting {
     accepted: Accepted,
-    /// Whether it may have what is held back.
+    /// Whether it may use the reserve of descriptors.
     lends: bool,
     give_up_at: Instant,
     admit: Rc<Admit>,
@@ -161,12 +160,12 @@ impl Room {
         Self { waiting, insiders: RefCell::new(Insiders::of(daemon)), arrived: Notify::new() }
     }
 
-    /// Opens the doors that are to be opened, and looks up who comes in.
+    /// Serves the listeners that arrive and looks up their clients.
     async fn keep(self: Rc<Self>, mut openings: mpsc::Receiver<Opening>) {
         let mut tasks = JoinSet::new();
         let room = Rc::clone(&self);
         tasks.spawn_local(async move {
-            // A failure costs the client that was looked up, and no other.
+            // A panic costs only the client that was being looked up.
             while let Err(error) = spawn_local(Rc::clone(&room).look_up()).await {
                 tracing::error!(%error, "looking up a client failed");
             }
@@ -177,7 +176,7 @@ impl Room {
         }
     }
 
-    /// Takes clients from a socket until its door closes.
+    /// Accepts clients until the listener is closed.
     async fn take_in(self: Rc<Self>, opening: Opening) {
         let Opening { listener, admit, closing, closed } = opening;
         let admit = Rc::new(admit);
@@ -194,11 +193,10 @@ impl Room {
         };
         closing.run_until_cancelled(taking).await;
         drop(listener);
-        // Who opened it may have let go of it.
+        // The receiver may be gone.
         let _ = closed.send(());
     }
 
-    /// Has a client wait for its turn.
     fn wait(&self, client: Waiting) {
         let Some(source) = self.insiders.borrow().source_of(&client.accepted.stream) else {
             return;
@@ -209,7 +207,7 @@ impl Room {
     }
 
     async fn look_up(self: Rc<Self>) {
-        // How many clients in a row could not be looked up.
+        // The number of consecutive clients that could not be looked up.
         let mut short = 0;
         loop {
             for _ in 0..LOOKS {
@@ -220,7 +218,7 @@ impl Room {
                 };
                 short = if self.place(client) { 0 } else { short + 1 };
                 if short > 0 && short >= self.waiting.borrow().count() {
-                    // All who wait have had their turn; one who comes now may be an operator.
+                    // Every waiting client had its turn. The next client may be an operator.
                     let _ = timeout(PLACING_INTERVAL, self.arrived.notified()).await;
                     short = 0;
                 }
@@ -229,7 +227,7 @@ impl Room {
         }
     }
 
-    /// Finds out who a client is, and hands it on. `false` where it waits on for want of a descriptor.
+    /// Looks up a client and passes it on. Returns `false` when the client must wait for a descriptor.
     fn place(&self, mut client: Waiting) -> bool {
         let mut looked = self.look(&client.accepted.stream);
         if client.lends && looked.as_ref().is_err_and(is_shortage) {
@@ -238,7 +236,7 @@ impl Room {
         }
         match looked {
             Ok((peer, hangup)) => {
-                // What was lent goes back before it is served.
+                // The reserve is refilled before the client is served.
                 let Waiting { accepted: Accepted { stream, .. }, admit, .. } = client;
                 admit(Arrival { link: link::unix(stream, hangup), peer });
             }
@@ -257,16 +255,16 @@ impl Room {
     }
 }
 
-/// Whether something failed for want of a descriptor, which says nothing about a client.
+/// Whether an operation failed because no descriptor was left. Such a failure says nothing about the client.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// The processes that were found inside sessions.
+/// The cache of processes that were found inside sessions.
 #[derive(Debug)]
 pub(super) struct Insiders {
     daemon: ProcessId,
-    /// With the start of each, in clock ticks since boot.
+    /// The start time of each, in clock ticks since boot, and its place.
     known: HashMap<i32, (u64, Place)>,
 }
 
@@ -275,17 +273,17 @@ impl Insiders {
         Self { daemon, known: HashMap::new() }
     }
 
-    /// With whom a client takes turns, as far as that is known before it is looked up; none if it has no peer.
+    /// The source of a client, as far as it is known before the lookup. `None` if the socket has no peer.
     fn source_of(&self, stream: &UnixStream) -> Option<Source> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
         let place = self.known.get(&pid).map_or(Place::Unknown, |(_, place)| *place);
         Some(Source::of(pid, place))
     }
 
-    /// Finds out who is at the other end. Nobody who is inside ever gets out, so they are looked up once.
+    /// Looks up the peer. A process inside a session can never leave it, so such a result is cached.
     ///
     /// # Errors
-    /// As of [`Peer::of`].
+    /// See [`Peer::of`].
     pub(super) fn look(&mut self, stream: &UnixStream) -> io::Result<Peer> {
         let credentials = getsockopt(stream, sockopt::PeerCredentials)?;
         let pid = credentials.pid();

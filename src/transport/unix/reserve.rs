@@ -1,13 +1,12 @@
-//! Descriptors held back for the moment when the process has no more.
+//! File descriptors kept in reserve for the moment when the process reaches its limit.
 //!
-//! It must not know what they are used for. They are the whole process's, as the limit is, and
-//! without them a daemon at its limit could neither turn a client away nor let its operator in.
+//! Without them, a daemon at its limit could neither reject a client nor accept its operator.
 
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Enough for two operators: for each a connection and what it is watched with, and while it is looked
-/// up a handle of its process and a file of `/proc`.
+/// Enough for two operators. Each needs a connection and a descriptor to watch it; the lookup needs a process handle
+/// and a file of `/proc`.
 const HELD: usize = 6;
 
 static RESERVE: Mutex<Reserve> = Mutex::new(Reserve { held: Vec::new(), lent: 0 });
@@ -15,12 +14,11 @@ static RESERVE: Mutex<Reserve> = Mutex::new(Reserve { held: Vec::new(), lent: 0 
 #[derive(Debug)]
 struct Reserve {
     held: Vec<File>,
-    /// How many use it now; nobody takes back what they need.
+    /// How many callers use the reserve now. It is refilled only when this is zero.
     lent: usize,
 }
 
-/// Holds back as many descriptors as are to be had, up to the number we want; `false` when those are
-/// not all.
+/// Opens descriptors until the reserve is full; returns `false` when the process has too few left.
 pub(super) fn fill() -> bool {
     let mut reserve = lock();
     while reserve.lent == 0 && reserve.held.len() < HELD {
@@ -30,7 +28,7 @@ pub(super) fn fill() -> bool {
     reserve.held.len() == HELD
 }
 
-/// Frees all that is held back, until what this gives back is dropped.
+/// Frees the reserve until the returned value is dropped.
 pub fn lend() -> Lent {
     let mut reserve = lock();
     reserve.lent += 1;
@@ -38,7 +36,7 @@ pub fn lend() -> Lent {
     Lent(())
 }
 
-/// The use of what is held back.
+/// Keeps the reserve free; dropping the last one refills it.
 #[must_use = "it is held back again as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Lent(());

@@ -1,7 +1,7 @@
-//! What a program leaves as it found it for the one that takes its place in the same process.
+//! What a program leaves open for the program that replaces it in the same process.
 //!
-//! It knows neither sockets nor locks. All that this program opens is closed by an exec unless it was
-//! said here that it is not, so a descriptor that would stay open was open before the program began.
+//! All our descriptors are closed on exec unless [`keep_open`] was called. So an open descriptor without that flag is
+//! older than this program.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,20 +12,18 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-/// The descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// Keeps a descriptor open for the next program.
+/// Keeps a descriptor open across an exec.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn keep_open(descriptor: impl AsFd) -> io::Result<()> {
     fcntl(descriptor.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok(())
 }
 
-/// A descriptor of the same file that the program before this one kept open, if it did; it is ours
-/// from now on, and found once.
+/// Takes over a descriptor of the same file that the previous program kept open. Each is found only once.
 pub fn inherited(file: &File) -> Option<OwnedFd> {
     let wanted = file.metadata().ok()?;
     let numbers = fs::read_dir(DESCRIPTORS).ok()?.flatten();
@@ -37,23 +35,22 @@ pub fn inherited(file: &File) -> Option<OwnedFd> {
     numbers.filter(|number| *number > libc::STDERR_FILENO).filter(is_wanted).find_map(adopt)
 }
 
-/// Makes a descriptor ours that was there before this program began.
+/// Takes over a descriptor that was open before this program started.
 #[allow(unsafe_code)]
 fn adopt(number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the calls do nothing but read and set a flag of a number, open or not.
+    // SAFETY: the call only reads a flag of a descriptor, open or not.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     if flags == -1 || flags & libc::FD_CLOEXEC != 0 {
         return None;
     }
-    // SAFETY: without that flag it is none that this program opened, so nobody here closes it; with
-    // the flag that is set now, nobody finds it again.
+    // SAFETY: without that flag this program did not open the descriptor, so no other code closes it. The flag is set
+    // now, so it is not found again.
     let ours = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl(&ours, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
     Some(ours)
 }
 
-/// Whether the process ignores SIGHUP, as nohup has it; the runtime's own handler must not be there
-/// yet.
+/// Whether the process ignores SIGHUP, as under `nohup`. Call it before the runtime installs its own handler.
 pub fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -61,13 +58,13 @@ pub fn ignores_hangup() -> bool {
     ignored.is_some_and(|mask| mask & (1 << (libc::SIGHUP - 1)) != 0)
 }
 
-/// Ignores SIGHUP from now on, whatever the runtime made of it.
+/// Ignores SIGHUP from now on and replaces the runtime's handler.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn ignore_hangup() -> io::Result<()> {
-    // SAFETY: no handler of ours is installed, so nothing is called in the middle of anything.
+    // SAFETY: `SIG_IGN` calls no handler of ours.
     unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }?;
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Who has the lock of a file, as the kernel tells: what the file itself says, anybody could have written.
+//! Finds the process that holds a file lock.
 //!
-//! It takes no lock, and does not know what the lock is for.
+//! It asks the kernel, because any program of the user can write the file itself.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,21 +12,18 @@ use nix::unistd::Pid;
 
 use crate::shim::family::listens_inside;
 
-/// Every lock of the machine that can be seen from here.
 const LOCKS: &str = "/proc/locks";
 
-/// Who has a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A process outside of all sessions.
+    /// A process outside all sessions.
     Outside(i32),
-    /// Programs in sessions alone.
+    /// Only programs in sessions.
     Inside,
-    /// Nobody any more, or nobody that can be seen from here.
+    /// No process has the lock, or its process cannot be seen.
     Unknown,
 }
 
-/// One lock, and the process that took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Taken {
     pid: i32,
@@ -34,18 +31,17 @@ struct Taken {
 }
 
 impl Owner {
-    /// Finds out who has the lock of a file.
     pub(super) fn of(file: &File) -> Self {
         let Ok(inode) = file.metadata().map(|found| found.ino()) else { return Self::Unknown };
         let table = fs::read_to_string(LOCKS).unwrap_or_default();
         let own = std::process::id().cast_signed();
         Self::among(taken(&table, inode), |pid| {
-            // A lock outlasts its taker only in what that one forked, and a daemon forks none.
+            // The children of a process keep its lock after its end. A daemon has none that inherit the lock.
             listens_inside(pid, own).ok().or_else(|| has_ended(pid).then_some(true))
         })
     }
 
-    /// A shared lock is no daemon's: somebody looks, for a moment.
+    /// Ignores shared locks: a daemon takes an exclusive one.
     fn among(locks: impl Iterator<Item = Taken>, is_inside: impl Fn(i32) -> Option<bool>) -> Self {
         let mut owner = None;
         for Taken { pid, exclusive } in locks {
@@ -59,11 +55,11 @@ impl Owner {
     }
 }
 
-/// The locks on a file with this number. Not every file system calls its device here as it does elsewhere, so
-/// a file of the same number on another one counts as well.
+/// Lists the locks on a file by inode number. The device is ignored, because some file systems report another one
+/// here. An equal inode on another device counts as well.
 fn taken(table: &str, inode: u64) -> impl Iterator<Item = Taken> {
     table.lines().filter_map(move |line| {
-        // `1: FLOCK  ADVISORY  WRITE 4711 00:2d:815 0 EOF`; one that is waited for has an arrow.
+        // `1: FLOCK  ADVISORY  WRITE 4711 00:2d:815 0 EOF`; a waiting lock has an arrow.
         let words: Vec<_> = line.split_ascii_whitespace().collect();
         let [_, "FLOCK", _, kind, pid, file, ..] = words.as_slice() else { return None };
         let number: u64 = file.rsplit(':').next()?.parse().ok()?;
@@ -72,7 +68,7 @@ fn taken(table: &str, inode: u64) -> impl Iterator<Item = Taken> {
     })
 }
 
-/// Whether there is no such process, neither here nor where `/proc` is from.
+/// Whether the process exists neither in our PID namespace nor in the one of `/proc`.
 fn has_ended(pid: i32) -> bool {
     let unknown = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     unknown && !Path::new("/proc").join(pid.to_string()).exists()
