@@ -1,8 +1,6 @@
-//! The process that owns one terminal and outlives the daemon, and what it speaks with daemons.
-//!
-//! It knows no screen, no lease and no tenant: it moves bytes, keeps what it is handed, and counts.
-//! It is a process of its own so that a daemon may end in any way at any moment without the program
-//! in the terminal noticing.
+//! The shim: the process that owns one terminal and outlives the daemon.
+//! It is a separate process so that the program keeps running when the daemon ends or crashes.
+//! It moves bytes and stores checkpoints, but knows neither screen nor lease.
 
 pub mod bounded;
 pub mod children;
@@ -29,20 +27,20 @@ pub mod wire;
 use std::ffi::{CStr, OsString};
 use std::process::ExitCode;
 
-/// What a shim is called on its command line.
+/// The first word of a shim's command line.
 pub const NAME: &str = "termgate";
 
-/// What the kernel calls a shim; only a process itself can have itself called so.
+/// The name of a shim in `/proc/PID/stat`. Only a process itself can set its name.
 pub const COMM: &CStr = c"termgate-shim";
 
-/// The hidden word on the command line that makes a process a shim.
+/// The hidden subcommand that starts a shim.
 pub const WORD: &str = "shim";
 
-/// Holds a session from its start to its end, by the words of the command line.
+/// Runs the shim of one session until the session ends. `words` is the command line.
 pub fn run_shim(words: &[OsString]) -> ExitCode {
     match start::start(words) {
         Ok((mut shim, mut room)) => {
-            // A kernel that cannot confine is no reason not to hold.
+            // A kernel without seccomp still runs the shim.
             let _ = confinement::enter();
             shim.run(&mut room);
             shim.end();

@@ -1,6 +1,4 @@
-//! A list that never grows beyond what it was made for, and never allocates.
-//!
-//! It knows nothing of what it holds. The shim's loop keeps everything it counts in these.
+//! A list with a fixed capacity that never allocates. The shim's loop keeps its records in such lists.
 
 use std::fmt;
 
@@ -18,7 +16,7 @@ impl<T: Default, const N: usize> Default for Bounded<T, N> {
 }
 
 impl<T: Default, const N: usize> Bounded<T, N> {
-    /// Adds an item at the end; the first one goes when there is no room.
+    /// Adds an item at the end. A full list drops its first item.
     pub fn push(&mut self, item: T) {
         if self.length == N {
             self.drop_first(1);
@@ -27,7 +25,7 @@ impl<T: Default, const N: usize> Bounded<T, N> {
         self.length += 1;
     }
 
-    /// Removes this many items from the beginning, or all when there are fewer.
+    /// Removes `count` items from the front, or all if there are fewer.
     pub fn drop_first(&mut self, count: usize) {
         let count = count.min(self.length);
         self.items[..self.length].rotate_left(count);
@@ -37,12 +35,12 @@ impl<T: Default, const N: usize> Bounded<T, N> {
 }
 
 impl<T, const N: usize> Bounded<T, N> {
-    /// What is in it, oldest first.
+    /// The items, oldest first.
     pub fn as_slice(&self) -> &[T] {
         &self.items[..self.length]
     }
 
-    /// What is in it, oldest first, to be changed in place.
+    /// The items, oldest first, for changes in place.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.items[..self.length]
     }

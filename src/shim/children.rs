@@ -1,7 +1,6 @@
-//! The processes that came of the program: how the first one ended, and the end of all others.
-//!
-//! It knows no terminal. The shim adopts whoever is left behind, so all of them are its children
-//! sooner or later, and a child's number is nobody else's until it was asked how it ended.
+//! The children of a shim: how the leader ended, and how the shim ends all of them.
+//! The shim is a subreaper and adopts orphaned descendants.
+//! The kernel reuses a child's pid only after the shim has reaped it.
 
 use std::fs;
 use std::io;
@@ -19,12 +18,12 @@ use crate::shim::stat::ProcessStat;
 use crate::shim::wire::Ended;
 use crate::shim::wire::from_shim::Process;
 
-/// How long the end of all children is waited for at most.
+/// The longest time to wait until all children have ended.
 const END_MAX: Duration = Duration::from_secs(2);
-/// The shortest time between two looks for children that came meanwhile.
+/// The shortest time between two scans for new children.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The leader and all other children.
+/// The children of this process. The leader is the process that the session started.
 #[derive(Debug)]
 pub struct Children {
     ends: SignalFd,
@@ -33,10 +32,10 @@ pub struct Children {
 }
 
 impl Process {
-    /// The process that has this number now.
+    /// The process that has this pid now.
     ///
     /// # Errors
-    /// When there is none.
+    /// If no process has this pid.
     pub fn of(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
         let started = ProcessStat::find(pid).ok_or(io::ErrorKind::NotFound)?.started;
@@ -44,15 +43,15 @@ impl Process {
     }
 }
 
-/// What tells that a child ended.
+/// A descriptor that is readable when a child has ended.
 #[derive(Debug)]
 pub struct Ends(SignalFd);
 
 impl Ends {
-    /// Begins to be told, before there is any child.
+    /// Starts to watch. Call this before the first child starts.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn watch() -> io::Result<Self> {
         let mut ends = SigSet::empty();
         ends.add(Signal::SIGCHLD);
@@ -63,10 +62,10 @@ impl Ends {
 }
 
 impl Children {
-    /// The children of this process, of which the leader was just started.
+    /// The children of this process. `leader` has just started.
     ///
     /// # Errors
-    /// When the leader is no child of this process.
+    /// If the leader has no entry in `/proc`.
     pub fn new(Ends(ends): Ends, leader: u32) -> io::Result<Self> {
         Ok(Self { ends, leader: Process::of(leader)?, leader_ended: None })
     }
@@ -76,24 +75,23 @@ impl Children {
         self.ends.as_fd()
     }
 
-    /// The process the session was started with.
     pub fn leader(&self) -> Process {
         self.leader
     }
 
-    /// How it ended, if it has.
+    /// How the leader ended; `None` while it runs.
     pub fn leader_ended(&self) -> Option<Ended> {
         self.leader_ended
     }
 
-    /// Asks all children that have ended how they did; says whether any are left.
+    /// Reaps all children that have ended. Returns whether any child is left.
     pub fn reap(&mut self) -> bool {
-        // The signal says that there may be some, and not how many.
+        // One signal can stand for several children, so the loop below asks until no ended child is left.
         while let Ok(Some(_)) = self.ends.read_signal() {}
         loop {
             match wait_now() {
                 Ok(Some((pid, ended))) if pid == self.leader.pid => {
-                    // The number may come again once it was asked.
+                    // Once reaped, the pid can belong to another child.
                     self.leader_ended.get_or_insert(ended);
                 }
                 Ok(Some(_)) | Err(Errno::EINTR) => {}
@@ -103,12 +101,12 @@ impl Children {
         }
     }
 
-    /// Ends all children, and theirs, which become ours with that.
+    /// Kills all children and their descendants, which this process adopts one by one.
     pub fn end_all(&mut self) {
         let until = readiness::now() + END_MAX;
         while self.reap() && readiness::now() < until {
             for child in children() {
-                // A child that was not yet asked keeps its number.
+                // The pid stays valid until the child is reaped.
                 let _ = kill(child, Signal::SIGKILL);
             }
             let _ = readiness::wait([(Some(self.ends.as_fd()), READABLE)], Some(LOOK_AGAIN));
@@ -116,11 +114,11 @@ impl Children {
     }
 }
 
-/// The children of this process, the ended ones too.
+/// The children of this process, zombies included.
 fn children() -> Vec<Pid> {
     let own = std::process::id().cast_signed();
     let number = |name: &str| name.parse::<i32>().ok();
-    // There is one thread. A kernel without this list has all processes looked at.
+    // This process has one thread. A kernel without this file needs a scan of all processes.
     let pids: Vec<i32> = match fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
         Ok(list) => list.split_ascii_whitespace().filter_map(number).collect(),
         Err(_) => {
@@ -134,7 +132,7 @@ fn children() -> Vec<Pid> {
     pids.into_iter().map(Pid::from_raw).collect()
 }
 
-/// Asks any child that has ended how it did, without waiting; none while all run.
+/// Reaps one child that has ended. Does not wait; `None` while all children run.
 #[allow(unsafe_code)]
 fn wait_now() -> Result<Option<(i32, Ended)>, Errno> {
     let mut status = 0;

@@ -1,15 +1,13 @@
-//! What a shim may ask of the kernel once it runs, and nothing else.
-//!
-//! It knows no other part of the shim. A shim lives long and reads what others send, so even
-//! one that was taken over can start no program, connect with nobody and write no file. What is not
-//! listed fails and ends nobody, so that a forgotten call costs as little as it can.
+//! The seccomp filter of a shim: the only system calls that it may make once it runs.
+//! A compromised shim cannot start a program, connect to a socket or write a file.
+//! Other calls fail with EPERM but do not kill the shim, so a forgotten call does little harm.
 
 use std::io;
 
 use nix::errno::Errno;
 use nix::libc::{self, sock_filter, sock_fprog};
 
-/// The machine's own number for itself, where its calls are known.
+/// The audit number of this architecture; `None` where the system calls are not known.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: Option<u32> = Some(0xC000_003E);
 #[cfg(target_arch = "aarch64")]
@@ -17,17 +15,16 @@ const MACHINE: Option<u32> = Some(0xC000_00B7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: Option<u32> = None;
 
-/// Where the kernel shows a filter the number of the call, the machine, and the low half of an
-/// argument.
+/// The offsets in seccomp data: the call's number, the architecture, and the low half of an argument.
 const NUMBER_AT: u32 = 0;
 const MACHINE_AT: u32 = 4;
 const fn argument_at(index: u32) -> u32 {
     16 + 8 * index
 }
 
-/// Calls that may be made with any arguments.
+/// Calls that are allowed with any arguments.
 const ALLOWED: &[libc::c_long] = &[
-    // Waiting, the terminal, the daemon, and who else comes.
+    // Waiting, the terminal, the daemon, new connections.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     libc::SYS_ppoll,
@@ -38,7 +35,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
-    // Its own socket, where that was removed.
+    // A new socket, if the old one was removed.
     libc::SYS_bind,
     libc::SYS_listen,
     libc::SYS_fchmod,
@@ -48,7 +45,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_fcntl,
     libc::SYS_fallocate,
     libc::SYS_clock_gettime,
-    // Children, and looking for them.
+    // Children, and the search for them.
     libc::SYS_wait4,
     libc::SYS_kill,
     libc::SYS_getpid,
@@ -60,7 +57,7 @@ const ALLOWED: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
-    // Memory, and the end.
+    // Memory and exit.
     libc::SYS_brk,
     libc::SYS_mmap,
     libc::SYS_mremap,
@@ -79,18 +76,17 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// What a file may not be opened for.
+/// The `openat` flags that are denied.
 const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-/// The only kind of socket that may be made.
+/// The only socket family that is allowed.
 const LOCAL: u32 = libc::AF_UNIX.cast_unsigned();
-/// What a terminal may be asked for.
+/// The only `ioctl` requests that are allowed.
 const TERMINAL: [libc::Ioctl; 2] = [libc::TIOCSWINSZ, libc::TIOCGPGRP];
 
-/// Confines this thread, and whatever comes of it, for good. Does nothing on machines whose calls
-/// are not known.
+/// Confines this thread and its descendants for good. Does nothing on an unknown architecture.
 ///
 /// # Errors
-/// What the kernel said; nothing is confined then.
+/// Returns the kernel's error; nothing is confined then.
 #[allow(unsafe_code)]
 pub fn enter() -> io::Result<()> {
     let Some(machine) = MACHINE else { return Ok(()) };
@@ -105,12 +101,12 @@ pub fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// The filter, which ends in two answers: no, and yes.
+/// The filter. Its last two instructions deny and allow.
 fn filter(machine: u32) -> Vec<sock_filter> {
     let openat = libc::SYS_openat as u32;
     let ioctl = libc::SYS_ioctl as u32;
     let requests = TERMINAL.len();
-    // Four before the list, three for a file and for a socket, two and the requests for a terminal.
+    // 4 instructions before the list, 3 for `openat`, 3 for `socket`, 2 and the requests for `ioctl`.
     let no = 4 + ALLOWED.len() + 3 + 3 + 2 + requests;
     let yes = no + 1;
     let mut filter = Vec::with_capacity(yes + 1);
@@ -145,10 +141,10 @@ fn filter(machine: u32) -> Vec<sock_filter> {
     filter
 }
 
-/// The call fails as if it were not permitted.
+/// The call fails with EPERM.
 const DENY: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 
-/// Goes on so many instructions further if the number at hand is this one, or so many if not.
+/// Skips `then` instructions if the loaded number equals `number`, otherwise `otherwise` instructions.
 fn is(number: u32, then: usize, otherwise: usize) -> sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number, then, otherwise)
 }

@@ -1,53 +1,50 @@
-//! Who came of whom, as `/proc` shows it: whether a process lives inside a session.
-//!
-//! It knows no socket and allocates nothing, since a shim that runs asks, too. A shim adopts
-//! whoever its program leaves behind, so it stays above all that came of it, whichever daemon
-//! there is and whatever they did to leave.
+//! Reads process ancestry from `/proc`: whether a process runs inside a session.
+//! A shim adopts orphans, so it stays an ancestor of every process in its session.
+//! Nothing here allocates, because a running shim uses it too.
 
 use nix::errno::Errno;
 
 use crate::shim::mark::Depth;
 use crate::shim::stat::{ProcessStat, Unseen, seen};
 
-/// How often a family that changes while it is looked at is looked at again.
+/// How often to retry when the ancestry changes during a walk.
 const WALKS_MAX: usize = 3;
-/// How many ancestors a process may have before nobody can say where it lives.
+/// The most ancestors to walk before the answer is unknown.
 const ANCESTORS_MAX: usize = 256;
-/// How many sessions in each other are looked through.
+/// The most nested sessions to walk.
 const SESSIONS_MAX: usize = 16;
 
-/// Whether a process lives in a session in which `own` does not live itself.
+/// Whether a process runs in a session that `own` is not in.
 ///
-/// `own` is this process, a daemon or a shim, and all that came of it lives inside. It may itself live in a
-/// session, whose programs are its neighbours and not its affair. A process that carries a mark and has no
-/// shim above it came of a shim that is gone.
+/// `own` is this process, a daemon or a shim; all its descendants count as inside. `own` may itself run in a
+/// session. Other programs of that session count as outside. A marked process without a shim above it
+/// belonged to a shim that is gone.
 ///
 /// # Errors
-/// When its family kept changing, or a part of it cannot be seen.
+/// If the ancestry keeps changing, or part of it cannot be read.
 pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
     again(|| inside(pid, own, marks, ProcessStat::look))
 }
 
-/// Whether a process that listens, and that `own` has connected with, lives in a session in which `own`
-/// does not live.
+/// Whether a listening process that `own` has connected to runs in a session that `own` is not in.
 ///
-/// A shim above it counts, and neither itself, which may be one, nor `own`, which may have started it.
+/// Only shims above the process count. The process itself may be a shim, and `own` may have started it.
 ///
 /// # Errors
-/// As above.
+/// If the ancestry keeps changing, or part of it cannot be read.
 pub fn listens_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
     again(|| listener_inside(pid, own, marks, ProcessStat::look))
 }
 
-/// Looks again where a family changed while it was looked at.
+/// Retries while the ancestry changes, up to [`WALKS_MAX`] walks.
 fn again(look: impl Fn() -> Result<bool, Unseen>) -> Result<bool, Unseen> {
     let mut looks = (0..WALKS_MAX).map(|_| look());
     looks.find(|looked| *looked != Err(Unseen::Gone)).unwrap_or(Err(Unseen::Gone))
 }
 
-/// How deep two processes lie, as their marks say.
+/// The session depths of two processes.
 #[derive(Clone, Copy, Debug)]
 struct Marks {
     theirs: Depth,
@@ -60,7 +57,7 @@ impl Marks {
     }
 }
 
-/// The same by what `look` tells of a family that may change meanwhile.
+/// [`lives_inside`] with a given `look`. The ancestry may change between two calls.
 fn inside(
     pid: i32,
     own: i32,
@@ -83,10 +80,10 @@ fn listener_inside(
     is_apart(shim_above(pid, &look)?, own, marks, look)
 }
 
-/// Whether a process with this home lives in a session in which `own` does not live.
+/// Whether a process whose nearest shim is `home` runs in a session that `own` is not in.
 ///
-/// Any process of the user can lower the limit of any other. So the mark of `own` counts only where a shim
-/// above it shows that it has one.
+/// Any process of the user can lower the limit of any other. So the mark of `own` counts only if a shim above
+/// `own` confirms it.
 fn is_apart(
     home: Option<i32>,
     own: i32,
@@ -99,7 +96,7 @@ fn is_apart(
     Ok(home != shim_above(own, look)? || marks.theirs < marks.own)
 }
 
-/// The nearest shim that a process came of.
+/// The nearest shim above a process.
 fn shim_above(
     pid: i32,
     look: impl Fn(i32) -> Result<ProcessStat, Unseen>,
@@ -107,13 +104,13 @@ fn shim_above(
     nearest(look(pid)?.parent, |_, member| member.is_shim, look)
 }
 
-/// The outermost shim that a process came of and that `own` did not; none where there is none left.
+/// The outermost shim above a process that is not above `own` too; `None` without one.
 ///
-/// Whoever came of one session has the same one, whatever imitates a shim within it. Good for counting,
-/// not for rights.
+/// All processes of a session have the same one, even if a program in it imitates a shim. Use it for
+/// counting, not for access control.
 ///
 /// # Errors
-/// What the kernel said when no descriptor was left to look with.
+/// Returns the kernel's error if no file descriptor is left.
 pub fn outermost_shim(pid: i32, own: i32) -> Result<Option<i32>, Errno> {
     outermost(pid, own, ProcessStat::look)
 }
@@ -142,7 +139,7 @@ fn outermost(
     Ok(found)
 }
 
-/// The nearest process for which `is_home` holds, at or above this one.
+/// The nearest process for which `is_home` holds: this process or an ancestor.
 fn nearest(
     mut pid: i32,
     is_home: impl Fn(i32, &ProcessStat) -> bool,
@@ -154,7 +151,7 @@ fn nearest(
             return Ok(None);
         }
         let member = look(pid)?;
-        // Nobody is younger than their child: the number was given to another one meanwhile.
+        // A parent is older than its child. A younger one has a reused pid.
         if member.started > youngest {
             return Err(Unseen::Gone);
         }

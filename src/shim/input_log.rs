@@ -1,22 +1,20 @@
-//! Which input may pass, and what became of it, for daemons that did not hear the answer.
-//!
-//! It knows leases only as numbers that grow.
+//! Decides which input may pass, and remembers results for a daemon that missed the answer.
 
 use crate::shim::bounded::Bounded;
 use crate::shim::wire::RESULTS_MAX;
 use crate::shim::wire::from_shim::Written;
 use crate::shim::wire::to_shim::Input;
 
-/// How many writes of agents are remembered, and how many of people, so that neither push the others out.
+/// How many writes of agents to remember, and how many of people. Two lists, so that neither displaces the
+/// other.
 const SHARE_MAX: usize = RESULTS_MAX / 2;
 
-/// The bit of the first byte of a name that says that a person typed it.
+/// The bit in the first byte of a write's name that marks input of a person.
 const PERSONS: u8 = 0x80;
 
-/// A write that has no name.
+/// The name of a write without a name.
 const NAMELESS: [u8; 16] = [0; 16];
 
-/// What is remembered of all input.
 #[derive(Debug, Default)]
 pub struct Ledger {
     epoch: u64,
@@ -26,16 +24,16 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Says whether this input may still pass, and from now on no older one.
+    /// Whether this input may pass. Afterwards, input with a lower epoch is refused.
     ///
-    /// What needs no lease has the epoch 0 and always passes.
+    /// Input that needs no lease has epoch 0 and always passes.
     pub fn admits(&mut self, input: &Input<'_>) -> bool {
         let passes = input.epoch == 0 || input.epoch >= self.epoch;
         self.epoch = self.epoch.max(input.epoch);
         passes
     }
 
-    /// Notes how many bytes of it the terminal took.
+    /// Records how many bytes of the input the terminal took.
     pub fn on_taken(&mut self, input: &Input<'_>, count: usize) {
         if count == input.bytes.len() {
             self.answered = self.answered.max(input.answered);
@@ -52,17 +50,16 @@ impl Ledger {
         }
     }
 
-    /// The highest epoch of any input.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Queries in the output before this offset had their answers.
+    /// All queries in the output before this offset have been answered.
     pub fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// Of the last writes that have a name: those of agents, and then those of people, oldest first.
+    /// The results of the last named writes: those of agents, then those of people, each oldest first.
     pub fn results(&self) -> Bounded<Written, RESULTS_MAX> {
         self.agents.as_slice().iter().chain(self.people.as_slice()).copied().collect()
     }

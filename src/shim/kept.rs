@@ -1,6 +1,5 @@
-//! What a shim keeps for daemons to come: snapshots, segments of history, and notes.
-//!
-//! It reads none of it. All room there is for it is taken at the start.
+//! What a shim stores for the next daemon: snapshots, history segments and notes.
+//! The shim never reads their content. The note buffer is allocated at the start.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,28 +8,27 @@ use crate::shim::socket::Descriptors;
 use crate::shim::wire::to_shim::Commit;
 use crate::shim::wire::{NOTE_MAX, NOTES, Note, SEGMENTS_MAX, SNAPSHOTS_MAX};
 
-/// Everything that was handed over.
 #[derive(Debug)]
 pub struct Kept {
     snapshots: Bounded<Snapshot, SNAPSHOTS_MAX>,
     segments: Bounded<Segment, SEGMENTS_MAX>,
     notes: Box<[u8]>,
     note_lengths: [usize; NOTES],
-    /// Whether a daemon ever noted anything, be it that there is nothing to note.
+    /// Whether a daemon has ever sent a note, even an empty one.
     noted: bool,
 }
 
 #[derive(Debug, Default)]
 struct Snapshot {
     file: Option<OwnedFd>,
-    /// Covers the output before it.
+    /// The snapshot covers the output before this offset.
     offset: u64,
 }
 
 #[derive(Debug, Default)]
 struct Segment {
     file: Option<OwnedFd>,
-    /// How much of it counts.
+    /// How many bytes of the file are valid.
     bytes: u64,
 }
 
@@ -47,7 +45,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Takes what came with a commit; what is said to come and did not is not there.
+    /// Applies a commit. A file whose descriptor did not arrive is skipped.
     pub fn commit(&mut self, commit: &Commit, descriptors: &mut Descriptors) {
         if commit.snapshot
             && let Some(file) = descriptors.take()
@@ -65,7 +63,6 @@ impl Kept {
         }
     }
 
-    /// Replaces a note.
     pub fn remember(&mut self, note: Note<'_>) {
         let slot = usize::from(note.slot);
         self.notes[slot * NOTE_MAX..][..note.bytes.len()].copy_from_slice(note.bytes);
@@ -73,7 +70,7 @@ impl Kept {
         self.noted = true;
     }
 
-    /// Whether a daemon has noted anything, and so may have told somebody of the session.
+    /// Whether a daemon has sent a note. If so, the daemon may have announced the session to a client.
     pub fn is_noted(&self) -> bool {
         self.noted
     }
@@ -87,12 +84,12 @@ impl Kept {
         })
     }
 
-    /// How much of each segment counts, oldest first.
+    /// The valid bytes of each segment, oldest first.
     pub fn segment_bytes(&self) -> impl Iterator<Item = u64> {
         self.segments.as_slice().iter().map(|segment| segment.bytes)
     }
 
-    /// Up to where each snapshot covers the output, oldest first.
+    /// The end of the output that each snapshot covers, oldest first.
     pub fn snapshot_offsets(&self) -> impl Iterator<Item = u64> {
         self.snapshots.as_slice().iter().map(|snapshot| snapshot.offset)
     }

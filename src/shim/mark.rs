@@ -1,8 +1,7 @@
-//! The mark that every process of a session carries: it came of a shim, and of which session's.
-//!
-//! It is the hard limit of a resource that the kernel counts no more. A child inherits it, nobody takes it
-//! off without privilege, and everybody can read it. So it stays with a process that left its session,
-//! lost its shim and cleared its environment.
+//! The mark on every process of a session: its session number and nesting depth.
+//! The mark is the hard limit of RLIMIT_LOCKS, which the kernel no longer enforces. Children inherit it,
+//! every process can read it, and raising it needs privilege.
+//! So it survives a process that leaves its session, loses its shim or clears its environment.
 
 use std::io;
 use std::sync::OnceLock;
@@ -11,22 +10,22 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::shim::stat::{Unseen, read};
 
-/// How many bits of a limit say which session it is; those above say how deep it lies.
+/// The low bits of the limit hold the session number; the bits above hold the depth.
 const SESSION_BITS: u32 = 48;
-/// The depth of whoever has no limit. A session in a session lies one lower than that one.
+/// The depth of a process without a limit. Each nested session is one lower.
 const NOBODY: u64 = 0x7fff;
-/// More than the whole table of limits has.
+/// Larger than the whole `/proc/PID/limits` file.
 const TABLE_MAX: usize = 4_096;
-/// How the line of that resource begins.
+/// The start of the RLIMIT_LOCKS line.
 const LINE: &[u8] = b"Max file locks";
 
-/// Marks this process, and whatever will come of it, as of the session with this number.
+/// Marks this process and its descendants with this session number.
 ///
-/// Makes system calls only, so that it may run between fork and exec. A process whose limit is so low
-/// that nothing lies below it stays without a mark.
+/// Makes system calls only, so it may run between fork and exec. A process whose depth cannot go lower stays
+/// unmarked.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn set(session: u64) -> io::Result<()> {
     let (_, own) = getrlimit(Resource::RLIMIT_LOCKS)?;
     let Depth(own) = Depth::of_limit(own);
@@ -35,23 +34,23 @@ pub fn set(session: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_LOCKS, limit, limit)?)
 }
 
-/// How deep in sessions a process lies, as its limit says; the deeper, the less.
+/// The session depth of a process. A deeper process has a lower value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Depth(u64);
 
 impl Depth {
-    /// That of a process. Allocates nothing.
+    /// The depth of a process. Does not allocate.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the process cannot be read.
     pub fn of(pid: i32) -> Result<Self, Unseen> {
         limit_of(pid).map(Self::of_limit)
     }
 
-    /// That of this process, as it was when it was first asked for.
+    /// The depth of this process, cached after the first call.
     ///
     /// # Errors
-    /// As above.
+    /// If `/proc` cannot be read.
     pub fn own() -> Result<Self, Unseen> {
         static OWN: OnceLock<Depth> = OnceLock::new();
         match OWN.get() {
@@ -63,27 +62,26 @@ impl Depth {
         }
     }
 
-    /// Whether there is any limit: a session's mark, or what a process has set instead of one.
+    /// Whether the process has any limit: a session's mark, or a limit that a program has set.
     pub fn is_marked(self) -> bool {
         self.0 < NOBODY
     }
 
-    /// That of a process in so many sessions, each in the next.
     #[cfg(test)]
     pub(super) fn in_sessions(sessions: u64) -> Self {
         Self(NOBODY - sessions)
     }
 
     fn of_limit(limit: u64) -> Self {
-        // No limit at all lies highest.
+        // A process without a limit has the highest depth value.
         Self((limit >> SESSION_BITS).min(NOBODY))
     }
 }
 
-/// The number of the session that a process came of, as its mark says; none without one.
+/// The session number in the mark of a process; `None` without a mark.
 ///
-/// A process can lower its limit and so name another session, which costs it its life when that one ends,
-/// and gives it nothing.
+/// A process can lower its limit and so name another session. It gains nothing: it is killed when that
+/// session ends.
 pub fn session_of(pid: i32) -> Option<u64> {
     let limit = limit_of(pid).ok()?;
     let depth = Depth::of_limit(limit);
@@ -95,7 +93,7 @@ fn limit_of(pid: i32) -> Result<u64, Unseen> {
     hard_limit(read(pid, "limits", &mut room)?).ok_or(Unseen::Gone)
 }
 
-/// Reads the hard limit in a table such as `/proc/PID/limits`.
+/// Reads the hard limit from the text of `/proc/PID/limits`.
 fn hard_limit(table: &[u8]) -> Option<u64> {
     let mut lines = table.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(LINE))?;

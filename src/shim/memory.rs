@@ -1,7 +1,5 @@
-//! Memory that several processes share: files that are nowhere on a disk, and views of them.
-//!
-//! It knows nothing of what is in them. A file whose size is sealed cannot be cut off under whoever
-//! looks at it.
+//! Memory that several processes share: memfd files and mappings of them.
+//! A sealed file cannot shrink, so a mapping of it never faults.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -17,10 +15,10 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::shim::stat::read;
 
-/// Makes a file of zeros in memory that can still be sealed; nobody inherits it.
+/// Makes a close-on-exec memfd of zeros that can still be sealed.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn create(name: &CStr, bytes: u64) -> io::Result<File> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let file = File::from(memfd_create(name, flags)?);
@@ -28,18 +26,18 @@ pub fn create(name: &CStr, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Fixes the size of such a file for ever.
+/// Fixes the size of a memfd for good.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn seal_size(file: impl AsFd) -> io::Result<()> {
     add_seals(file, SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL)
 }
 
-/// Fixes the content of such a file for ever, its size included.
+/// Fixes the content and the size of a memfd for good.
 ///
 /// # Errors
-/// What the kernel said; `ResourceBusy` when somebody could write to it by a view.
+/// Returns the kernel's error: `ResourceBusy` while a writable mapping exists.
 pub fn seal(file: impl AsFd) -> io::Result<()> {
     add_seals(
         file,
@@ -50,21 +48,21 @@ pub fn seal(file: impl AsFd) -> io::Result<()> {
     )
 }
 
-/// Keeps other processes of the user from looking at the memory and the descriptors of this one, as by
-/// `/proc/PID/fd`, and from tracing it. A copy made by `fork` is hidden from its first moment; a program
-/// that this one starts is not concerned.
+/// Makes this process undumpable, so that other processes of the user can neither trace it nor read its
+/// memory or descriptors. A forked copy is hidden too; a program after `exec` is not.
 ///
-/// Whoever opened its memory before keeps it.
+/// A process that has already opened this memory keeps its access.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn hide() -> io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(false)?)
 }
 
-/// Whether a process traces this one, or nobody can say. None begins to once this one is hidden.
+/// Whether another process traces this one; true if `/proc` cannot say. A hidden process cannot become
+/// traced.
 pub fn is_traced() -> bool {
-    /// The line is among the first of a text that is longer.
+    /// `TracerPid` is among the first lines, so the rest of the file is not needed.
     const ROOM: usize = 1_024;
     let mut room = [0; ROOM];
     let status = read(std::process::id().cast_signed(), "status", &mut room);
@@ -78,23 +76,22 @@ fn add_seals(file: impl AsFd, seals: SealFlag) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens such a file a second time, so that it can only be read by the new descriptor.
+/// Opens a memfd again, so that the new descriptor can only read.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn read_only(file: impl AsFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     Ok(OpenOptions::new().read(true).open(path)?.into())
 }
 
-/// Whether a process may look at such a file, and at how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
     Write,
 }
 
-/// A view of a file in memory, shared with everybody else who has one.
+/// A shared mapping of a memfd.
 #[derive(Debug)]
 pub struct View {
     start: NonNull<u8>,
@@ -102,10 +99,10 @@ pub struct View {
 }
 
 impl View {
-    /// Maps the first bytes of a file whose size is sealed.
+    /// Maps the first bytes of a memfd with a sealed size.
     ///
     /// # Errors
-    /// `InvalidData` for a file that is shorter or could become so; otherwise what the kernel said.
+    /// `InvalidData` if the file is shorter or could shrink; otherwise the kernel's error.
     pub fn new(file: impl AsFd, bytes: usize, access: Access) -> io::Result<Self> {
         let seals = fcntl(&file, FcntlArg::F_GET_SEALS)?;
         let long_enough = nix::sys::stat::fstat(&file)?.st_size as usize >= bytes;
@@ -119,17 +116,15 @@ impl View {
         Ok(Self { start: map(file, bytes, protection)?, bytes })
     }
 
-    /// How many bytes can be seen.
     pub fn len(&self) -> usize {
         self.bytes.get()
     }
 
-    /// A view is never empty.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Where it begins. What is behind it may change at any time.
+    /// The address of the mapping. Another process may change the bytes at any time.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
@@ -141,21 +136,21 @@ fn map(
     bytes: NonZeroUsize,
     protection: ProtFlags,
 ) -> Result<NonNull<u8>, nix::Error> {
-    // SAFETY: the kernel chooses a place of its own for the view, so it covers nothing of ours.
+    // SAFETY: the kernel chooses a free address, so the mapping covers no memory of ours.
     unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, file, 0).map(NonNull::cast) }
 }
 
 #[allow(unsafe_code)]
 impl Drop for View {
     fn drop(&mut self) {
-        // SAFETY: the view was mapped with this length, and whoever looks at it borrows it.
+        // SAFETY: the mapping has this length, and every user of it borrows the view.
         let unmapped = unsafe { munmap(self.start.cast::<libc::c_void>(), self.bytes.get()) };
         debug_assert!(unmapped.is_ok(), "a view can be given back");
     }
 }
 
-// SAFETY: a view is an address and a length; reading and writing behind it is unsafe by itself, and
-// whoever does it answers for races, with other threads as with other processes.
+// SAFETY: a view is an address and a length. Access to the bytes is unsafe by itself, and that code answers
+// for races between threads and processes.
 #[allow(unsafe_code)]
 unsafe impl Send for View {}
 #[allow(unsafe_code)]

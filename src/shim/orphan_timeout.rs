@@ -1,13 +1,11 @@
-//! What happens when no daemon comes for a long time.
-//!
-//! It decides when; others act.
+//! Decides when to end a program after no daemon has connected for a long time.
 
 use std::time::Duration;
 
-/// How long the program has to end after it was told.
+/// How long the program has to end after the hang-up.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long nobody has been there, and how long that may go on.
+/// How long the shim has been without a daemon, and the limit for that.
 #[derive(Debug)]
 pub struct Solitude {
     most: Option<Duration>,
@@ -15,23 +13,22 @@ pub struct Solitude {
     told: bool,
 }
 
-/// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// The program is told that its terminal went away.
+    /// Send a hang-up to the program.
     HangUp,
-    /// Everything ends.
+    /// End the session.
     End,
 }
 
 impl Solitude {
-    /// Nobody may be there for this long at most; for ever when it is none.
+    /// `most` is the longest time without a daemon; `None` sets no limit.
     pub fn new(most: Option<Duration>) -> Self {
         Self { most, since: None, told: false }
     }
 
-    /// Notes whether somebody is there.
+    /// Records whether the shim is without a daemon.
     pub fn set(&mut self, now: Duration, alone: bool) {
         match (alone, self.since) {
             (true, None) => self.since = Some(now),
@@ -40,13 +37,11 @@ impl Solitude {
         }
     }
 
-    /// When to call [`Solitude::on_time`] next.
     pub fn deadline(&self) -> Option<Duration> {
         let end = self.since?.saturating_add(self.most?);
         Some(if self.told { end.saturating_add(GRACE) } else { end })
     }
 
-    /// Says what time has made due.
     pub fn on_time(&mut self, now: Duration) -> Due {
         match self.deadline() {
             Some(deadline) if deadline <= now && self.told => Due::End,

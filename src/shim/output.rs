@@ -1,6 +1,4 @@
-//! From the terminal into the ring, and when that is over.
-//!
-//! It knows no daemon: whether somebody reads is an argument.
+//! Moves the terminal's output into the ring, and decides when the output is complete.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,47 +11,45 @@ use crate::shim::memory;
 use crate::shim::ring::Ring;
 use crate::shim::terminal::{DRAIN_MAX, DRAIN_QUIET};
 
-/// How much is read in a row before anybody else has a turn.
+/// The most bytes to read in a row before the loop serves other descriptors.
 const BATCH: usize = 64 * 1024;
-/// How much output is lost at once when the oldest makes room for the newest; more than the kernel
-/// hands over at once.
+/// How many of the oldest bytes to drop at once to make room. One read from the kernel returns fewer.
 const LOST_AT_ONCE: usize = 8 * 1024;
 
-/// What becomes of output for which there is no room.
+/// What to do with output that does not fit into the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It stays with the kernel, and the program waits.
+    /// Leave the output in the kernel; the program waits.
     Wait,
-    /// The oldest output is lost.
+    /// Drop the oldest output.
     Overwrite,
 }
 
-/// The output of one terminal.
 #[derive(Debug)]
 pub struct Output {
     ring: Ring,
-    /// The ring again, for those who may only read.
+    /// A read-only descriptor of the ring, for daemons.
     reading: OwnedFd,
     bell: EventFd,
-    /// Up to where the output is covered by what was handed over.
+    /// The end of the output that a checkpoint covers.
     committed: u64,
-    /// When the leader was found to have ended.
+    /// Set once the leader has ended.
     since_exit: Option<SinceExit>,
     over: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct SinceExit {
-    /// When something last came, or could come again.
+    /// When the last output arrived, or when room became free again.
     active_at: Duration,
     bytes: usize,
 }
 
 impl Output {
-    /// No output yet, and room for this much.
+    /// An empty output with a ring of this many bytes.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn new(ring_bytes: usize) -> io::Result<Self> {
         let ring = Ring::create(ring_bytes)?;
         let reading = memory::read_only(ring.file())?;
@@ -61,22 +57,22 @@ impl Output {
         Ok(Self { ring, reading, bell, committed: 0, since_exit: None, over: false })
     }
 
-    /// The ring, for reading only, and what rings when there is more in it.
+    /// The read-only ring, and the eventfd that signals new output.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.reading.as_fd(), self.bell.as_fd()]
     }
 
-    /// How much was written since the start.
+    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.ring.head()
     }
 
-    /// From where on the output is still there.
+    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.ring.tail()
     }
 
-    /// Up to where the output is covered by what was handed over.
+    /// The end of the output that a checkpoint covers.
     pub fn committed(&self) -> u64 {
         self.committed
     }
@@ -86,12 +82,11 @@ impl Output {
         self.over
     }
 
-    /// Whether output could be taken now.
     pub fn has_room(&self, when_full: WhenFull) -> bool {
         !self.over && (self.ring.room() > 0 || when_full == WhenFull::Overwrite)
     }
 
-    /// Takes what the terminal has, up to a batch.
+    /// Reads from the terminal into the ring, up to one batch.
     pub fn take(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: WhenFull) {
         let before = self.ring.head();
         while self.has_room(when_full) && self.ring.head() - before < BATCH as u64 {
@@ -102,7 +97,7 @@ impl Output {
                 Ok(count) if count > 0 => {}
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => break,
-                // EIO is the kernel's word for a terminal that nobody has open any more.
+                // EIO means that no process has the terminal open.
                 Ok(_) | Err(_) => {
                     self.over = self.since_exit.is_some();
                     break;
@@ -120,18 +115,18 @@ impl Output {
         }
     }
 
-    /// Notes that the leader has ended.
+    /// Records that the leader has ended.
     pub fn on_exit(&mut self, now: Duration) {
         self.since_exit.get_or_insert(SinceExit { active_at: now, bytes: 0 });
     }
 
-    /// When nothing more is expected, unless something comes.
+    /// When the output counts as complete, unless more arrives.
     pub fn deadline(&self, when_full: WhenFull) -> Option<Duration> {
         let since = self.since_exit.filter(|_| self.has_room(when_full))?;
         Some(since.active_at + DRAIN_QUIET)
     }
 
-    /// Takes what has come until now; when that is nothing after a quiet time, it is over.
+    /// Reads what is left. If nothing arrived during the quiet time, the output is complete.
     pub fn on_time(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: WhenFull) {
         if self.deadline(when_full).is_some_and(|deadline| deadline <= now) {
             let before = self.ring.head();
@@ -143,7 +138,8 @@ impl Output {
         }
     }
 
-    /// Notes that the output before `offset` is covered.
+    /// Records that a checkpoint covers the output before `offset`. `quiet` also returns free memory to the
+    /// kernel.
     pub fn commit(&mut self, now: Duration, offset: u64, quiet: bool) {
         if self.ring.room() == 0
             && let Some(since) = &mut self.since_exit
@@ -158,7 +154,7 @@ impl Output {
     }
 
     fn ring_bell(&self) {
-        // It only fails when it has rung 2^64 times unheard, and then it can be heard.
+        // The write fails only at 2^64 unread signals, and then the eventfd is readable anyway.
         let _ = self.bell.write(1);
     }
 }

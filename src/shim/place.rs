@@ -1,7 +1,6 @@
-//! Where a shim listens, and whether daemons that come still find it there.
-//!
-//! It knows no daemon and allocates nothing once it is there. Any program of the user can remove the socket,
-//! or the directory it is in. A daemon that is there needs no socket, so only who is alone looks.
+//! The socket that a shim listens on, and how the shim replaces it when it is removed.
+//! Any program of the user can remove the socket or its directory. The shim checks only while no daemon is
+//! connected. After the start nothing here allocates.
 
 use std::fs;
 use std::io;
@@ -12,25 +11,25 @@ use std::time::Duration;
 
 use crate::shim::socket::{listen_by, unfinished};
 
-/// How often is looked whether the socket is still there.
+/// The time between two checks of the socket.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// How soon at first when it was not and could not be made again.
+/// The first delay after the socket could not be created again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// The device and the number of a file, which no other file has at the same time.
+/// The device and inode of a file.
 type Identity = (u64, u64);
 
-/// A socket that is made again when it is gone.
+/// A listening socket that is created again after its removal.
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,
-    /// What the socket is called until somebody listens.
+    /// The temporary name of the socket until it listens.
     unfinished: PathBuf,
     listener: OwnedFd,
     identity: Identity,
-    /// When to look next; never while a daemon is there.
+    /// When to check next; `None` while a daemon is connected.
     next: Option<Duration>,
-    /// How long is waited after the next time that it cannot be made again.
+    /// The delay after the next failed attempt.
     wait: Duration,
     nowhere: bool,
 }
@@ -39,7 +38,7 @@ impl Place {
     /// Listens at a path.
     ///
     /// # Errors
-    /// `AddrInUse` where something is already; otherwise what the kernel said.
+    /// `AddrInUse` if the path exists; otherwise the kernel's error.
     pub fn listen(path: &Path) -> io::Result<Self> {
         let unfinished = unfinished(path);
         let listener = listen_by(path, &unfinished)?;
@@ -54,12 +53,12 @@ impl Place {
         })
     }
 
-    /// What daemons connect to.
+    /// The socket that daemons connect to.
     pub fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 
-    /// Notes whether no daemon is there.
+    /// Records whether the shim is without a daemon.
     pub fn set(&mut self, now: Duration, alone: bool) {
         match (alone, self.next) {
             (true, None) => self.next = Some(now),
@@ -68,17 +67,16 @@ impl Place {
         }
     }
 
-    /// Has the next look come at once, if nobody is there.
+    /// Makes the next check due at once, if no daemon is connected.
     pub fn hurry(&mut self) {
         self.next = self.next.map(|_| Duration::ZERO);
     }
 
-    /// When to call [`Place::on_time`] next.
     pub fn deadline(&self) -> Option<Duration> {
         self.next
     }
 
-    /// Looks whether the socket is still there, and listens there again if nothing is.
+    /// Checks that the socket exists, and listens again if it does not.
     pub fn on_time(&mut self, now: Duration) {
         if self.next.is_none_or(|next| next > now) {
             return;
@@ -93,12 +91,12 @@ impl Place {
         self.wait = (self.wait * 2).min(LOOK_AGAIN);
     }
 
-    /// Whether nobody can come any more, as the directory is gone.
+    /// Whether the directory is gone, so that no daemon can connect.
     pub fn is_nowhere(&self) -> bool {
         self.nowhere
     }
 
-    /// Removes what lies there.
+    /// Removes the socket file.
     pub fn clear(&self) {
         let _ = fs::remove_file(&self.path);
     }

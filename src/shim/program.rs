@@ -1,7 +1,5 @@
-//! A program and how it is started in a terminal, as the leader of a new session.
-//!
-//! It knows no screen and no lease. Between fork and exec the child may share a copy of a process
-//! with many threads, so only calls that are safe in a signal handler are made there.
+//! A program, and how the shim starts it in a terminal as a session leader.
+//! Between fork and exec the child makes only async-signal-safe calls.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,33 +16,29 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::shim::mark;
 
-/// How many signals the kernel has.
 const SIGNALS: i32 = 64;
 
-/// All that is needed to start a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// An absolute path.
     pub path: OsString,
-    /// The name it is called by.
+    /// The value of `argv[0]`.
     pub name: OsString,
-    /// What follows the name.
+    /// The arguments after `argv[0]`.
     pub args: Vec<OsString>,
-    /// An absolute path.
     pub cwd: OsString,
-    /// All there is of it: names and values.
+    /// The whole environment; nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Program {
-    /// Starts it with the terminal as its standard streams and its controlling terminal, and says
-    /// its number.
+    /// Starts the program with the terminal as its standard streams and controlling terminal. Returns its
+    /// pid.
     ///
-    /// `descriptors` is how many it may open at first, when that is not what this process may. Whatever
-    /// comes of it is marked as of the session with the number `session`.
+    /// `descriptors` sets the soft limit of open files; `None` inherits it. The program and its descendants
+    /// get the mark of `session`.
     ///
     /// # Errors
-    /// What the kernel said; nothing is left behind then.
+    /// Returns the kernel's error; nothing is left behind then.
     pub fn start(
         &self,
         slave: &OwnedFd,
@@ -66,8 +60,8 @@ impl Program {
         command.spawn().map(|child| child.id())
     }
 
-    /// Writes it down for another process: the number of arguments, then path, name, directory,
-    /// arguments, and names and values in turns, each with its length before it.
+    /// Serializes the program: the number of arguments, then path, name, directory, arguments, and pairs of
+    /// variable and value. Each text has its length before it.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = (self.args.len() as u32).to_le_bytes().to_vec();
         let mut put = |text: &OsStr| {
@@ -82,7 +76,7 @@ impl Program {
         bytes
     }
 
-    /// Reads what [`Program::encode`] wrote; none for anything else.
+    /// Reads the output of [`Program::encode`]; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let args = take_number(&mut rest)?;
@@ -118,7 +112,7 @@ fn prepare_in_child(command: &mut Command, descriptors: Option<u64>, session: u6
     }
 }
 
-/// Runs in the child, after its streams were set and before the program takes over.
+/// Runs in the child after its streams are set and before `exec`.
 #[allow(unsafe_code)]
 fn become_leader(descriptors: Option<u64>, session: u64) -> io::Result<()> {
     nix::unistd::setsid()?;
@@ -128,19 +122,19 @@ fn become_leader(descriptors: Option<u64>, session: u64) -> io::Result<()> {
         setrlimit(Resource::RLIMIT_NOFILE, soft.min(hard), hard)?;
     }
     let default = [0u64; 4];
-    // SAFETY: the calls take numbers, null where it is allowed, and a kernel `sigaction` of zeros,
-    // which means the default disposition and is no longer than `default`. Signals that have no
-    // disposition to set refuse, which changes nothing.
+    // SAFETY: the calls take numbers, null where it is allowed, and a kernel `sigaction` of zeros, which
+    // means the default disposition and is no longer than `default`. The call fails without effect for
+    // signals that have no disposition.
     unsafe {
         Errno::result(libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0))?;
-        // What is ignored stays so over exec. By the kernel's own call, because the C library
-        // refuses to touch two signals that it keeps for itself.
+        // `exec` keeps ignored signals ignored. The raw call is needed because the C library refuses to touch
+        // two signals that it reserves.
         for number in 1..=SIGNALS {
             let (new, old) = (default.as_ptr(), std::ptr::null_mut::<u64>());
             libc::syscall(libc::SYS_rt_sigaction, number, new, old, size_of::<u64>());
         }
-        // Ours are close-on-exec already; this takes in what a library opened otherwise. A kernel
-        // that does not know the call loses nothing else.
+        // Our descriptors are close-on-exec already; a library may have opened others. A kernel without this
+        // call just keeps those open.
         let flags = libc::CLOSE_RANGE_CLOEXEC;
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, flags);
     }

@@ -1,6 +1,4 @@
-//! Waiting for descriptors to become ready, and the time.
-//!
-//! It knows nothing of what they are and allocates nothing.
+//! Waits for descriptors with `poll`, and reads the monotonic clock. Nothing here allocates.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -9,23 +7,23 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 
-/// What happened to a descriptor, or is waited for.
+/// `poll` events.
 pub type Events = i16;
 
-/// There is something to read, or to accept.
+/// Data to read, or a connection to accept.
 pub const READABLE: Events = libc::POLLIN;
-/// There is room to write.
+/// Room to write.
 pub const WRITABLE: Events = libc::POLLOUT;
-/// The other side will send no more, or is gone.
+/// The peer has closed its side, or the connection is broken.
 pub const HANGUP: Events = libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR;
 
-/// Waits until something of what is asked for happens to one of the descriptors, or the time is
-/// over, and says what happened to each; hang-ups are told without being asked for.
+/// Waits for an event on any descriptor, up to `most`. Returns the events of each descriptor; hang-ups are
+/// always included.
 ///
-/// Nothing happens to a descriptor that is not there, or of which nothing is asked.
+/// A missing descriptor, or one with no requested events, gets no events.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn wait<const N: usize>(
     asked: [(Option<BorrowedFd<'_>>, Events); N],
@@ -36,10 +34,10 @@ pub fn wait<const N: usize>(
         events,
         revents: 0,
     });
-    // Rounded up, so that the time is over when the wait is.
+    // Rounded up, so that the deadline has passed when the wait ends.
     let millis =
         most.map_or(-1, |most| i32::try_from(most.as_micros().div_ceil(1_000)).unwrap_or(i32::MAX));
-    // SAFETY: the list outlives the call, which is told its length.
+    // SAFETY: the list outlives the call and has the given length.
     let ready = unsafe { libc::poll(descriptors.as_mut_ptr(), N as libc::nfds_t, millis) };
     match Errno::result(ready) {
         Ok(_) => Ok(descriptors.map(|one| one.revents)),
@@ -48,16 +46,16 @@ pub fn wait<const N: usize>(
     }
 }
 
-/// What happens to a descriptor at this very moment.
+/// The events of a descriptor right now, without waiting.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn look(descriptor: BorrowedFd<'_>, events: Events) -> Result<Events, Errno> {
     let [ready] = wait([(Some(descriptor), events)], Some(Duration::ZERO))?;
     Ok(ready)
 }
 
-/// How long the machine has been awake.
+/// The time on the monotonic clock, which stands still while the machine sleeps.
 pub fn now() -> Duration {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has this clock");
     Duration::from(now)

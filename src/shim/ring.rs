@@ -1,7 +1,6 @@
-//! The output that a program wrote and that no snapshot covers yet, in memory that a daemon sees.
-//!
-//! It knows no socket. One process writes, others read without asking: the two marks in the first
-//! page say what is there. Offsets count the bytes since the program's start.
+//! A ring buffer in shared memory for output that no snapshot covers yet.
+//! The shim writes, and daemons read without a request. Two marks in the first page bound the valid data.
+//! Offsets count bytes since the program started.
 
 pub mod ends;
 pub mod marks;
@@ -19,16 +18,16 @@ use crate::shim::memory::{self, Access, View};
 use crate::shim::ring::ends::{Memory, ReadingEnd, WritingEnd};
 use crate::shim::ring::marks::Marks;
 
-/// What comes before the data: a page, of which only the marks are used.
+/// One page before the data. Only the marks use it.
 pub const HEADER_BYTES: usize = 4096;
-/// Where the marks are.
+/// The offset of the marks in the header.
 const MARKS_AT: usize = 64;
 
-/// The shape of a ring that was mapped.
+/// A mapped ring.
 #[derive(Debug)]
 struct Shape {
     view: View,
-    /// How much data it holds.
+    /// The capacity in bytes.
     bytes: usize,
 }
 
@@ -41,7 +40,7 @@ impl Shape {
         Ok(Self { view: View::new(file, HEADER_BYTES + bytes, access)?, bytes })
     }
 
-    /// Where this many bytes of data are, from a place on.
+    /// The address of `count` bytes of data at position `at`.
     fn data(&self, at: usize, count: usize) -> *mut u8 {
         assert!(at <= self.bytes && count <= self.bytes - at, "the ends know how much there is");
         // SAFETY: `at` is not above `bytes`, and the view is that much longer than its header.
@@ -54,8 +53,8 @@ impl Memory for Shape {
     type Word = AtomicU64;
 
     fn marks(&self) -> &Marks<AtomicU64> {
-        // SAFETY: the marks are two atomic numbers, for which any bytes are valid; they lie aligned
-        // within the first page of a view that `self` keeps, and nobody touches them otherwise.
+        // SAFETY: the marks are two atomic numbers, for which any bytes are valid. They lie aligned in the
+        // first page of a view that `self` owns, and no other code accesses them.
         unsafe { self.view.start().add(MARKS_AT).cast::<Marks<AtomicU64>>().as_ref() }
     }
 
@@ -66,8 +65,8 @@ impl Memory for Shape {
     fn append(&self, at: usize, count: usize, into: &mut Vec<u8>) {
         let start = self.data(at, count);
         into.reserve(count);
-        // SAFETY: the source lies in a view that `self` keeps, the room was reserved, and the two do
-        // not overlap. Bytes that change while they are copied are thrown away by the caller.
+        // SAFETY: the source lies in a view that `self` owns, the room was reserved, and the two do not
+        // overlap. The caller discards bytes that change during the copy.
         unsafe {
             start.copy_to_nonoverlapping(into.as_mut_ptr().add(into.len()), count);
             into.set_len(into.len() + count);
@@ -75,7 +74,7 @@ impl Memory for Shape {
     }
 }
 
-/// The writing end.
+/// The writing end of the ring.
 #[derive(Debug)]
 pub struct Ring {
     file: File,
@@ -83,10 +82,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes an empty ring for this much data.
+    /// Makes an empty ring for this many bytes.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub fn create(bytes: usize) -> io::Result<Self> {
         let file = memory::create(c"termgate-output", (HEADER_BYTES + bytes) as u64)?;
         memory::seal_size(&file)?;
@@ -94,110 +93,108 @@ impl Ring {
         Ok(Self { file, end })
     }
 
-    /// The memory behind it.
+    /// The ring's memfd.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// How much was written since the start.
+    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.end.head()
     }
 
-    /// From where on the output is still there.
+    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.end.tail()
     }
 
-    /// How much more fits.
+    /// The free bytes.
     pub fn room(&self) -> usize {
         self.end.room()
     }
 
-    /// Lets the output before `offset` go.
+    /// Releases the output before `offset`.
     pub fn release(&mut self, offset: u64) {
         self.end.release(offset);
     }
 
-    /// Loses the oldest output, so that this much more fits.
+    /// Drops the oldest output until this many bytes are free.
     pub fn make_room(&mut self, bytes: usize) {
         self.end.make_room(bytes);
     }
 
-    /// Reads once from a descriptor, at most `most` bytes and what fits in one piece, and says how
-    /// many it were.
+    /// Reads once from a descriptor, at most `most` bytes and not past the end of the buffer. Returns the
+    /// byte count.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     #[allow(unsafe_code)]
     pub fn fill(&mut self, from: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
         self.end.fill(most, |shape, at, most| {
             let start = shape.data(at, most);
-            // SAFETY: the kernel writes at most `most` bytes into memory of the view, at a place that
-            // no reader takes for output: before `tail`, or after `head`.
+            // SAFETY: the kernel writes at most `most` bytes into the view, where no reader expects output:
+            // before `tail` or after `head`.
             let count = unsafe { libc::read(from.as_raw_fd(), start.cast(), most) };
             Ok(Errno::result(count)?.cast_unsigned())
         })
     }
 
-    /// Gives the memory back in which no output is.
+    /// Returns unused memory to the kernel.
     pub fn give_back(&self) {
         for (at, bytes) in self.end.unused().into_iter().filter(|(_, bytes)| *bytes > 0) {
             let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             let (at, bytes) = ((HEADER_BYTES + at) as i64, bytes as i64);
-            // A kernel that cannot do it keeps the memory, and nothing is wrong.
+            // A kernel without hole punching just keeps the memory.
             let _ = fallocate(&self.file, flags, at, bytes);
         }
     }
 }
 
-/// Says why output cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// It was overwritten, or is not written yet.
+    /// The output was overwritten, or is not written yet.
     #[error("the output is not there, or not any more")]
     NotThere,
-    /// Somebody else than the writer wrote the marks. They are never trusted.
+    /// A process other than the shim has changed the marks.
     #[error("the marks of the ring are damaged")]
     Damaged,
 }
 
-/// A reading end; any number of them do not disturb each other or the writer.
+/// A reading end. Readers disturb neither each other nor the writer.
 #[derive(Debug)]
 pub struct Reader {
     end: ReadingEnd<Shape>,
 }
 
 impl Reader {
-    /// Looks at a ring for this much data.
+    /// Opens a ring of this many bytes.
     ///
     /// # Errors
-    /// `InvalidData` when the memory is no such ring; otherwise what the kernel said.
+    /// `InvalidData` if the memory is not such a ring; otherwise the kernel's error.
     pub fn open(file: impl AsFd, bytes: usize) -> io::Result<Self> {
         Ok(Self { end: ReadingEnd::new(Shape::new(file, bytes, Access::Read)?) })
     }
 
-    /// How much data it holds.
+    /// The capacity in bytes.
     pub fn bytes(&self) -> usize {
         self.end.memory().bytes()
     }
 
-    /// How much was written since the start.
+    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.end.memory().marks().head()
     }
 
-    /// From where on the output is still there; never beyond the head.
+    /// The offset of the oldest byte in the ring; never beyond the head.
     pub fn tail(&self) -> u64 {
         self.end.memory().marks().tail().min(self.head())
     }
 
-    /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet.
+    /// Appends output from `offset`, at most `most` bytes. Returns the byte count; 0 if there is no more yet.
     ///
     /// # Errors
-    /// When some of it was overwritten, `offset` is beyond all output, or the marks are none that a writer makes; nothing is appended
-    /// then.
+    /// If some of it was overwritten, `offset` is beyond the output, or the marks are damaged. Nothing is
+    /// appended then.
     pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         self.end.copy(offset, most, into)
     }

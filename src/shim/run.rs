@@ -1,6 +1,5 @@
-//! The loop of a shim: one thread, one wait, no allocation.
-//!
-//! It knows no screen. Whoever connected last is the only daemon it listens to.
+//! The event loop of a shim: one thread, one wait, no allocation.
+//! It serves one daemon, the one that connected last.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -24,18 +23,18 @@ use crate::shim::wire::from_shim::{Attached, FromShim, Outcome, Process, Taken};
 use crate::shim::wire::to_shim::{Commit, Input, ToShim, Unread};
 use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION, Window};
 
-/// How many frames of a daemon that is gone are looked at; more than a socket holds.
+/// The most frames to read from a closed connection; a socket buffer holds fewer.
 const LEFT_MAX: usize = 4096;
 
-/// Everything one shim has.
+/// The state of one shim.
 #[derive(Debug)]
 pub struct Shim {
     pub(super) place: Place,
     pub(super) process: Process,
     pub(super) children: Children,
     pub(super) master: OwnedFd,
-    /// The other end, kept until the leader has ended: a program that closes its streams and opens
-    /// the terminal again would otherwise look as if it had gone.
+    /// The slave end, open until the leader has ended. Without it, a program that closes its streams and
+    /// reopens the terminal would look as if it had ended.
     pub(super) slave: Option<OwnedFd>,
     pub(super) terminal: u32,
     pub(super) window: Window,
@@ -45,18 +44,18 @@ pub struct Shim {
     pub(super) ledger: Ledger,
     pub(super) kept: Kept,
     pub(super) solitude: Solitude,
-    /// The daemon that is listened to.
+    /// The daemon that the shim serves.
     pub(super) daemon: Option<OwnedFd>,
-    /// A connection that has not said yet what it wants.
+    /// A connection that has not sent its first frame.
     pub(super) newcomer: Option<OwnedFd>,
     pub(super) generation: u64,
     pub(super) wants_writable: bool,
-    /// Whether the daemon knows that the output is over.
+    /// Whether the daemon knows how the program ended.
     pub(super) told_end: bool,
     pub(super) reply: Box<Frame>,
 }
 
-/// What happened to each descriptor.
+/// The `poll` events of each descriptor.
 struct Ready {
     ends: Events,
     listener: Events,
@@ -65,18 +64,18 @@ struct Ready {
     master: Events,
 }
 
-/// Whether the loop goes on.
+/// Whether the loop continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Course {
     On,
-    /// The session is forgotten.
+    /// The session is over.
     End,
 }
 
 impl Shim {
-    /// Serves daemons until the session is forgotten; every frame is received into `room`.
+    /// Serves daemons until the session is over. `room` receives each frame.
     ///
-    /// Allocates nothing.
+    /// Does not allocate.
     pub fn run(&mut self, room: &mut Frame) {
         loop {
             let now = readiness::now();
@@ -98,7 +97,7 @@ impl Shim {
             if ready.newcomer != 0 {
                 self.on_newcomer(room);
             }
-            // Whoever was superseded just now is not read any more: what was ready is not there.
+            // A new connection may just have replaced the daemon, whose events are then void.
             if ready.newcomer == 0 && ready.daemon != 0 {
                 let gone = ready.daemon & HANGUP != 0;
                 let course = if gone { self.on_hangup(room) } else { self.on_frame(room) };
@@ -113,7 +112,7 @@ impl Shim {
         }
     }
 
-    /// Sees to it that daemons find the socket. Where nobody ever can, only a program that runs is held on.
+    /// Keeps the socket reachable. Without its directory, the shim stays only while the program runs.
     fn mind_place(&mut self, now: Duration) -> Course {
         self.place.set(now, self.daemon.is_none());
         self.place.on_time(now);
@@ -121,8 +120,8 @@ impl Shim {
         if self.place.is_nowhere() && ended { Course::End } else { Course::On }
     }
 
-    /// Ends whatever is left, and removes the socket. A daemon that waits for the end of its
-    /// connection finds nothing left.
+    /// Removes the socket and ends all children. A daemon that waits for the connection to close then finds
+    /// nothing left.
     pub fn end(mut self) {
         self.place.clear();
         self.children.end_all();
@@ -145,7 +144,7 @@ impl Shim {
         Ok(Ready { ends, listener, newcomer, daemon, master })
     }
 
-    /// Nothing is asked of a terminal when nothing could be done about the answer.
+    /// The events to wait for on the terminal. Without room for output or pending input there are none.
     fn asked_of_terminal(&self) -> Events {
         let reads = if self.output.has_room(self.when_full()) { READABLE } else { 0 };
         let writes = self.wants_writable && self.children.leader_ended().is_none();
@@ -176,7 +175,7 @@ impl Shim {
         }
     }
 
-    /// Takes a connection that waits in place of the one before, if it may speak at all.
+    /// Accepts a connection in place of an earlier newcomer, unless the peer check rejects it.
     fn let_in(&mut self) {
         let connection = socket::accept(self.place.listener()).ok();
         let outside = |one: &OwnedFd| peer_check::is_outside(one.as_fd(), self.process.pid);
@@ -185,7 +184,7 @@ impl Shim {
         }
     }
 
-    /// Lets a connection say what it wants; the first thing must be that it is the daemon.
+    /// Reads the first frame of a connection, which must be an attach.
     fn on_newcomer(&mut self, room: &mut Frame) {
         let Some(connection) = self.newcomer.take() else { return };
         let received = socket::receive(connection.as_fd(), room, &mut Descriptors::default());
@@ -195,7 +194,7 @@ impl Shim {
         }
     }
 
-    /// Listens to this daemon from now on and to no other, and tells it all there is.
+    /// Serves this daemon in place of any other, and sends it the whole state.
     pub(super) fn attach(&mut self, daemon: OwnedFd) {
         self.generation += 1;
         self.daemon = Some(daemon);
@@ -239,23 +238,22 @@ impl Shim {
         }
     }
 
-    /// Says no more to a daemon that does not listen. What it has said is looked at as if it had
-    /// gone by itself.
+    /// Closes the connection to a daemon that does not read. The frames that it has sent are still processed.
     fn hang_up_on_daemon(&self) {
         if let Some(daemon) = &self.daemon {
             let _ = shutdown(daemon.as_raw_fd(), Shutdown::Both);
         }
     }
 
-    /// Goes on without a daemon, unless it never noted anything: then it has told nobody of the session,
-    /// and the next one may not find it.
+    /// Continues without a daemon. If no daemon ever sent a note, the session ends: no client knows it, and
+    /// the next daemon may not find it.
     fn on_hangup(&mut self, room: &mut Frame) -> Course {
         let course = self.hear_the_last(room);
         if self.kept.is_noted() { course } else { Course::End }
     }
 
-    /// Does what a daemon that is gone had asked for, as far as it concerns only what is kept: what
-    /// would reach the program and was not begun is dropped.
+    /// Processes the frames that a closed connection left: commits, notes and the end of the session. Input
+    /// is dropped, because no daemon waits for its result.
     fn hear_the_last(&mut self, room: &mut Frame) -> Course {
         let Some(daemon) = self.daemon.take() else { return Course::On };
         self.wants_writable = false;
@@ -263,7 +261,8 @@ impl Shim {
             let mut descriptors = Descriptors::default();
             let length = match socket::receive(daemon.as_fd(), room, &mut descriptors) {
                 Ok(length @ 1..) => length,
-                // It did not hear all we said, which is told once, before what it said itself.
+                // The daemon closed with frames unread. The kernel reports this once, before the daemon's
+                // frames.
                 Err(Errno::ECONNRESET | Errno::EINTR) => continue,
                 Ok(_) | Err(_) => return Course::On,
             };
@@ -299,8 +298,8 @@ impl Shim {
             }
         };
         match ToShim::decode(&room[..length]) {
-            // A shim that was stopped meanwhile was told before that there is something to read, and
-            // only now that nobody waits for it any more.
+            // A shim that was stopped reads this input late. If the daemon has closed the connection since,
+            // no daemon waits for the result.
             Ok(Some(ToShim::Input(_))) if self.was_hung_up_on() => {}
             Ok(Some(ToShim::Input(input))) => self.on_input(&input),
             Ok(Some(ToShim::WantWritable)) => self.wants_writable = true,
@@ -308,14 +307,14 @@ impl Shim {
             Ok(Some(ToShim::Commit(commit))) => self.commit(&commit, &mut descriptors),
             Ok(Some(ToShim::Note(note))) => self.kept.remember(note),
             Ok(Some(ToShim::End)) => return Course::End,
-            // A later version may say more than this one knows.
+            // A later protocol version may have more kinds.
             Ok(None | Some(ToShim::Start(_) | ToShim::Attach { .. })) => {}
             Err(_) => self.daemon = None,
         }
         Course::On
     }
 
-    /// Whether the daemon has closed its connection by this moment.
+    /// Whether the daemon has closed its connection.
     fn was_hung_up_on(&self) -> bool {
         let daemon = self.daemon.as_ref().map(AsFd::as_fd);
         daemon.is_none_or(|daemon| readiness::look(daemon, HANGUP) != Ok(0))
@@ -323,7 +322,7 @@ impl Shim {
 
     fn on_input(&mut self, input: &Input<'_>) {
         let outcome = if self.children.leader_ended().is_some() {
-            // The kernel would take input for a program that is gone, and keep it.
+            // The kernel would accept and keep input for a program that has ended.
             Outcome::Ended
         } else if !self.ledger.admits(input) {
             Outcome::Refused
@@ -351,7 +350,7 @@ impl Shim {
         self.output.commit(readiness::now(), commit.offset, commit.quiet);
     }
 
-    /// Tells the daemon once how the program ended, when all output is in the ring.
+    /// Reports once how the program ended, when all its output is in the ring.
     fn tell_end(&mut self) {
         if let (Some(ended), true, false) =
             (self.children.leader_ended(), self.output.is_over(), self.told_end)
@@ -361,7 +360,7 @@ impl Shim {
         }
     }
 
-    /// Says something to the daemon, if one is there.
+    /// Sends a frame to the daemon, if one is connected.
     fn tell(&mut self, frame: &FromShim<'_>) {
         let length = frame.encode(&mut self.reply);
         let daemon = self.daemon.as_ref().map(AsFd::as_fd);
@@ -370,7 +369,7 @@ impl Shim {
         }
     }
 
-    /// Tells whoever uses the terminal that it went away.
+    /// Sends SIGHUP and SIGCONT to the foreground group of the terminal.
     fn hang_up(&self) {
         if let Ok(foreground) = tcgetpgrp(&self.master)
             && foreground.as_raw() > 0

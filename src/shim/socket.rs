@@ -1,6 +1,5 @@
-//! Sockets that carry whole frames, and descriptors with them.
-//!
-//! It knows nothing of what the frames say. Neither sending nor receiving waits or allocates.
+//! Unix sockets that carry whole frames and file descriptors. Sending and receiving neither wait nor
+//! allocate.
 
 use std::fs;
 use std::io;
@@ -26,33 +25,34 @@ use rustix::net::{
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::wire::{DESCRIPTORS_MAX, Frame};
 
-/// How many connections may wait to be accepted.
+/// The length of the accept queue.
 const BACKLOG: i32 = 16;
 
-/// Makes two connected ends.
+/// Makes two connected sockets.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// Listens at a path, for its owner only. Whoever finds the path finds somebody who listens: until then
-/// the socket has [`unfinished`] as its name.
+/// Listens at a path, for its owner only. The socket has the name [`unfinished`] until it listens, so a
+/// client never finds a path that refuses connections.
 ///
 /// # Errors
-/// `AddrInUse` where something is already; otherwise what the kernel said.
+/// `AddrInUse` if the path exists; otherwise the kernel's error.
 pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     listen_by(path, &unfinished(path))
 }
 
-/// The same by the name that the socket has until then. Whatever has that name was left by who did not finish.
+/// As [`listen_at`], with `fresh` as the temporary name. A file with that name is left over from a crash and
+/// is replaced.
 ///
 /// # Errors
-/// The same.
+/// `AddrInUse` if the path exists; otherwise the kernel's error.
 pub fn listen_by(path: &Path, fresh: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected(SockFlag::SOCK_NONBLOCK)?;
-    // The file that `bind` makes takes its mode from the socket.
+    // The file that `bind` creates takes its mode from the socket.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
     let address = UnixAddr::new(fresh)?;
     match bind(socket.as_raw_fd(), &address) {
@@ -63,7 +63,7 @@ pub fn listen_by(path: &Path, fresh: &Path) -> io::Result<OwnedFd> {
         bound => bound?,
     }
     let placed = listen(&socket, Backlog::new(BACKLOG)?)
-        // Unlike a new name this never takes the place of what is there.
+        // Unlike a rename, a link never replaces an existing file.
         .and_then(|()| linkat(AT_FDCWD, fresh, AT_FDCWD, path, AtFlags::empty()));
     let _ = fs::remove_file(fresh);
     match placed {
@@ -73,18 +73,18 @@ pub fn listen_by(path: &Path, fresh: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// What a socket is called that is to listen at a path and does not yet; no longer, as the length of such
-/// names is bounded, if the path ends in `.sock`.
+/// The temporary name of a socket until it listens at `path`. It is no longer than a path that ends in
+/// `.sock`, because the length of socket paths is limited.
 pub fn unfinished(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{stem}.new"))
 }
 
-/// Connects to whoever listens at a path.
+/// Connects to a socket path.
 ///
 /// # Errors
-/// What the kernel said: `NotFound` without a file, `ConnectionRefused` when nobody listens,
-/// `WouldBlock` when whoever does has too many connections waiting: it stands still.
+/// Returns the kernel's error: `NotFound` without a file, `ConnectionRefused` if no process listens,
+/// `WouldBlock` if the listener's queue is full.
 pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected(SockFlag::SOCK_NONBLOCK)?;
     connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
@@ -96,15 +96,15 @@ fn unconnected(flags: SockFlag) -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?)
 }
 
-/// Whether this is a socket that carries frames.
+/// Whether the descriptor is a socket for frames.
 pub fn carries_frames(socket: BorrowedFd<'_>) -> bool {
     getsockopt(&socket, sockopt::SockType) == Ok(SockType::SeqPacket)
 }
 
-/// Takes a connection that waits, if it is of the same user.
+/// Accepts a connection from a process of the same user.
 ///
 /// # Errors
-/// What the kernel said; `EACCES` for somebody else's.
+/// Returns the kernel's error; `EACCES` for another user.
 pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connection = accept_with(listener, flags).map_err(said)?;
@@ -112,44 +112,43 @@ pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     if peer.uid() == Uid::effective().as_raw() { Ok(connection) } else { Err(Errno::EACCES) }
 }
 
-/// A process at the other end of a connection.
+/// The process at the other end of a connection.
 #[derive(Debug)]
 pub struct Other {
-    /// Its number; 0 in a place whose numbers mean nothing here.
+    /// Its pid; 0 if it runs in a pid namespace that is not visible here.
     pub pid: i32,
     pub uid: u32,
-    /// Stays with that very process; none where the kernel has no such handle.
+    /// The pidfd; `None` if the kernel has none for sockets.
     handle: Option<OwnedFd>,
 }
 
 impl Other {
-    /// The process that connected, or that listens where this connection was made to.
+    /// The process that connected, or the one that listens where this connection was made to.
     ///
     /// # Errors
-    /// What the kernel said; also that the process is gone.
+    /// Returns the kernel's error, also if the process is gone.
     pub fn of(connection: BorrowedFd<'_>) -> Result<Self, Errno> {
         let credentials = getsockopt(&connection, sockopt::PeerCredentials)?;
         let handle = match getsockopt(&connection, sockopt::PeerPidfd) {
             Ok(handle) => Some(handle),
-            // Linux before 6.5 has no such handle.
+            // Linux before 6.5 has no pidfd for a peer.
             Err(Errno::ENOPROTOOPT) => None,
             Err(errno) => return Err(errno),
         };
         Ok(Self { pid: credentials.pid(), uid: credentials.uid(), handle })
     }
 
-    /// Whether it has not ended, so that what was read of its number was read of itself.
+    /// Whether the process still runs, so that facts read by its pid are its own.
     pub fn lives(&self) -> bool {
         let handle = self.handle.as_ref();
         handle.is_none_or(|handle| readiness::look(handle.as_fd(), READABLE) == Ok(0))
     }
 }
 
-/// Room for the descriptors of one frame.
 type Control = [MaybeUninit<u8>; cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
 const CONTROL: Control = [MaybeUninit::uninit(); size_of::<Control>()];
 
-/// The descriptors that came with a frame, to be taken in their order.
+/// The descriptors that arrived with a frame, in order.
 #[derive(Debug)]
 pub struct Descriptors {
     came: [Option<OwnedFd>; DESCRIPTORS_MAX],
@@ -163,7 +162,6 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Takes the next one.
     pub fn take(&mut self) -> Option<OwnedFd> {
         let taken = self.came.get_mut(self.next)?.take();
         self.next += 1;
@@ -174,7 +172,7 @@ impl Descriptors {
 /// Sends a frame with these descriptors.
 ///
 /// # Errors
-/// What the kernel said: `EAGAIN` when the other side does not read, `EPIPE` when it is gone.
+/// Returns the kernel's error: `EAGAIN` if the peer does not read, `EPIPE` if it is gone.
 pub fn send(
     socket: BorrowedFd<'_>,
     frame: &[u8],
@@ -194,12 +192,11 @@ fn said(errno: rustix::io::Errno) -> Errno {
     Errno::from_raw(errno.raw_os_error())
 }
 
-/// Receives a frame and the descriptors with it, and says how long the frame is; 0 when the other
-/// side is gone.
+/// Receives a frame and its descriptors. Returns the frame's length; 0 if the peer has closed.
 ///
 /// # Errors
-/// What the kernel said: `EAGAIN` when there is none now; `EMSGSIZE` for one that is too long;
-/// `EMFILE` for one whose descriptors this process may not have.
+/// Returns the kernel's error: `EAGAIN` without a frame, `EMSGSIZE` for a frame that is too long, `EMFILE` if
+/// this process may not open more descriptors.
 pub fn receive(
     socket: BorrowedFd<'_>,
     frame: &mut Frame,
@@ -214,7 +211,7 @@ pub fn receive(
     let mut came = descriptors.came.iter_mut();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
-            // More than there is room for are closed at once.
+            // Surplus descriptors are closed at once.
             rights.zip(&mut came).for_each(|(one, place)| *place = Some(one));
         }
     }

@@ -1,6 +1,5 @@
-//! How a shim comes to be: away from the daemon that wants it, then the terminal and its program.
-//!
-//! Whatever fails is told to that daemon and leaves nothing behind.
+//! Starts a shim: detaches from the daemon, then opens the terminal and starts the program.
+//! A failed start is reported to the daemon and leaves nothing behind.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -33,16 +32,15 @@ use crate::shim::wire::from_shim::{Failed, FromShim, Process, Stage};
 use crate::shim::wire::to_shim::{Start, ToShim};
 use crate::shim::wire::{FRAME_MAX, Frame};
 
-/// How long the daemon has to say what to start.
+/// How long to wait for the daemon's start frame.
 const START_MAX: Duration = Duration::from_secs(10);
-/// The bounds of the ring, in bytes; it is a whole number of pages.
+/// The allowed sizes of the ring, in bytes. A size must be a multiple of [`PAGE`].
 const RING_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
-/// More than the kernel takes of arguments and environment, in bytes.
+/// Larger than the kernel's limit for arguments and environment, in bytes.
 const PROGRAM_MAX: u64 = 16 << 20;
-/// What each part of the ring begins at.
 const PAGE: usize = 4096;
 
-/// Signals that are for the daemon's group or terminal, or that nobody sends to a shim.
+/// Signals for the daemon's process group or terminal, and signals that a shim never needs.
 const IGNORED: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -55,7 +53,6 @@ const IGNORED: [Signal; 9] = [
     Signal::SIGUSR2,
 ];
 
-/// Why nothing was started.
 #[derive(Debug)]
 struct Failure {
     stage: Stage,
@@ -68,10 +65,10 @@ impl Failure {
     }
 }
 
-/// Makes this process the shim of a session, by `termgate shim SOCKET` with a daemon's connection
-/// as standard input; none when it cannot be one, or when it has only given birth to it.
+/// Makes this process the shim of a session: `termgate shim SOCKET`, with a connection to the daemon as
+/// standard input. Returns an exit code if that fails, and in the parent after the fork.
 ///
-/// It is hidden already, so that nobody ever opens the memory of the copy that holds.
+/// The process is hidden already, so no other process can open the memory of the forked copy.
 pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
     let path = words.get(2).map(PathBuf::from);
     let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
@@ -79,7 +76,7 @@ pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
         return Err(ExitCode::from(2));
     };
     if memory::is_traced() {
-        // The copy that is to hold would be traced as well.
+        // The forked copy would be traced as well.
         return Err(ExitCode::FAILURE);
     }
     leave_daemon()?;
@@ -101,19 +98,18 @@ pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
     }
 }
 
-/// Has every large buffer come fresh from the kernel, which counts its pages only once they are
-/// written to; from its own store the allocator would fill them with zeros, and so use them all.
+/// Makes the allocator take every large buffer fresh from the kernel. The kernel counts only pages that are
+/// written, while recycled memory would have to be zeroed and so counts at once.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 fn use_no_memory_in_advance() {
     const LARGE: libc::c_int = 32 * 1024;
-    // SAFETY: this process has one thread, and the allocator takes this at any time.
+    // SAFETY: this process has one thread, and the allocator accepts this option at any time.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }
 }
 
-/// Other allocators are left as they are.
 #[cfg(not(target_env = "gnu"))]
 fn use_no_memory_in_advance() {}
 
@@ -122,10 +118,10 @@ fn frame() -> Box<Frame> {
     zeros.try_into().expect("it was made with this length")
 }
 
-/// Becomes a process that is no child of the daemon and shares no session with it.
+/// Forks and starts a new session, so that the shim is not a child of the daemon.
 #[allow(unsafe_code)]
 fn leave_daemon() -> Result<(), ExitCode> {
-    // SAFETY: this process has one thread, so its copy may do all that it could.
+    // SAFETY: this process has one thread, so the child may make any call.
     match unsafe { fork() } {
         Ok(ForkResult::Parent { .. }) => return Err(ExitCode::SUCCESS),
         Ok(ForkResult::Child) => {}
@@ -135,11 +131,11 @@ fn leave_daemon() -> Result<(), ExitCode> {
     Ok(())
 }
 
-/// Lets go of all that came from the daemon but its connection, and adopts whoever the program
-/// will leave behind.
+/// Closes all inherited descriptors except the daemon's connection, and becomes a subreaper for orphans of
+/// the program.
 #[allow(unsafe_code)]
 fn settle() -> io::Result<OwnedFd> {
-    // SAFETY: descriptors are closed that nobody here knows of; the three before them stay.
+    // SAFETY: no value in this process owns these descriptors; the standard streams stay open.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0);
     }
@@ -166,7 +162,7 @@ fn fs_owned(fd: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Hears what to start, and starts it.
+/// Receives the start frame, and starts the program.
 fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, Failure> {
     let (start, program) = hear(daemon, room).map_err(Failure::at(Stage::Shim))?;
     let place = Place::listen(path).map_err(Failure::at(Stage::Shim))?;
@@ -177,7 +173,7 @@ fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, Failur
     begun
 }
 
-/// Waits for the first frame of the daemon.
+/// Waits for the start frame.
 fn hear(daemon: &OwnedFd, room: &mut Frame) -> io::Result<(Start, Program)> {
     readiness::wait([(Some(daemon.as_fd()), READABLE)], Some(START_MAX))?;
     let mut descriptors = Descriptors::default();
@@ -209,7 +205,7 @@ fn read_program(mut file: File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The number of the session that is held at a socket, which is its name.
+/// The session number, which is the file name of the socket.
 fn session_at(path: &Path) -> u64 {
     let name = path.file_stem().and_then(|stem| stem.to_str());
     name.and_then(|name| u64::from_str_radix(name, 16).ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! What the kernel says of a process in `/proc/PID/stat` and the files beside it, read without
-//! allocation, since a running shim reads them too.
+//! Reads process facts from `/proc/PID/stat` and the files beside it.
+//! Nothing here allocates, because a running shim uses it too.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -10,32 +10,32 @@ use nix::sys::stat::Mode;
 
 use crate::shim::COMM;
 
-/// Room for a `stat` line.
+/// The buffer for a `stat` line, in bytes.
 const STAT_MAX: usize = 1_024;
 
-/// One process, as it was when it was looked at.
+/// A process at the moment when it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// Whether it is called as a shim is. An impostor counts as a shim, which costs it and its children
-    /// rights and gives none.
+    /// Whether the process has the name of a shim. An impostor counts as one; that only takes rights from it
+    /// and its children.
     pub is_shim: bool,
-    /// The kernel's letter: `R` runs, `T` and `t` are stopped, `Z` has ended.
+    /// The kernel's letter: `R` runs, `T` and `t` are stopped, `Z` is a zombie.
     pub state: u8,
     pub parent: i32,
     pub group: i32,
     pub session: i32,
-    /// The group that uses its terminal; not positive where it has none.
+    /// The foreground process group of its terminal; not positive without a terminal.
     pub foreground: i32,
     /// In clock ticks since boot.
     pub started: u64,
 }
 
-/// Why a process cannot be looked at.
+/// Why a process cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// It, or one it came of, is not there, changes all the time or must not be read.
+    /// The process or an ancestor is gone, keeps changing or is not readable.
     Gone,
-    /// No descriptor was left to look with, which says nothing about the process.
+    /// No file descriptor is left. This says nothing about the process.
     Shortage(Errno),
 }
 
@@ -46,10 +46,10 @@ impl From<Errno> for Unseen {
     }
 }
 
-/// What was seen; none of a process that is gone.
+/// Turns a missing process into `None`.
 ///
 /// # Errors
-/// What the kernel said when no descriptor was left to look with.
+/// Returns the kernel's error if no file descriptor is left.
 pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
     match looked {
         Ok(seen) => Ok(Some(seen)),
@@ -59,22 +59,22 @@ pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
 }
 
 impl ProcessStat {
-    /// Looks a process up. What the process does with its own memory cannot make this wait.
+    /// Reads a process. Memory operations of that process cannot delay the read.
     ///
     /// # Errors
-    /// When it is not there or cannot be read.
+    /// If the process is gone or cannot be read.
     pub fn look(pid: i32) -> Result<Self, Unseen> {
         let mut room = [0; STAT_MAX];
         Self::parse(read(pid, "stat", &mut room)?).ok_or(Unseen::Gone)
     }
 
-    /// The same; none for whatever reason.
+    /// As [`ProcessStat::look`]; `None` for any error.
     pub fn find(pid: i32) -> Option<Self> {
         Self::look(pid).ok()
     }
 
-    /// Reads a `stat` line. The program's name stands in brackets and may hold anything, so it ends at
-    /// the last closing one, and the fields count from there.
+    /// Parses a `stat` line. The program's name stands in parentheses and may contain any byte, so the fields
+    /// count from the last closing one.
     fn parse(stat: &[u8]) -> Option<Self> {
         let bracket = stat.iter().rposition(|byte| *byte == b')')?;
         let name = stat[..bracket].splitn(2, |byte| *byte == b'(').nth(1)?;
@@ -89,17 +89,16 @@ impl ProcessStat {
     }
 }
 
-/// Reads what the kernel says of a process, as far as there is room: one read, so that it is as it was
-/// at one moment.
+/// Reads a file of a process in a single read, so that it shows one moment. Longer content is cut off.
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// If the process is gone or cannot be read.
 pub fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
-    // Also what ends the path.
+    // The zeros also terminate the path.
     let mut path = [0; 32];
     write!(path.as_mut_slice(), "/proc/{pid}/{what}").map_err(|_| Unseen::Gone)?;
     let path = CStr::from_bytes_until_nul(&path).map_err(|_| Unseen::Gone)?;
-    // Not `open`, which is another call on some systems, and none that a shim may make.
+    // `open` is a different system call on some systems, and the seccomp filter does not allow it.
     let file = openat(AT_FDCWD, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     let length = nix::unistd::read(&file, room)?;
     Ok(&room[..length])

@@ -1,6 +1,4 @@
-//! Opening a pseudo-terminal, its size, and when its output is over.
-//!
-//! It knows no program and no screen.
+//! Opens a pseudo-terminal, sets its size, and defines when its output is complete.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -16,29 +14,28 @@ use nix::sys::termios::{InputFlags, SetArg, tcgetattr, tcsetattr};
 
 use crate::shim::wire::Window;
 
-/// How long nothing must come after the exit before the output is over, when a process in the
-/// background keeps the terminal open.
+/// How long the terminal must be silent after the exit, if a background process keeps it open.
 pub const DRAIN_QUIET: Duration = Duration::from_millis(50);
 
-/// How much is read after the exit at most, in bytes, should such a process write without a pause;
-/// more than the kernel can have held at the exit.
+/// The most bytes to read after the exit, if such a process writes without a pause. The kernel buffers fewer at
+/// the exit.
 pub const DRAIN_MAX: usize = 1024 * 1024;
 
 /// The two ends of a pseudo-terminal, both close-on-exec.
 #[derive(Debug)]
 pub struct Ends {
-    /// Never blocks.
+    /// Non-blocking.
     pub master: OwnedFd,
     pub slave: OwnedFd,
 }
 
-/// Opens a terminal of this size.
+/// Opens a pseudo-terminal of this size.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn open_terminal(window: Window) -> io::Result<Ends> {
-    // Both are opened close-on-exec, which openpty(3) does not do: a child that another thread
-    // starts at the same time must inherit neither.
+    // Unlike openpty(3), this opens both ends close-on-exec. A child that another thread starts at the same
+    // time must inherit neither.
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let master = posix_openpt(flags | OFlag::O_NONBLOCK)?;
     grantpt(&master)?;
@@ -52,20 +49,20 @@ pub fn open_terminal(window: Window) -> io::Result<Ends> {
     Ok(Ends { master, slave })
 }
 
-/// Sets the size of a terminal by either of its ends.
+/// Sets the size of a terminal. `terminal` is either end.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn set_size(terminal: BorrowedFd<'_>, window: Window) -> io::Result<()> {
     let size = Winsize { ws_row: window.rows, ws_col: window.cols, ws_xpixel: 0, ws_ypixel: 0 };
     set_window_size(terminal, &size)?;
     Ok(())
 }
 
-/// The size of a terminal, asked at either of its ends.
+/// The size of a terminal. `terminal` is either end.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn size(terminal: BorrowedFd<'_>) -> io::Result<Window> {
     let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -75,10 +72,10 @@ pub fn size(terminal: BorrowedFd<'_>) -> io::Result<Window> {
     Ok(Window { rows: size.ws_row, cols: size.ws_col })
 }
 
-/// The number of a terminal below `/dev/pts`, by its master.
+/// The number of a terminal under `/dev/pts`.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn number(master: BorrowedFd<'_>) -> io::Result<u32> {
     let mut number: libc::c_uint = 0;
@@ -90,13 +87,13 @@ pub fn number(master: BorrowedFd<'_>) -> io::Result<u32> {
 
 #[allow(unsafe_code)]
 fn owned(fd: i32) -> OwnedFd {
-    // SAFETY: the only caller has just taken the descriptor out of its owner.
+    // SAFETY: the only caller has just taken the descriptor from its owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 #[allow(unsafe_code)]
 fn set_window_size(terminal: BorrowedFd<'_>, size: &Winsize) -> Result<(), Errno> {
-    // SAFETY: the descriptor and the size outlive the call, and the size is what it reads.
+    // SAFETY: the descriptor and the size outlive the call, which only reads the size.
     let set = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const *size) };
     Errno::result(set).map(drop)
 }

@@ -1,42 +1,36 @@
-//! What a shim and a daemon say to each other: frames of bytes, the same for ever.
-//!
-//! It knows no socket. Shims outlive daemons of many versions, so version 1 is frozen as
-//! `docs/SHIM.md` says: kinds that are not known are skipped and what follows the known fields
-//! of a kind is ignored. Nothing here allocates.
+//! The protocol between a shim and a daemon. See `docs/SHIM.md`.
+//! Shims outlive daemons of many versions, so version 1 is frozen: readers skip unknown kinds and ignore data
+//! after the known fields. Nothing here allocates.
 
 mod fields;
 pub mod from_shim;
 pub mod to_shim;
 
-/// The longest frame, in bytes.
 pub const FRAME_MAX: usize = 64 * 1024;
-/// Room for one frame.
+/// The buffer for one frame.
 pub type Frame = [u8; FRAME_MAX];
 
-/// What the first frame of each side begins with, after its kind.
+/// Follows the kind in the first frame of each side.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"tghd");
-/// The version of this protocol.
 pub const VERSION: u16 = 1;
 
-/// How much input one frame carries at most, in bytes.
+/// The most input in one frame, in bytes.
 pub const INPUT_MAX: usize = 32 * 1024;
 /// The longest note, in bytes.
 pub const NOTE_MAX: usize = 8 * 1024;
-/// How many notes a shim keeps.
+/// The number of note slots.
 pub const NOTES: usize = 8;
-/// How many results of writes a shim keeps: half of them of agents, half of people.
+/// How many results of writes a shim keeps, half for agents and half for people.
 pub const RESULTS_MAX: usize = 128;
-/// How many segments of history a shim keeps.
 pub const SEGMENTS_MAX: usize = 64;
-/// How many snapshots a shim keeps.
 pub const SNAPSHOTS_MAX: usize = 2;
-/// How many descriptors one frame carries at most: those of [`from_shim::Attached`].
+/// The most descriptors in one frame, that of [`from_shim::Attached`].
 pub const DESCRIPTORS_MAX: usize = 2 + SEGMENTS_MAX + SNAPSHOTS_MAX;
 
-/// The name of a write, so that its result can be asked for after a restart; all zero names none.
+/// The name of a write. A daemon can ask for its result after a restart. All zeros mean no name.
 pub type WriteName = [u8; 16];
 
-/// Says why a frame cannot be understood. Whoever sent it is not worth listening to.
+/// Why a frame cannot be decoded. The receiver closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("a frame is shorter than its fields")]
@@ -47,7 +41,7 @@ pub enum Malformed {
     Value,
 }
 
-/// The rows and columns of a terminal.
+/// The size of a terminal in character cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub rows: u16,
@@ -57,20 +51,20 @@ pub struct Window {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It returned this code.
+    /// The exit code.
     Code(i32),
-    /// This signal ended it.
+    /// The signal that ended it.
     Signal(i32),
-    /// It ended, and the kernel did not say how.
+    /// The kernel did not report how.
     Unknown,
 }
 
-/// Some bytes that a shim keeps for daemons to come, without reading them.
+/// Bytes that a shim stores for later daemons without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note<'a> {
-    /// Which of the notes it is, below [`NOTES`].
+    /// The slot, below [`NOTES`].
     pub slot: u16,
-    /// At most [`NOTE_MAX`].
+    /// At most [`NOTE_MAX`] bytes.
     pub bytes: &'a [u8],
 }
 

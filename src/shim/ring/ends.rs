@@ -1,36 +1,34 @@
-//! The two ends of a ring: how one process writes while others read, without a lock.
-//!
-//! They know no kind of memory, so that a test can try every order in which two processors may see it.
+//! The lock-free protocol of a ring: one process writes, others read.
+//! It is generic over the memory, so that a test can try every order of memory accesses.
 
 use crate::shim::ring::Unread;
 use crate::shim::ring::marks::{Marks, Word};
 
-/// No program writes as much as this, in bytes: at 10 GB a second it takes ten days.
+/// No program writes this many bytes: at 10 GB/s it takes ten days.
 const HEAD_MAX: u64 = 1 << 53;
 
-/// Memory that both ends see: the marks, and data that begins anew at its end.
+/// Memory that both ends share: the marks, and data that wraps around at its end.
 pub trait Memory {
-    /// What its marks are made of.
+    /// The atomic type of the marks.
     type Word: Word;
 
-    /// What the ring holds.
     fn marks(&self) -> &Marks<Self::Word>;
 
-    /// How much data it holds.
+    /// The capacity in bytes.
     fn bytes(&self) -> usize;
 
-    /// Appends `count` bytes from the place `at` on, none of them behind the end; they may change
-    /// meanwhile.
+    /// Appends `count` bytes from position `at` to `into`. They do not wrap around, and may change during the
+    /// copy.
     fn append(&self, at: usize, count: usize, into: &mut Vec<u8>);
 }
 
-/// Where the byte of this offset is, and how many follow it before the data begins anew.
+/// The position of the byte at `offset`, and the bytes from there to the wrap-around.
 fn place(memory: &impl Memory, offset: u64) -> (usize, usize) {
     let at = (offset % memory.bytes() as u64) as usize;
     (at, memory.bytes() - at)
 }
 
-/// The end that writes; there is one.
+/// The writing end; a ring has one.
 #[derive(Debug)]
 pub struct WritingEnd<M> {
     memory: M,
@@ -39,48 +37,46 @@ pub struct WritingEnd<M> {
 }
 
 impl<M: Memory> WritingEnd<M> {
-    /// Writes into memory in which nothing is yet.
+    /// Starts at offset 0.
     pub fn new(memory: M) -> Self {
         Self { memory, head: 0, tail: 0 }
     }
 
-    /// The memory behind it.
     pub fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// How much was written since the start.
+    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// From where on the output is still there.
+    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// How much more fits.
+    /// The free bytes.
     pub fn room(&self) -> usize {
         self.memory.bytes() - (self.head - self.tail) as usize
     }
 
-    /// Lets the output before `offset` go.
+    /// Releases the output before `offset`.
     pub fn release(&mut self, offset: u64) {
         self.tail = self.tail.max(offset.min(self.head));
         self.memory.marks().release(self.tail);
     }
 
-    /// Loses the oldest output, so that this much more fits.
+    /// Drops the oldest output until `bytes` bytes are free.
     pub fn make_room(&mut self, bytes: usize) {
         let bytes = bytes.min(self.memory.bytes());
         self.release((self.head + bytes as u64).saturating_sub(self.memory.bytes() as u64));
     }
 
-    /// Has `write` put output at a place, at most so many bytes, and publishes how many it says it put;
-    /// readers find these.
+    /// Calls `write` with a position and a maximum, then publishes the number of bytes that `write` returns.
     ///
     /// # Errors
-    /// What `write` said.
+    /// Returns the error of `write`.
     pub fn fill<E>(
         &mut self,
         most: usize,
@@ -94,7 +90,7 @@ impl<M: Memory> WritingEnd<M> {
         Ok(count)
     }
 
-    /// The places in which no output is: where each begins and how long it is.
+    /// The free areas: the position and length of each.
     pub fn unused(&self) -> [(usize, usize); 2] {
         let (at, to_the_end) = place(&self.memory, self.head);
         let in_one_piece = self.room().min(to_the_end);
@@ -102,29 +98,26 @@ impl<M: Memory> WritingEnd<M> {
     }
 }
 
-/// An end that reads; any number of them do not disturb each other or the writer.
+/// A reading end. Readers disturb neither each other nor the writer.
 #[derive(Debug)]
 pub struct ReadingEnd<M> {
     memory: M,
 }
 
 impl<M: Memory> ReadingEnd<M> {
-    /// Reads from memory that somebody else writes.
     pub fn new(memory: M) -> Self {
         Self { memory }
     }
 
-    /// The memory behind it.
     pub fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// Appends the output from `offset` on, at most `most` bytes, and says how many; 0 when there
-    /// is no more yet.
+    /// Appends output from `offset`, at most `most` bytes. Returns the byte count; 0 if there is no more yet.
     ///
     /// # Errors
-    /// When some of it was overwritten, `offset` is beyond all output, or the marks are none that a writer makes; nothing is appended
-    /// then.
+    /// If some of it was overwritten, `offset` is beyond the output, or the marks are damaged. Nothing is
+    /// appended then.
     pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
         let marks = self.memory.marks();
         let head = marks.head();
@@ -150,8 +143,8 @@ impl<M: Memory> ReadingEnd<M> {
         Ok(count)
     }
 
-    /// Why the output at `offset` is not there: a writer lets go what it overwrites, and no more than
-    /// it wrote.
+    /// Why the output at `offset` is missing. A correct writer releases what it overwrites, and never more
+    /// than it wrote.
     fn gone(&self, offset: u64) -> Unread {
         let marks = self.memory.marks();
         let tail = marks.tail();

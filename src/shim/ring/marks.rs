@@ -1,15 +1,13 @@
-//! The two marks by which one process tells others what a ring holds.
-//!
-//! They know no memory. All that is shared without a lock is here, so that a test can try every
-//! order in which two processors may see it.
+//! The two marks that bound the valid data of a ring.
+//! All lock-free shared state is here, so that a test can try every order of memory accesses.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A number that several processes see.
+/// A number in shared memory.
 pub trait Word {
     fn load(&self, order: Ordering) -> u64;
     fn store(&self, value: u64, order: Ordering);
-    /// Orders what comes before it and after it.
+    /// A memory fence.
     fn fence(order: Ordering);
 }
 
@@ -27,7 +25,7 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Up to where a ring was written, and from where on that is still there.
+/// The end of the written data, and the start of the data that is still valid.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Marks<W> {
@@ -36,35 +34,34 @@ pub struct Marks<W> {
 }
 
 impl<W: Word> Marks<W> {
-    /// Marks at these offsets.
     pub fn new(head: W, tail: W) -> Self {
         Self { head, tail }
     }
 
-    /// Says, after it was written, that the data before `head` is there.
+    /// Announces that the data before `head` is written. Call this after the write.
     pub fn publish(&self, head: u64) {
         self.head.store(head, Ordering::Release);
     }
 
-    /// Says, before anything is overwritten, that the data before `tail` is going.
+    /// Announces that the data before `tail` will be overwritten. Call this before the write.
     pub fn release(&self, tail: u64) {
-        // Whoever sees it also sees a head that is not below it.
+        // A reader that sees this tail also sees a head that is at least as high.
         self.tail.store(tail, Ordering::Release);
-        // Whoever sees a byte that is written after this also sees the mark.
+        // A reader that sees a byte written after this fence also sees the tail.
         W::fence(Ordering::Release);
     }
 
-    /// Up to where data is there.
+    /// The end of the written data.
     pub fn head(&self) -> u64 {
         self.head.load(Ordering::Acquire)
     }
 
-    /// From where on data is still there, as far as is known.
+    /// The start of the valid data, as last announced.
     pub fn tail(&self) -> u64 {
         self.tail.load(Ordering::Acquire)
     }
 
-    /// Whether data that was just copied from `offset` on may have been overwritten meanwhile.
+    /// Whether data just copied from `offset` may have been overwritten during the copy.
     pub fn has_released(&self, offset: u64) -> bool {
         W::fence(Ordering::Acquire);
         self.tail.load(Ordering::Relaxed) > offset

@@ -1,11 +1,9 @@
-//! The fields of a frame, one after the other, in little-endian order without padding.
-//!
-//! It knows no kind of frame.
+//! The fields of a frame: little-endian, without padding.
 
 use crate::shim::wire::{Frame, Malformed};
 
-/// Writes fields into a frame. What does not fit is a mistake of the caller, since all that has a
-/// length has a bound.
+/// Writes fields into a frame. The caller must keep the bounds of each list; a field that does not fit
+/// panics.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     frame: &'a mut Frame,
@@ -13,7 +11,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a frame of this kind.
+    /// Starts a frame of this kind.
     pub(super) fn new(frame: &'a mut Frame, kind: u16) -> Self {
         let mut writer = Self { frame, length: 0 };
         writer.u16(kind);
@@ -42,25 +40,24 @@ impl<'a> Writer<'a> {
         self.bytes(&number.to_le_bytes());
     }
 
-    /// Writes how many there are of something.
+    /// Writes the length of a list.
     pub(super) fn count(&mut self, count: usize) {
         self.u16(u16::try_from(count).expect("every list in a frame is shorter than that"));
     }
 
-    /// How long the frame has become.
+    /// Returns the frame's length.
     pub(super) fn finish(self) -> usize {
         self.length
     }
 }
 
-/// Reads fields from what came.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the kind of a frame, and makes a reader of its fields.
+    /// Reads the kind of a frame. Returns it with a reader of the fields.
     pub(super) fn new(frame: &'a [u8]) -> Result<(u16, Self), Malformed> {
         let mut reader = Self { rest: frame };
         let kind = reader.u16()?;
@@ -96,7 +93,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads how many there are of something of which there may be `most`.
+    /// Reads the length of a list of at most `most` items.
     pub(super) fn count(&mut self, most: usize) -> Result<usize, Malformed> {
         let count = usize::from(self.u16()?);
         if count <= most { Ok(count) } else { Err(Malformed::Value) }

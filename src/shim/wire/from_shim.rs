@@ -1,6 +1,4 @@
 //! Frames from a shim to a daemon.
-//!
-//! It knows how they look and nothing of what a daemon does with them.
 
 use crate::shim::bounded::Bounded;
 use crate::shim::wire::fields::{Reader, Writer};
@@ -16,19 +14,18 @@ const WRITABLE: u16 = 68;
 const EXITED: u16 = 69;
 const NOTE: u16 = 70;
 
-/// What a shim says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromShim<'a> {
-    /// Answers the first frame of a connection; carries the ring, its bell, the segments and the
-    /// snapshots, in this order, each oldest first. Its notes follow.
+    /// Answers the first frame of a connection. Carries descriptors: the ring, its eventfd, the segments and
+    /// the snapshots, oldest first. The notes follow.
     Attached(Box<Attached>),
-    /// Answers a start that failed; the shim is gone.
+    /// Answers a start that failed. The shim has exited.
     Failed(Failed),
-    /// Answers every input.
+    /// Answers each input frame.
     Taken(Taken),
-    /// The terminal takes input again.
+    /// The terminal accepts input again.
     Writable,
-    /// The program ended, and its output ends at `head`.
+    /// The program has ended, and its output ends at `head`.
     Exited {
         ended: Ended,
         head: u64,
@@ -36,44 +33,43 @@ pub enum FromShim<'a> {
     Note(Note<'a>),
 }
 
-/// All that a shim knows about its terminal.
+/// The state of a shim and its terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// The version the shim speaks.
+    /// The shim's protocol version.
     pub version: u16,
-    /// Counts the connections that were attached; the newest one alone is listened to.
+    /// Counts the attached connections. The shim serves only the newest.
     pub generation: u64,
-    /// The shim's own process, and when it started in clock ticks since boot.
+    /// The shim's own process.
     pub shim: Process,
-    /// The process the session was started with.
+    /// The process that the session started.
     pub leader: Process,
-    /// The number of the terminal below `/dev/pts`.
+    /// The number of the terminal under `/dev/pts`.
     pub terminal: u32,
     pub window: Window,
     pub ring_bytes: u32,
-    /// How many notes follow, each in a frame of its own.
+    /// How many note frames follow.
     pub notes: u16,
-    /// How much the program has written.
+    /// The bytes that the program has written.
     pub head: u64,
-    /// Up to where the output is covered by snapshot and segments.
+    /// The end of the output that the snapshots and segments cover.
     pub committed: u64,
-    /// From where on the output is still there; more than `committed` when some was lost.
+    /// The offset of the oldest byte in the ring; above `committed` if output was lost.
     pub tail: u64,
-    /// Queries in the output before this offset had their answers.
+    /// All queries in the output before this offset have been answered.
     pub answered: u64,
-    /// The highest epoch of any input.
     pub epoch: u64,
-    /// How the program ended, once all its output is in the ring.
+    /// How the program ended; `None` until all its output is in the ring.
     pub ended: Option<Ended>,
-    /// Of the last writes that had a name, oldest first.
+    /// The results of the last named writes: those of agents, then those of people, each oldest first.
     pub results: Bounded<Written, RESULTS_MAX>,
-    /// How much of each segment counts, oldest first.
+    /// The valid bytes of each segment, oldest first.
     pub segments: Bounded<u64, SEGMENTS_MAX>,
-    /// The offset up to which each snapshot covers the output, oldest first.
+    /// The end of the output that each snapshot covers, oldest first.
     pub snapshots: Bounded<u64, SNAPSHOTS_MAX>,
 }
 
-/// A process that cannot be mistaken for a later one with its number.
+/// A process, identified even if its pid is reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
@@ -81,52 +77,48 @@ pub struct Process {
     pub started: u64,
 }
 
-/// How much of a write the terminal has taken in all.
+/// How many bytes of a write the terminal has taken in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub write: WriteName,
     pub bytes: u64,
 }
 
-/// Says why nothing was started.
+/// Why a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     pub stage: Stage,
-    /// The kernel's number of the error.
     pub errno: i32,
 }
 
-/// How far a start came.
+/// The step of a start that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The memory, the socket or another means of the shim's own.
+    /// The shim's own resources, such as its memory or socket.
     Shim,
-    /// The pseudo-terminal.
     Terminal,
-    /// The program.
     Program,
 }
 
-/// What became of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub sequence: u32,
     pub outcome: Outcome,
 }
 
-/// What became of an input.
+/// The result of an input frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The terminal took this many of its bytes; the others are forgotten.
+    /// The terminal took this many bytes; the shim drops the rest.
     Bytes(u32),
     /// The program has ended.
     Ended,
-    /// A higher epoch has come before.
+    /// The shim has seen a higher epoch.
     Refused,
 }
 
 impl<'a> FromShim<'a> {
-    /// Writes the frame and says how long it is.
+    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
         match self {
             Self::Attached(attached) => attached.encode(frame),
@@ -157,10 +149,10 @@ impl<'a> FromShim<'a> {
         }
     }
 
-    /// Reads a frame; none for a kind that is not known.
+    /// Reads a frame; `None` for an unknown kind.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the frame is malformed.
     pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
         let (kind, mut from) = Reader::new(frame)?;
         Ok(Some(match kind {
@@ -179,7 +171,7 @@ impl<'a> FromShim<'a> {
 }
 
 impl Attached {
-    /// Writes the frame and says how long it is.
+    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
         let mut out = Writer::new(frame, ATTACHED);
         out.u32(MAGIC);

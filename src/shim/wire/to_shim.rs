@@ -1,6 +1,4 @@
 //! Frames from a daemon to a shim.
-//!
-//! It knows how they look and nothing of what a shim does with them.
 
 use crate::shim::wire::fields::{Reader, Writer};
 use crate::shim::wire::{Frame, INPUT_MAX, MAGIC, Malformed, Note, VERSION, Window, WriteName};
@@ -14,77 +12,74 @@ const COMMIT: u16 = 6;
 const NOTE: u16 = 7;
 const END: u16 = 8;
 
-/// What a daemon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToShim<'a> {
-    /// The first frame on the first connection; carries the program's memory file.
+    /// The first frame on the first connection. Carries the memfd with the program.
     Start(Start),
-    /// The first frame on every later connection, with the version the daemon speaks.
+    /// The first frame on every later connection. `version` is the daemon's protocol version.
     Attach {
         version: u16,
     },
     Input(Input<'a>),
-    /// Asks to be told once the terminal takes input again.
+    /// Asks for a `Writable` frame once the terminal accepts input again.
     WantWritable,
     Resize(Window),
-    /// Carries the snapshot and the segment it speaks of, in this order.
+    /// Carries the descriptors of the snapshot and the segment that it announces, in this order.
     Commit(Commit),
     Note(Note<'a>),
-    /// The session is forgotten: whatever is left of it ends, the shim too.
+    /// The session is over: the shim ends all its processes and itself.
     End,
 }
 
-/// What a shim is made of.
+/// How to set up a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     pub window: Window,
-    /// How much output is kept that nobody has taken over yet; a multiple of the page size.
+    /// The capacity of the ring; a multiple of the page size.
     pub ring_bytes: u32,
-    /// What becomes of output for which there is no room while no daemon is there.
+    /// What to do with output that does not fit while no daemon is connected.
     pub unread: Unread,
-    /// How long nobody may be there before the program is ended, in milliseconds; 0 for ever.
+    /// How long the program may run without a daemon, in milliseconds; 0 sets no limit.
     pub orphan_ttl_ms: u64,
-    /// How many descriptors the program may open at first; 0 for as many as the shim itself.
+    /// The soft limit of open files for the program; 0 inherits the shim's.
     pub descriptors: u64,
 }
 
-/// What becomes of output for which there is no room while no daemon is there.
+/// What to do with output that does not fit while no daemon is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unread {
-    /// The program waits, and nothing is lost.
+    /// The program waits; no output is lost.
     #[default]
     Block,
-    /// The program goes on, and the oldest output is lost.
+    /// The program continues; the oldest output is lost.
     Overwrite,
 }
 
-/// Input for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// Comes back with the answer.
+    /// The answer repeats this number.
     pub sequence: u32,
-    /// The epoch of the lease it was typed under; 0 for what needs none.
+    /// The epoch of the lease; 0 for input that needs no lease.
     pub epoch: u64,
-    /// The queries in the output before this offset have had their answers once this is taken.
+    /// Once the terminal has taken this input, all queries in the output before this offset are answered.
     pub answered: u64,
     pub write: WriteName,
-    /// At most [`INPUT_MAX`].
+    /// At most [`INPUT_MAX`] bytes.
     pub bytes: &'a [u8],
 }
 
-/// The output before `offset` is covered by what was handed over, and may go.
+/// Records that a checkpoint covers the output before `offset`, so that the shim may release it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
     pub offset: u64,
-    /// How much of the last segment counts, once the one of this frame is added.
+    /// The valid bytes of the last segment, after the segment of this frame is added.
     pub segment_bytes: u64,
-    /// How many of the oldest segments are no longer needed.
+    /// How many of the oldest segments to drop.
     pub segments_dropped: u16,
-    /// Whether the frame carries a snapshot.
     pub snapshot: bool,
-    /// Whether the frame carries a segment that follows all others.
+    /// Whether the frame carries a new last segment.
     pub segment: bool,
-    /// Whether nothing more is expected soon, so that memory may be given back.
+    /// Whether no more output is expected soon, so that the shim may free memory.
     pub quiet: bool,
 }
 
@@ -93,7 +88,7 @@ const CARRIES_SEGMENT: u16 = 2;
 const QUIET: u16 = 4;
 
 impl<'a> ToShim<'a> {
-    /// Writes the frame and says how long it is.
+    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
         let mut out = Writer::new(frame, self.kind());
         match self {
@@ -111,10 +106,10 @@ impl<'a> ToShim<'a> {
         out.finish()
     }
 
-    /// Reads a frame; none for a kind that is not known.
+    /// Reads a frame; `None` for an unknown kind.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the frame is malformed.
     pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
         let (kind, mut from) = Reader::new(frame)?;
         Ok(Some(match kind {
@@ -195,7 +190,7 @@ impl Window {
 }
 
 impl<'a> Input<'a> {
-    /// No input at all, which is answered as all are.
+    /// Empty input. The shim answers it as any other.
     pub const NOTHING: Self =
         Self { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &[] };
 
