@@ -1,7 +1,7 @@
-//! Answers to the queries of a program, on their way to its terminal input.
+//! Queues answers to a program's terminal queries, for the daemon to write to its input.
 //!
-//! They come from a fixed table and never repeat text that a program chose. Bounded, because a
-//! program that asks and does not read must not make memory grow.
+//! Answers come from a fixed table and never repeat text that a program chose. The queue is bounded,
+//! because a program can ask without reading.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use alacritty_terminal::event::{Event, EventListener};
 
 use crate::core::moment::Moment;
 
-/// How many bytes of answers wait to be taken.
+/// The most bytes of answers that wait in the queue.
 pub(crate) const QUEUED_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug)]
 struct Queue {
-    /// How many answers a program gets in one second.
+    /// The most answers a program gets in one second.
     per_second_max: usize,
     bytes: Vec<u8>,
     now: Moment,
-    /// When the second began in which `given` answers were queued.
+    /// The start of the second in which `given` answers were queued.
     since: Moment,
     given: usize,
 }
@@ -34,12 +34,12 @@ impl Answers {
         Self(Arc::new(Mutex::new(Queue { per_second_max, bytes, now, since, given: 0 })))
     }
 
-    /// Says what time it is, by which the rate is judged.
+    /// Sets the time that the rate limit uses.
     pub(crate) fn set_now(&self, now: Moment) {
         self.with(|queue| queue.now = now);
     }
 
-    /// Queues an answer, whole, unless it goes beyond a bound.
+    /// Queues the whole answer, or drops it when it exceeds a bound.
     pub(crate) fn push(&self, answer: &str) {
         self.with(|queue| {
             if queue.now.since(queue.since) >= Duration::from_secs(1) {
@@ -54,7 +54,6 @@ impl Answers {
         });
     }
 
-    /// Takes what was queued.
     pub(crate) fn take(&self) -> Vec<u8> {
         self.with(|queue| std::mem::take(&mut queue.bytes))
     }

@@ -1,7 +1,6 @@
-//! Rows of emulator cells read as lines: text, runs of style, and whether the text goes on.
+//! Reads rows of emulator cells as lines: text, runs of style, and whether the line wraps.
 //!
-//! It knows nothing of row numbers. A reader is used again and again, so that a row that did not
-//! change costs no allocation.
+//! A reader is reused, so that an unchanged row costs no allocation.
 
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::term::cell::{Cell, Flags};
@@ -11,7 +10,7 @@ use crate::core::frame::history::HistoryRow;
 use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
 use crate::core::ids::Watermark;
 
-/// What makes a blank cell visible.
+/// The flags that make a blank cell visible.
 const DRAWN: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
 
 /// The flags that a style is made of.
@@ -21,7 +20,7 @@ const STYLED: Flags =
 const FOREGROUND: CellColor = CellColor::Named(NamedColor::Foreground);
 const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
 
-/// One row as it was read last.
+/// The buffers of the last row that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     text: String,
@@ -30,7 +29,6 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads a row.
     pub(crate) fn read(&mut self, row: &Row<Cell>) {
         let cells = &row[..];
         self.text.clear();
@@ -48,7 +46,7 @@ impl Reader {
     fn read_text(&mut self, cells: &[Cell], written: usize) {
         self.text.reserve(written);
         for (at, cell) in cells[..written].iter().enumerate() {
-            // Nearly every cell is one character and nothing else.
+            // Nearly every cell is a single plain character.
             if cell.extra.is_none() && !cell.flags.intersects(UNUSUAL) && cell.c != '\t' {
                 self.text.push(cell.c);
                 continue;
@@ -91,17 +89,14 @@ impl Reader {
         self.runs.extend(open.map(|(run, _)| run).filter(|run| run.style != Style::default()));
     }
 
-    /// Whether the row reads as this line.
     pub(crate) fn equals(&self, line: &Line) -> bool {
         *self.text == *line.text && *self.runs == *line.runs && self.wrapped == line.wrapped
     }
 
-    /// The row as history keeps it.
     pub(crate) fn row(&self, changed: Watermark) -> HistoryRow<'_> {
         HistoryRow { text: &self.text, runs: &self.runs, wrapped: self.wrapped, changed }
     }
 
-    /// The line that the row reads as.
     pub(crate) fn line(&self) -> Line {
         Line {
             text: self.text.as_str().into(),
@@ -114,15 +109,15 @@ impl Reader {
 const WIDE: Flags =
     Flags::WIDE_CHAR.union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
-/// The flags of cells that may give something else than their character to the text.
+/// The flags of cells whose text may differ from their character.
 const UNUSUAL: Flags = WIDE.union(Flags::HIDDEN);
 
-/// What a cell gives to the text.
+/// What a cell adds to the text.
 enum Place {
     Character,
-    /// Each half of a wide character for itself.
+    /// A hidden cell; each half of a wide character counts separately.
     Concealed,
-    /// Half of a wide character whose other half was written over.
+    /// Half of a wide character whose other half was overwritten.
     Torn,
     Nothing,
 }
@@ -145,7 +140,7 @@ fn place(cells: &[Cell], at: usize) -> Place {
     Place::Character
 }
 
-/// Whether nothing that can be read is written in the cell.
+/// Whether the cell has no readable text.
 fn is_blank(cell: &Cell) -> bool {
     if cell.flags.contains(Flags::HIDDEN) {
         return true;
@@ -155,7 +150,7 @@ fn is_blank(cell: &Cell) -> bool {
         && cell.zerowidth().is_none_or(<[char]>::is_empty)
 }
 
-/// Whether the cell cannot be told from an empty one.
+/// Whether the cell looks the same as an empty one.
 #[inline(always)]
 fn is_plain(cell: &Cell) -> bool {
     cell.c == ' '
@@ -164,7 +159,7 @@ fn is_plain(cell: &Cell) -> bool {
         && cell.extra.is_none()
 }
 
-/// Whether the cell is drawn in anything but the plain style.
+/// Whether the cell's style differs from the plain style.
 #[inline(always)]
 fn has_style(cell: &Cell) -> bool {
     cell.flags.intersects(STYLED)
@@ -186,7 +181,7 @@ fn style(cell: &Cell) -> Style {
     }
 }
 
-/// The style of a cell behind the text: what cannot be seen of a blank is left out.
+/// The style of a cell after the end of the text, without what a blank cell does not show.
 fn blank_style(cell: &Cell) -> Style {
     if cell.flags.intersects(DRAWN.union(Flags::HIDDEN)) {
         return style(cell);
@@ -194,12 +189,12 @@ fn blank_style(cell: &Cell) -> Style {
     Style { background: color(cell.bg), ..Style::default() }
 }
 
-/// The colour as frames have it; named colours of the palette are indexed ones there.
+/// Converts a colour to the one that frames use. Named palette colours become indexed ones.
 pub(crate) fn color(color: CellColor) -> Color {
     match color {
         CellColor::Indexed(index) => Color::Indexed(index),
         CellColor::Spec(rgb) => Color::Rgb(rgb.r, rgb.g, rgb.b),
-        // The sixteen named palette colours come first; what follows is the terminal's own.
+        // The sixteen named palette colours come first; the rest are the terminal's own.
         CellColor::Named(name) => match u8::try_from(name as usize) {
             Ok(index) => Color::Indexed(index),
             Err(_) => Color::Default,

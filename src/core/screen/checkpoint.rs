@@ -1,8 +1,7 @@
-//! What must be kept of a screen so that it goes on after the daemon ended, and how it goes on.
+//! Saves a screen in a checkpoint and restores it after the daemon ended.
 //!
-//! It says what there is to keep and what becomes of it, and knows nothing of where it is kept.
-//! Whoever keeps it, keeps a snapshot and, beside it, the rows of history one block behind the
-//! other, because a snapshot is small and history is not.
+//! The caller stores a snapshot and, beside it, the rows of history as appended blocks, because a
+//! snapshot is small and history is not.
 
 use std::sync::Arc;
 
@@ -19,35 +18,36 @@ use crate::core::screen::snapshot::Snapshot;
 use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::screen::{Screen, ScreenLimits};
 
-/// All that a screen is made anew from, as of one moment between two pieces of output.
+/// All state that restores a screen, as of one moment between two pieces of output.
 ///
-/// Answers and reports are not part of it: take those first.
+/// It contains no answers and reports: take those first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The screen without its history, for [`Screen::restore`].
     pub snapshot: Vec<u8>,
-    /// A block with the rows of history that were asked for, to be kept behind the blocks before
-    /// it; empty when there are none.
+    /// One block with the requested rows of history, to append to the earlier blocks; empty when
+    /// there are no rows.
     pub rows: Vec<u8>,
-    /// The oldest row of history still readable: blocks that end before it may be dropped.
+    /// The oldest readable row of history. Blocks that end before it may be dropped.
     pub first_row: RowNumber,
-    /// The row after the newest one of history, from which on the next checkpoint has rows to tell.
+    /// The row after the newest one of history: pass it as `since` for the next checkpoint.
     pub end_row: RowNumber,
-    /// A restored screen counts on from here. So no frame above this watermark may be published
-    /// before another checkpoint is kept, nor any frame at all of a screen that was just restored,
-    /// since it could be restored from the same snapshot once more.
+    /// The watermark at which a restored screen continues.
+    ///
+    /// Publish no frame above it before the next checkpoint is stored. A screen that was just restored
+    /// publishes no frame before that at all, since the same snapshot can be restored again.
     pub reserved: Watermark,
 }
 
 impl Checkpoint {
-    /// How many watermarks it sets aside for the frames that come after it.
+    /// How many watermarks a checkpoint reserves for the frames after it.
     pub const WATERMARKS_RESERVED: u64 = 1 << 20;
 }
 
-/// Why no screen can be made of what was kept.
+/// Why stored bytes cannot be restored to a screen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// A version of the format that this program does not read, or no snapshot at all.
+    /// The bytes are in a version of the format that this program does not read, or no snapshot.
     #[error("the snapshot begins with {found:02x?}, which is no format known here")]
     Format { found: Vec<u8> },
     #[error("the snapshot is damaged: {what}")]
@@ -57,7 +57,7 @@ pub enum SnapshotError {
 }
 
 impl Screen {
-    /// The row after the newest one of history: the top row of the normal screen.
+    /// The row after the newest one of history, which is the top row of the normal screen.
     pub fn history_end(&self) -> RowNumber {
         self.emulator.ledger().base_row()
     }
@@ -67,12 +67,11 @@ impl Screen {
         self.emulator.ledger().history()
     }
 
-    /// All that [`Screen::restore`] makes this screen of, with the rows of history from `since`
-    /// on: row 0 for all that are readable, or where the checkpoint ended that was kept last.
+    /// Takes a checkpoint with the rows of history from `since` on.
     ///
-    /// Wherever the output is at, be it in the middle of a character or of a control sequence, a
-    /// screen restored from it goes on as this one does. It takes time in proportion to the size
-    /// of the screen and the rows told.
+    /// Pass row 0 for all readable rows, or the end row of the last stored checkpoint. The output may
+    /// stop anywhere, even inside a character or a control sequence: a restored screen continues there.
+    /// The time is proportional to the size of the screen and the number of rows.
     pub fn checkpoint(&mut self, since: RowNumber) -> Checkpoint {
         self.emulator.harvest();
         let ledger = self.emulator.ledger();
@@ -91,18 +90,16 @@ impl Screen {
         Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
-    /// The screen that a snapshot was made of, with its history from the blocks of rows that were
-    /// kept, oldest first.
+    /// Restores a screen from a snapshot and its blocks of history rows, oldest first.
     ///
-    /// Row numbers go on where they were, watermarks above all that were reserved, and the first
-    /// frame cannot be a delta. Where rows are missing in the blocks, all older ones are missing
-    /// too. Rows behind those of the snapshot are history as well, and the screen is numbered
-    /// behind them. Limits may be others than before.
+    /// Row numbers continue, watermarks continue above the reserved ones, and the first frame cannot
+    /// be a delta. Where the blocks lack rows, all older rows are dropped too. Rows after the end row
+    /// of the snapshot are history as well, and the screen's numbers follow them. The limits may
+    /// differ from those before.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the snapshot is of another format or the bytes are damaged. Any
-    /// bytes may be tried: they take memory in proportion to their number and to the size of a
-    /// screen.
+    /// [`SnapshotError`] when the snapshot has an unknown format or the bytes are damaged. Any bytes
+    /// are safe: memory is proportional to their number and to the size of a screen.
     pub fn restore(
         snapshot: &[u8],
         blocks: impl IntoIterator<Item = impl AsRef<[u8]>>,
@@ -118,7 +115,7 @@ impl Screen {
         })
     }
 
-    /// The screen that a snapshot was made of, below the history that it had then.
+    /// Restores a screen from a snapshot, below the history that it had at that moment.
     ///
     /// # Errors
     /// As [`Screen::restore`].
@@ -158,10 +155,10 @@ impl Screen {
         Ok(Self { guard, parser, emulator, limits, last: None, written })
     }
 
-    /// An empty screen in the place of one whose emulator failed, after the frame published last.
+    /// Creates an empty screen that replaces one whose emulator failed, after the last published frame.
     ///
-    /// Rows readable in that frame stay readable: those of a normal screen are history then, while
-    /// those of an alternate screen are gone as when it is left. Watermarks and row numbers go on.
+    /// The rows of a normal screen in that frame become history. The rows of an alternate screen are
+    /// discarded, as when a program leaves it. Watermarks and row numbers continue.
     pub fn after_failure(frame: &Frame, limits: ScreenLimits) -> Self {
         let mut history = (*frame.history).clone();
         match frame.mode.value {
@@ -178,7 +175,7 @@ impl Screen {
     }
 }
 
-/// Takes what a parser is brought to its place with, and does nothing.
+/// A handler that ignores everything, for moving a parser to its place.
 struct Nobody;
 
 impl Handler for Nobody {}

@@ -1,7 +1,6 @@
-//! The emulator with its bounds: what scrolls off is counted, what could grow is capped.
+//! Wraps the emulator: counts the rows that scroll off and bounds everything that can grow.
 //!
-//! It stands between the parser and the emulator's own state, so that it sees each operation
-//! before and after it happens. It decides nothing about frames and when they are published.
+//! It stands between the parser and the emulator's state, and sees each operation before and after it.
 
 mod drawing;
 mod handler;
@@ -37,11 +36,10 @@ use crate::core::screen::sequence::Sequence;
 /// How many rows may scroll off before they are moved into history.
 const HARVEST_ROWS: usize = 8;
 
-/// How many rows the emulator itself may hold above the screen: those not moved yet, and those
-/// that one operation, or resizing behind the alternate screen, can add.
+/// The most rows the emulator itself holds above the screen: those not moved yet, and those that
+/// one operation, or resizing behind the alternate screen, can add.
 const EMULATOR_ROWS_MAX: usize = HARVEST_ROWS + 2 * Size::SIDE_MAX as usize;
 
-/// The emulator of one screen.
 pub(crate) struct Emulator {
     term: Term<Answers>,
     limits: ScreenLimits,
@@ -54,15 +52,14 @@ pub(crate) struct Emulator {
     titles: VecDeque<Arc<str>>,
     keyboard: KeyboardStacks,
     tabs: TabStops,
-    /// The character set in use.
     charset: CharsetIndex,
-    /// The character that came last, which a repetition repeats.
+    /// The last character, which a repetition (REP) repeats.
     repeatable: Option<char>,
     reports: VecDeque<Report>,
     shell: Shell,
-    /// The rows of the normal screen while the alternate one is shown, as they were left.
+    /// The rows of the normal screen, as they were when the alternate screen replaced it.
     shelf: Vec<Arc<Line>>,
-    /// What became of the normal screen since.
+    /// What happened to the normal screen since.
     shelved: Shelved,
 }
 
@@ -72,11 +69,11 @@ enum Shelved {
     #[default]
     Untouched,
     Resized,
-    /// Its text was wrapped anew too.
+    /// Its text was wrapped again for another width.
     Rewrapped,
 }
 
-/// A synchronized update that is under way.
+/// A synchronized update in progress.
 #[derive(Clone, Copy, Debug)]
 struct Sync {
     until: Moment,
@@ -92,7 +89,7 @@ impl Emulator {
             ..Config::default()
         };
         let answers = Answers::new(limits.answers_per_second_max);
-        // Made larger and then shrunk, it has rows set aside from the start.
+        // Growing and then shrinking the screen reserves its spare rows from the start.
         let larger = Size { rows: rows_with_spare(size.rows.into()) as u16, ..size };
         let mut emulator = Self {
             term: Term::new(config, &Cells(larger), answers.clone()),
@@ -118,7 +115,7 @@ impl Emulator {
         emulator
     }
 
-    /// Says that output of this length follows.
+    /// Prepares for output of this length.
     pub(crate) fn begin_feed(&mut self, now: Moment, bytes: usize) {
         self.now = now;
         self.answers.set_now(now);
@@ -189,7 +186,7 @@ impl Emulator {
         on.map_or(MouseReporting::Off, |(_, reporting)| reporting)
     }
 
-    /// Answers a query that the emulator knows nothing of.
+    /// Answers a query that the emulator does not handle.
     pub(crate) fn answer(&mut self, query: Query) {
         match query {
             Query::Version => self.answers.push("\x1bP>|termgate\x1b\\"),
@@ -246,8 +243,8 @@ impl Emulator {
         }
     }
 
-    /// Moves the rows on the normal screen into history as they are, so that what comes after
-    /// gets new numbers; those below the last one with anything in it were never used.
+    /// Moves the rows on the normal screen into history, so that later output gets new row numbers.
+    /// Rows below the last one with text were never used and stay.
     fn renumber(&mut self) {
         self.harvest();
         let mut used = self.term.screen_lines();
@@ -305,7 +302,7 @@ impl Emulator {
     fn leave_alternate(&mut self) {
         self.swap_screens();
         self.ledger.reset();
-        // They were one when the alternate screen came, and resizing moved only the cursor.
+        // Both cursors were equal when the alternate screen appeared, and resizing moved only this one.
         self.term.grid_mut().saved_cursor = self.term.grid().cursor.clone();
         let shelf = std::mem::take(&mut self.shelf);
         let shelved = std::mem::take(&mut self.shelved);
@@ -329,8 +326,8 @@ impl Emulator {
         self.keyboard.swap();
     }
 
-    /// Prepares the rows that scrolling takes into use. Left alone, the emulator takes a thousand
-    /// at the first scroll, which at 200 columns are 5 MB a session.
+    /// Allocates the rows that scrolling needs. Otherwise the emulator allocates a thousand rows at
+    /// the first scroll, which is 5 MB per session at 200 columns.
     fn set_rows_aside(&mut self) {
         let (rows, cols) = (self.term.screen_lines(), self.term.columns());
         let grid = self.term.grid_mut();
@@ -343,16 +340,16 @@ impl Emulator {
         settle_rows(self.term.grid_mut());
     }
 
-    /// Does the same to the alternate screen while it is not shown.
+    /// Settles the rows of the alternate screen while it is hidden.
     fn settle_alternate(&mut self) {
         self.with_other(settle_rows);
     }
 
-    /// Reaches the screen that is not shown, which the emulator shows to nobody. When that is the
-    /// alternate one, its rows are lost, as they are each time before it is shown.
+    /// Runs `work` on the hidden screen, which the emulator does not expose. A hidden alternate screen
+    /// loses its rows, as it does each time before it is shown.
     fn with_other<T>(&mut self, work: impl FnOnce(&mut Grid<Cell>) -> T) -> T {
         let flags = keyboard::flags(*self.term.mode());
-        // Swapped in, the alternate screen is cleared and the saved cursor of the normal one lost.
+        // The swap clears the alternate screen and loses the normal screen's saved cursor.
         let shown = std::mem::replace(self.term.grid_mut(), Grid::new(1, 1, 0));
         self.term.swap_alt();
         let done = work(self.term.grid_mut());
@@ -363,8 +360,8 @@ impl Emulator {
     }
 }
 
-/// Gives back the rows that growing set aside, and has every row cleared whole when it is used
-/// again: by itself the emulator clears only what was written since the columns were others.
+/// Frees the rows that growing allocated, and makes the emulator clear each row whole on reuse.
+/// By itself the emulator clears only what was written since the column count changed.
 fn settle_rows(grid: &mut Grid<Cell>) {
     grid.truncate();
     for line in 0..grid.screen_lines() as i32 {
@@ -372,13 +369,13 @@ fn settle_rows(grid: &mut Grid<Cell>) {
     }
 }
 
-/// How many rows the emulator needs for a screen, those of it and those that may scroll off before
-/// they are moved into history.
+/// How many rows the emulator needs: those of the screen, and those that may scroll off before
+/// they move into history.
 fn rows_with_spare(rows: usize) -> usize {
     2 * rows + HARVEST_ROWS
 }
 
-/// A size, in the form that the emulator takes.
+/// A size in the form that the emulator takes.
 #[derive(Clone, Copy)]
 struct Cells(Size);
 

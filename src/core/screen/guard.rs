@@ -1,10 +1,9 @@
-//! The guard before the emulator's parser: it takes control strings out of the stream.
+//! Filters the output before the emulator's parser: takes control strings out of the stream.
 //!
-//! The parser would collect a control string without bound, and ends some of them at bytes that
-//! are text in UTF-8. So strings are read here, in bounded memory, and what the parser gets in
-//! their place is a lone string terminator. Nor does it get a character in two pieces, after which
-//! it can lose the next one. All other bytes pass in slices, uncopied. What the sequences mean is
-//! not decided here.
+//! The parser collects a control string without bound, and ends some at bytes that are UTF-8 text.
+//! So the guard reads strings in bounded memory and passes a lone string terminator instead. It also
+//! joins split characters, after which the parser can lose the next one. All other bytes pass
+//! uncopied.
 
 mod fragment;
 mod kept;
@@ -16,18 +15,18 @@ const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 const ESCAPE: u8 = 0x1b;
 
-/// How many bytes of a device control string are looked at; the rest is skipped.
+/// How many bytes of a device control string are read; the rest is skipped.
 const DCS_BYTES_MAX: usize = 16;
 
-/// How many parameter bytes a control sequence may have; a longer one is dropped whole. The
-/// emulator takes 32 numbers of five digits, so none that means anything is longer.
+/// The most parameter bytes of a control sequence; a longer one is dropped. The emulator takes 32
+/// numbers of five digits, so no meaningful sequence is longer.
 const CSI_BYTES_MAX: usize = 256;
 
-/// How many intermediate bytes of an escape sequence are kept: the emulator drops one that has
-/// more than two, however many.
+/// How many intermediate bytes of an escape sequence are kept. The emulator drops a sequence with
+/// more than two.
 const INTERMEDIATES_MAX: usize = 3;
 
-/// How often one sequence may repeat a character: as often as the widest row has columns.
+/// The most times one sequence may repeat a character: the column count of the widest row.
 pub(crate) const REPEAT_MAX: usize = 1_000;
 const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 
@@ -36,15 +35,14 @@ const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 pub(crate) enum Item<'a> {
     /// Bytes for the emulator.
     Bytes(&'a [u8]),
-    /// A character for the emulator that came in several pieces.
+    /// A character for the emulator that arrived in several pieces.
     Joined(Fragment),
-    /// A query that the emulator leaves unanswered.
+    /// A query that the emulator does not answer.
     Query(Query),
-    /// A control string came to its end: see [`Guard::string`].
+    /// A control string ended: see [`Guard::string`].
     String,
 }
 
-/// A query in the form of a control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     /// XTVERSION.
@@ -53,10 +51,9 @@ pub(crate) enum Query {
     CursorPosition,
 }
 
-/// A whole control string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlString<'a> {
-    /// An operating system command, and what ended it, which an answer must end with too.
+    /// An operating system command and its terminator, with which an answer must end too.
     Command { text: &'a [u8], end: &'static str },
     /// The head of a device control string.
     Device(&'a [u8]),
@@ -69,11 +66,11 @@ enum State {
     Escape,
     EscapeIntermediate,
     Csi,
-    /// The byte that opens a string is next in the input.
+    /// The byte that opens a string is the next input.
     Introducer,
     Osc,
     Dcs,
-    /// A string that means nothing here: APC, PM or SOS.
+    /// An ignored string: APC, PM or SOS.
     Skipped,
 }
 
@@ -85,25 +82,25 @@ enum Ended {
     Device,
 }
 
-/// The state of the scanner, carried from one piece of input to the next.
+/// The scanner's state between two pieces of input.
 #[derive(Debug)]
 pub(crate) struct Guard {
     state: State,
-    /// How many bytes an operating system command may have; a longer one is skipped whole.
+    /// The most bytes of an operating system command; a longer one is skipped whole.
     command_bytes_max: usize,
-    /// The string being read, or its head.
+    /// The current string, or its head.
     string: Vec<u8>,
     ended: Ended,
-    /// The parameter and intermediate bytes of the sequence being read.
+    /// The parameter and intermediate bytes of the current sequence.
     sequence: Vec<u8>,
-    /// What is being read is longer than what is kept of it.
+    /// The current string or sequence is longer than its kept part.
     overflowed: bool,
-    /// What comes before any further input.
+    /// The item to return before reading more input.
     due: Option<Item<'static>>,
-    /// A character that the input did not come to the end of.
+    /// A character whose end has not arrived yet.
     split: Fragment,
-    /// The beginning of a character at the end of what the parser got. Something else follows it
-    /// in the input, but the parser does not know yet.
+    /// The start of a character at the end of the parser's input. The input continues with something
+    /// else, but the parser does not know yet.
     broken: Fragment,
 }
 
@@ -122,7 +119,7 @@ impl Guard {
         }
     }
 
-    /// The next part of the input, which moves on behind it; none at the end of the input.
+    /// Returns the next item and advances `rest` past it; none at the end of the input.
     pub(crate) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Item<'a>> {
         loop {
             if let Some(due) = self.due.take() {
@@ -156,7 +153,7 @@ impl Guard {
         }
     }
 
-    /// The control string that came to its end last.
+    /// The control string that ended last.
     pub(crate) fn string(&self) -> ControlString<'_> {
         match self.ended {
             Ended::ByTerminator => ControlString::Command { text: &self.string, end: "\x1b\\" },
@@ -165,7 +162,7 @@ impl Guard {
         }
     }
 
-    /// Takes bytes that the emulator may have, up to the end or to something it may not.
+    /// Takes bytes for the emulator, up to the end or to the first byte it must not get.
     fn pass<'a>(&mut self, rest: &mut &'a [u8]) -> &'a [u8] {
         let bytes = *rest;
         let mut at = 0;
@@ -198,7 +195,7 @@ impl Guard {
         &bytes[..at - self.split.bytes().len()]
     }
 
-    /// Completes the character that the input before broke off, as far as this one goes.
+    /// Completes the character that the last input split, as far as this input reaches.
     fn join(&mut self, rest: &mut &[u8]) -> Option<Item<'static>> {
         if !self.split.complete(rest) {
             return None;
@@ -208,7 +205,7 @@ impl Guard {
         Some(Item::Joined(joined))
     }
 
-    /// The state after a byte outside strings, as the emulator's parser has it.
+    /// The state after a byte outside strings, the same as in the emulator's parser.
     fn after(&mut self, byte: u8) -> State {
         match (self.state, byte) {
             (_, ESCAPE) => State::Escape,
@@ -239,7 +236,7 @@ impl Guard {
         }
     }
 
-    /// Keeps what it can of the parameters and intermediates that come next; says how many.
+    /// Keeps the next parameter and intermediate bytes up to the bound, and returns how many there are.
     fn read_parameters(&mut self, bytes: &[u8]) -> usize {
         let length = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte));
         let length = length.unwrap_or(bytes.len());
@@ -249,7 +246,7 @@ impl Guard {
         length
     }
 
-    /// What follows a control sequence with this final byte. Bytes stand in for the final byte.
+    /// The item after a control sequence with this final byte. Bytes replace the final byte.
     fn after_sequence(&self, end: u8) -> Option<Item<'static>> {
         match (self.sequence.as_slice(), end) {
             _ if self.overflowed => Some(Item::Bytes(&[CANCEL])),
@@ -262,8 +259,8 @@ impl Guard {
         }
     }
 
-    /// Begins a string. The parser is behind its escape: what it gets makes that one a string
-    /// terminator, which also breaks off what the escape broke off.
+    /// Begins a string. The parser has already read the escape: the returned byte turns that into a
+    /// string terminator, which also cancels whatever the escape interrupted.
     fn open_string(&mut self, introducer: u8) -> Item<'static> {
         self.string.clear();
         self.overflowed = false;
@@ -275,7 +272,7 @@ impl Guard {
         Item::Bytes(b"\\")
     }
 
-    /// Reads on in a string; says whether it came to its end and may mean something.
+    /// Continues a string. Returns whether it ended and may have a meaning.
     fn read_string(&mut self, rest: &mut &[u8]) -> bool {
         let length = rest.iter().position(|byte| *byte < 0x20).unwrap_or(rest.len());
         self.collect(&rest[..length]);
@@ -317,7 +314,7 @@ impl Guard {
     }
 }
 
-/// The number that a parameter list begins with.
+/// The first number of a parameter list.
 fn first_number(parameters: &[u8]) -> usize {
     let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number: usize, digit| {
@@ -325,11 +322,11 @@ fn first_number(parameters: &[u8]) -> usize {
     })
 }
 
-/// How many bytes lie before the first escape.
+/// The number of bytes before the first escape.
 fn find_escape(bytes: &[u8]) -> usize {
     const STRIDE: usize = 64;
     let mut at = 0;
-    // A stride is looked at without leaving early, so that it is done on many bytes at once.
+    // The loop over a stride does not exit early, so that the compiler vectorizes it.
     for stride in bytes.chunks(STRIDE) {
         if stride.iter().fold(false, |found, byte| found | (*byte == ESCAPE)) {
             return at + stride.iter().position(|byte| *byte == ESCAPE).unwrap_or(stride.len());

@@ -1,13 +1,12 @@
-//! The colours that a program is told when it asks: constants, whatever was set before.
+//! The fixed colours that answer a program's colour queries, regardless of what was set.
 //!
-//! Nobody's real terminal stands behind a session, so there is no truer answer than a dark screen
-//! with the usual palette.
+//! A session has no real terminal behind it, so it reports a dark screen with the usual palette.
 
 /// The default foreground and cursor.
 const FOREGROUND: [u8; 3] = [0xd8, 0xd8, 0xd8];
 const BACKGROUND: [u8; 3] = [0, 0, 0];
 
-/// The sixteen named colours, as xterm has them.
+/// The sixteen named colours of xterm.
 const NAMED: [[u8; 3]; 16] = [
     [0, 0, 0],
     [205, 0, 0],
@@ -27,10 +26,10 @@ const NAMED: [[u8; 3]; 16] = [
     [255, 255, 255],
 ];
 
-/// How many queries one sequence may hold.
+/// The most queries that one sequence may hold.
 const QUERIES_MAX: usize = 16;
 
-/// The answers to the queries in a colour command (OSC 4, 10, 11, 12), each ended like the query.
+/// Answers the queries in a colour command (OSC 4, 10, 11, 12), each with the query's terminator.
 pub(crate) fn answers(code: &str, arguments: &str, end: &str) -> Vec<String> {
     let arguments = arguments.split(';');
     if code == "4" {
@@ -39,7 +38,7 @@ pub(crate) fn answers(code: &str, arguments: &str, end: &str) -> Vec<String> {
         let index = asked.filter_map(|pair| pair[0].parse::<u8>().ok());
         return index.map(|index| answer(&format!("4;{index}"), indexed(index), end)).collect();
     }
-    // Each further argument asks for the next of the three.
+    // Each further argument asks for the next of the three colours.
     let dynamic = [("10", FOREGROUND), ("11", BACKGROUND), ("12", FOREGROUND)];
     let asked = dynamic.into_iter().skip_while(|(name, _)| *name != code).zip(arguments);
     let asked = asked.filter(|(_, argument)| *argument == "?");
@@ -50,7 +49,7 @@ fn answer(name: &str, [red, green, blue]: [u8; 3], end: &str) -> String {
     format!("\x1b]{name};rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}{end}")
 }
 
-/// The colour of the 256 with this index: sixteen names, a cube of six steps a side, and greys.
+/// The colour with this index of 256: sixteen named ones, a cube of six steps a side, and greys.
 fn indexed(index: u8) -> [u8; 3] {
     match index {
         0..=15 => NAMED[usize::from(index)],

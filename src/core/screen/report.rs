@@ -1,9 +1,7 @@
-//! What a program reports of itself beside its text: directory, notifications, progress.
+//! What a program reports beside its text: directory, notifications, progress.
 //!
-//! These are claims of whatever runs in the terminal, an output file included; whoever acts on
-//! them decides what to believe.
+//! Reports are unverified: any output can contain them, even a printed file.
 
-/// One report, in the order in which they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The working directory (OSC 7), an absolute path.
@@ -15,21 +13,21 @@ pub enum Report {
 }
 
 impl Report {
-    /// How many reports wait to be taken; of more the newest are kept.
+    /// The most reports that wait in the queue; the oldest are dropped first.
     pub const QUEUED_MAX: usize = 256;
 }
 
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There is no task any more.
+    /// The task is finished or removed.
     Removed,
-    /// This many per cent, 0 to 100, are done.
+    /// The task is running, 0 to 100 per cent done.
     Running(u8),
-    /// It failed at this many per cent.
+    /// The task failed at this percentage.
     Failed(u8),
-    /// It runs, and nobody knows how far it is.
+    /// The task is running without a known percentage.
     Indeterminate,
-    /// It waits at this many per cent.
+    /// The task is paused at this percentage.
     Paused(u8),
 }

@@ -1,7 +1,6 @@
-//! The numbering of rows: what scrolled off goes into history under its number, for good.
+//! Numbers rows: a row that scrolls off enters history and keeps its number.
 //!
-//! The number of the top row is always the end of history, so numbers cannot shift. It knows the
-//! frame published last, to tell what really changed, and nothing of how rows come to scroll.
+//! The number of the top row is always the end of history, so numbers cannot shift.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::core::screen::cells::Reader;
 /// A line with the watermark of its last change.
 pub(crate) type StampedLine = Stamped<Arc<Line>>;
 
-/// History, the watermark of the next frame, and the rows of the last.
+/// History, the watermark of the next frame, and the rows of the last frame.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     limits: HistoryLimits,
@@ -26,13 +25,13 @@ pub(crate) struct Ledger {
     shown: Arc<[StampedLine]>,
     shown_base: RowNumber,
     reader: Reader,
-    /// A change since the last frame cannot be told as a delta.
+    /// A delta cannot express the changes since the last frame.
     reset: bool,
     cleared: bool,
 }
 
 impl Ledger {
-    /// Counts on from this watermark, and from the end of this history.
+    /// Continues from this watermark and from the end of this history.
     pub(crate) fn new(limits: HistoryLimits, watermark: Watermark, history: History) -> Self {
         Self {
             limits,
@@ -51,7 +50,7 @@ impl Ledger {
         self.history.end()
     }
 
-    /// The watermark that the next frame has.
+    /// The watermark of the next frame.
     pub(crate) fn mark(&self) -> Watermark {
         self.mark
     }
@@ -68,24 +67,23 @@ impl Ledger {
         self.cleared
     }
 
-    /// Makes the next frame one that cannot be told as a delta.
+    /// Makes the next frame one that cannot be sent as a delta.
     pub(crate) fn reset(&mut self) {
         self.reset = true;
     }
 
-    /// Forgets the rows of history; numbers go on.
+    /// Discards the rows of history; row numbers continue.
     pub(crate) fn clear(&mut self) {
         self.cleared |= !self.history.is_empty();
         self.history = History::starting_at(self.history.end(), self.limits);
     }
 
-    /// Whether a row reads as one with nothing in it.
     pub(crate) fn reads_empty(&mut self, row: &Row<Cell>) -> bool {
         self.reader.read(row);
         self.reader.equals(&Line::default())
     }
 
-    /// Takes the row below history into it.
+    /// Moves the row below history into it.
     pub(crate) fn keep(&mut self, row: &Row<Cell>) {
         self.reader.read(row);
         let shown = self.shown(self.history.end()).filter(|shown| self.reader.equals(&shown.value));
@@ -93,14 +91,14 @@ impl Ledger {
         self.history.push(self.reader.row(changed));
     }
 
-    /// Takes the row below history into it, as it was read earlier.
+    /// Moves the row below history into it, with this earlier content.
     pub(crate) fn keep_line(&mut self, line: &Line) {
         let shown = self.shown(self.history.end()).filter(|shown| *shown.value == *line);
         let changed = shown.map_or(self.mark, |shown| shown.changed);
         self.history.push(HistoryRow::of(line, changed));
     }
 
-    /// The line of a row, with the stamp of the last frame when it is still as it was there.
+    /// The line of a row. An unchanged line keeps its stamp from the last frame.
     pub(crate) fn stamp(&mut self, number: RowNumber, row: &Row<Cell>) -> StampedLine {
         self.reader.read(row);
         match self.shown(number) {
@@ -114,7 +112,7 @@ impl Ledger {
         self.shown.get(usize::try_from(index).ok()?)
     }
 
-    /// Goes on from a frame that was just published.
+    /// Continues from a frame that was just published.
     pub(crate) fn on_published(&mut self, frame: &Frame) {
         self.mark = frame.watermark.next();
         self.shown = Arc::clone(&frame.lines);

@@ -1,7 +1,7 @@
-//! What control strings mean: titles, reports, and queries with their fixed answers.
+//! Parses control strings: titles, reports, and queries with their fixed answers.
 //!
-//! It turns one string into a value and changes nothing. Clipboard, links, and setting of colours
-//! mean nothing here: no frame shows them, and a clipboard is not a program's to read.
+//! termgate ignores clipboard, links and changes of colours: no frame shows them, and a program must
+//! not read the clipboard.
 
 use percent_encoding::percent_decode_str;
 
@@ -10,19 +10,18 @@ use crate::core::screen::guard::ControlString;
 use crate::core::screen::palette;
 use crate::core::screen::report::{Progress, Report};
 
-/// The meaning of a control string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     Title(String),
     Report(Report),
-    /// A mark of shell integration, as its parameters came.
+    /// The parameters of a shell integration mark.
     Mark(String),
-    /// Queries, each with its answer.
+    /// The answers to queries.
     Answers(Vec<String>),
 }
 
 impl Sequence {
-    /// The meaning of the string, if it has one here, on the machine of this name.
+    /// Parses the string, if it has a meaning here. `host` is the name of this machine.
     pub(crate) fn parse(
         string: ControlString<'_>,
         limits: &ScreenLimits,
@@ -30,8 +29,8 @@ impl Sequence {
     ) -> Option<Self> {
         match string {
             ControlString::Command { text, end } => command(text, end, limits, host),
-            // DECRQSS and XTGETTCAP: what was asked for is not available. vim takes a refusal to tell the
-            // shape of the cursor for keys, and waits for no answer.
+            // DECRQSS and XTGETTCAP: refused. vim reads a refusal of the cursor shape as keys, and does not
+            // wait for an answer, so that query gets none.
             ControlString::Device(b"$q q") => None,
             ControlString::Device(head) if head.starts_with(b"$q") => refusal("\x1bP0$r\x1b\\"),
             ControlString::Device(head) if head.starts_with(b"+q") => refusal("\x1bP0+r\x1b\\"),
@@ -68,14 +67,14 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
     }
 }
 
-/// The text of a command, without bytes that are no text and without control characters.
+/// The text of a command, without invalid UTF-8 and control characters.
 fn clean(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().filter(|character| !character.is_control()).collect()
 }
 
-/// Reads `file://host/path`, or a bare path. What a machine says that is not this one is no directory
-/// here, though a path of that name may well be.
+/// Parses `file://host/path`, or a bare path. A path of another machine is ignored, even if the same
+/// path exists here.
 fn directory(url: &str, this_host: Option<&str>) -> Option<Report> {
     let path = match url.strip_prefix("file://") {
         Some(rest) => {
@@ -95,7 +94,7 @@ fn is_here(host: &str, this_host: Option<&str>) -> bool {
     is("") || is("localhost") || this_host.is_some_and(is)
 }
 
-/// Reads `state;percent`.
+/// Parses `state;percent`.
 fn progress(text: &str) -> Option<Report> {
     let (state, percent) = text.split_once(';').unwrap_or((text, "0"));
     let percent = percent.parse::<u8>().unwrap_or(0).min(100);
@@ -110,7 +109,7 @@ fn progress(text: &str) -> Option<Report> {
     Some(Report::Progress(progress))
 }
 
-/// Reads `notify;title;body`.
+/// Parses `notify;title;body`.
 fn notification(text: &str) -> Option<Report> {
     let rest = text.strip_prefix("notify;")?;
     let (title, body) = rest.split_once(';').unwrap_or((rest, ""));

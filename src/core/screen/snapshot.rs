@@ -1,8 +1,7 @@
-//! A snapshot: all that decides how later output is shown, as bytes of a format of our own.
+//! The byte format of a snapshot, which stores everything that affects later output.
 //!
-//! The types here say how the bytes lie. They name nothing of the emulator's own layout, since a
-//! snapshot is read by versions of the daemon that have another one. What is read is believed
-//! where it is put to use, not here.
+//! The types name nothing of the emulator's layout, since later versions of the daemon have another
+//! one. The code that uses the values checks them.
 
 pub(crate) mod cells;
 pub(crate) mod shell;
@@ -15,17 +14,17 @@ use crate::core::screen::emulator::shell::Shell;
 use crate::core::screen::snapshot::cells::KeptGrid;
 use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
-/// What a snapshot begins with: a mark, and the version of the format. A change of any type below
-/// takes another version.
+/// The start of a snapshot: a magic number and the version of the format. Increase the version when
+/// any type below changes.
 const FORMAT: [u8; 5] = *b"TGSC\x02";
 
-/// The first version, which is read as well, knows nothing of the shell.
+/// The first version, which is read as well. It has no shell.
 const FIRST_FORMAT: [u8; 5] = *b"TGSC\x01";
 
-/// A screen without its history, kept.
+/// A screen without its history, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot<'a> {
-    /// The watermark that a restored screen counts on from.
+    /// The watermark at which a restored screen continues.
     pub(crate) reserved: u64,
     /// The oldest row of history, and the row after the newest.
     pub(crate) first_row: u64,
@@ -38,41 +37,40 @@ pub(crate) struct Snapshot<'a> {
 /// Where in the stream the guard and the parser are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptPlace {
-    /// In text, after the beginning of a character that the parser has, and of one that the guard
-    /// holds back; most often after neither.
+    /// In text: the start of a character that the parser has, and the start of one that the guard
+    /// holds back. Usually both are empty.
     Text {
         broken: Vec<u8>,
         split: Vec<u8>,
     },
     Escape,
-    /// In an escape sequence after these.
+    /// In an escape sequence, after these intermediate bytes.
     Intermediates(Vec<u8>),
-    /// In a control sequence after these, or after more than one may have.
+    /// In a control sequence, after these bytes or after too many.
     Parameters {
         bytes: Vec<u8>,
         overflowed: bool,
     },
-    /// In an operating system command.
     Command {
         text: Vec<u8>,
         overflowed: bool,
     },
-    /// In a device control string, of which only the head matters.
+    /// In a device control string; only its head matters.
     Device(Vec<u8>),
-    /// In a string that means nothing here.
+    /// In an ignored string.
     Skipped,
 }
 
-/// The emulator, kept.
+/// The emulator, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KeptEmulator<'a> {
     pub(crate) rows: u16,
     pub(crate) cols: u16,
-    /// The alternate screen is shown, and the normal one is the other.
+    /// The alternate screen is shown, and `other` is the normal one.
     pub(crate) alternate: bool,
     #[serde(borrow)]
     pub(crate) shown: KeptGrid<'a>,
-    /// Its rows matter, and are here, when it is the normal screen.
+    /// Contains rows only when it is the normal screen.
     pub(crate) other: KeptGrid<'a>,
     pub(crate) shelf: Vec<KeptLine<'a>>,
     pub(crate) shelved: KeptShelved,
@@ -83,7 +81,7 @@ pub(crate) struct KeptEmulator<'a> {
     pub(crate) sync: Option<KeptSync>,
 }
 
-/// What became of the normal screen behind the alternate one.
+/// What happened to the normal screen behind the alternate one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum KeptShelved {
     Untouched,
@@ -91,26 +89,25 @@ pub(crate) enum KeptShelved {
     Rewrapped,
 }
 
-/// What programs set that belongs to neither screen.
+/// The settings that belong to neither screen.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KeptSettings {
-    /// A bit for each mode, in the order in which the emulator's table has them.
+    /// One bit for each mode, in the order of the emulator's table.
     pub(crate) modes: u32,
     /// The top row of the scrolling region, from 0, and the row after the bottom one.
     pub(crate) region: (u16, u16),
     /// The columns with a tab stop.
     pub(crate) tabs: Vec<u16>,
-    /// Which of the four character sets is in use.
+    /// The index of the active character set, 0 to 3.
     pub(crate) charset: u8,
-    /// The shape of the cursor by its place in the emulator's table, and whether it blinks.
+    /// The index of the cursor's shape in the emulator's table, and whether it blinks.
     pub(crate) cursor_style: (u8, bool),
-    /// The keyboard's flags, and those put aside on the shown screen and on the other.
+    /// The keyboard flags, and the stacks of the shown screen and of the other.
     pub(crate) keyboard: (u8, Vec<u8>, Vec<u8>),
-    /// The character that a repetition repeats.
     pub(crate) repeatable: Option<char>,
 }
 
-/// A synchronized update under way: its end in nanoseconds since boot, and its length so far.
+/// A synchronized update in progress: its end in nanoseconds since boot, and its bytes so far.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct KeptSync {
     pub(crate) until: u64,
@@ -118,7 +115,7 @@ pub(crate) struct KeptSync {
 }
 
 impl<'a> Snapshot<'a> {
-    /// The bytes of the screen, and of the shell on it.
+    /// Encodes the screen and its shell.
     pub(crate) fn encode(&self, shell: &Shell, commands: &mut WrittenCommands) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
         let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
@@ -126,7 +123,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// # Errors
-    /// [`SnapshotError`] when the bytes are no snapshot of the format read here.
+    /// [`SnapshotError`] when the bytes are not a snapshot in a known format.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<(Self, KeptShell<'a>), SnapshotError> {
         let (head, body) = bytes.split_at(bytes.len().min(FORMAT.len()));
         let first = head == FIRST_FORMAT;

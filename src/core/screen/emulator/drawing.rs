@@ -1,7 +1,6 @@
-//! The screen as lines: what is on it now, drawn on the frame before.
+//! Draws the screen as lines, reusing unchanged lines of the last frame.
 //!
-//! It reads the emulator and changes nothing in it but its note of what was damaged, which has no
-//! other reader.
+//! It changes nothing in the emulator but its damage record, which has no other reader.
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::row_numbers::StampedLine;
 
-/// What is on the screen, drawn on the frame before.
+/// The contents of the screen, drawn over the last frame.
 pub(crate) struct Drawing {
     pub(crate) base_row: RowNumber,
     pub(crate) lines: Arc<[StampedLine]>,
-    /// A line is another than it was.
+    /// Whether any line differs from the last frame.
     pub(crate) changed: bool,
     pub(crate) cursor: Cursor,
     pub(crate) mode: ScreenMode,
@@ -30,7 +29,7 @@ impl Emulator {
         let point = self.term.grid().cursor.point;
         let mode = self.term.mode();
         let style = self.term.cursor_style();
-        // Rows that scrolled off and were not moved into history yet lie between.
+        // Rows that scrolled off but are not in history yet lie in between.
         let below = self.term.history_size() + point.line.0 as usize;
         Cursor {
             row: self.ledger.base_row().plus(below),
@@ -46,7 +45,7 @@ impl Emulator {
         }
     }
 
-    /// Draws the screen, taking over from `last` the lines that did not change since.
+    /// Draws the screen and reuses the lines of `last` that did not change.
     pub(crate) fn draw(&mut self, last: Option<&Frame>) -> Drawing {
         self.harvest();
         let base_row = self.ledger.base_row();
@@ -68,8 +67,8 @@ impl Emulator {
         }
     }
 
-    /// The lines with what changed since `last`, which stood in the same place; none when nothing
-    /// did.
+    /// Draws the lines that changed since `last`, which has the same base row and size. Returns none
+    /// when no line changed.
     fn redraw(&mut self, last: &Frame) -> Option<Arc<[StampedLine]>> {
         let mut lines: Option<Vec<StampedLine>> = None;
         for line in self.take_damage() {
@@ -91,7 +90,7 @@ impl Emulator {
         self.ledger.stamp(number, &self.term.grid()[GridLine(line as i32)])
     }
 
-    /// The lines that may have changed since this was asked last.
+    /// Takes the indexes of lines that may have changed since the last call.
     fn take_damage(&mut self) -> Vec<usize> {
         let rows = self.term.screen_lines();
         let damaged = match self.term.damage() {

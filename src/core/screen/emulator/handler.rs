@@ -1,8 +1,7 @@
-//! The operations of the parser on their way to the emulator.
+//! Passes the parser's operations to the emulator.
 //!
-//! Most go through as they are. Those that scroll let rows be harvested, those that change which
-//! rows there are give new numbers, and those that the emulator does not bound are bounded. What
-//! control strings say never comes this way.
+//! Most pass unchanged. Operations that scroll harvest rows, operations that replace rows renumber
+//! them, and operations without a bound in the emulator get one. Control strings never get here.
 
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::core::screen::emulator::{Emulator, Sync, keyboard};
 
-/// No character below this one is without a width, save controls.
+/// Characters below this one have a width, except controls.
 const FIRST_MARK: char = '\u{ad}';
 
-/// The size of a cell, for programs that ask for the screen in pixels.
+/// The size of a cell, for programs that ask for the screen size in pixels.
 const CELL_HEIGHT: usize = 16;
 const CELL_WIDTH: usize = 8;
 
@@ -29,7 +28,7 @@ const ALTERNATE_SCREEN: PrivateMode =
     PrivateMode::Named(NamedPrivateMode::SwapScreenAndSetRestoreCursor);
 
 impl Emulator {
-    /// Whether the character is one mark too many for the cell that it would join.
+    /// Whether the cell that this combining mark would join already has the most marks allowed.
     fn is_surplus_mark(&self, character: char) -> bool {
         if character < FIRST_MARK || character.width() != Some(0) {
             return false;
@@ -45,7 +44,7 @@ impl Emulator {
     }
 
     fn begin_sync(&mut self) {
-        // An update begun within another does not withhold frames for longer.
+        // A nested update does not extend the time without frames.
         if self.sync.is_none_or(|sync| sync.until <= self.now) {
             self.sync = Some(Sync { until: self.now + self.limits.sync_time_max, bytes: 0 });
         }
@@ -60,7 +59,7 @@ impl Handler for Emulator {
             return;
         }
         self.term.input(c);
-        // Only a character that was wrapped stands this far left.
+        // Only a wrapped character leaves the cursor this far left.
         if self.term.grid().cursor.point.column.0 <= 2 {
             self.after_scrolling();
         }
@@ -94,11 +93,11 @@ impl Handler for Emulator {
     }
 
     fn clear_screen(&mut self, mode: ClearMode) {
-        // Clearing what scrolled off is for the emulator's own rows: ours stay readable.
+        // Clearing the scrollback removes only the emulator's own rows: our history stays readable.
         self.harvest();
         let all = matches!(mode, ClearMode::All);
         self.term.clear_screen(mode);
-        // Of a screen that was empty already, the emulator moves one row off all the same.
+        // The emulator moves one row off even from an empty screen.
         if self.term.history_size() == 1 && self.term.grid()[Line(-1)].is_clear() {
             self.term.grid_mut().clear_history();
         }
@@ -158,7 +157,7 @@ impl Handler for Emulator {
     }
 
     fn terminal_attribute(&mut self, attr: Attr) {
-        // No frame shows the colour of an underline, and each would take memory of its own.
+        // No frame shows an underline's colour, and each one would allocate memory.
         if !matches!(attr, Attr::UnderlineColor(_)) {
             self.term.terminal_attribute(attr);
         }

@@ -1,8 +1,7 @@
-//! The emulator taken down as something that is kept over a restart, and put up again.
+//! Converts the emulator to the form that a snapshot stores, and back.
 //!
-//! Both screens, their cursors, and all that was set: nothing that decides how later output is
-//! shown is left out. Answers and reports are not here, since they were taken before. It knows no
-//! bytes; and it believes nothing of what was kept until it is in its place.
+//! It covers both screens, their cursors, and every setting that affects later output. It checks
+//! every stored value before it uses it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
 use crate::core::screen::snapshot::{KeptEmulator, KeptShelved, KeptSync};
 
 impl Emulator {
-    /// The emulator as it is now.
+    /// The emulator's current state for a snapshot.
     pub(crate) fn kept(&mut self) -> KeptEmulator<'_> {
         self.harvest();
         let Size { rows, cols } = self.size();
@@ -46,7 +45,7 @@ impl Emulator {
         }
     }
 
-    /// An emulator that is as the kept one was, with the history and numbering of this ledger.
+    /// Restores an emulator from its stored state, with the history and numbering of this ledger.
     pub(crate) fn restored(
         kept: &KeptEmulator<'_>,
         limits: ScreenLimits,
@@ -64,7 +63,7 @@ impl Emulator {
 
     fn put_screens(&mut self, kept: &KeptEmulator<'_>) -> Result<(), Damage> {
         let (flags, shown, other) = &kept.settings.keyboard;
-        // Until now the normal screen is shown, and each stack is filled while its screen is.
+        // The normal screen is shown up to here. Each stack is filled while its screen is shown.
         if kept.alternate {
             kept.other.put(self.term.grid_mut(), EMULATOR_ROWS_MAX)?;
             self.put_keyboard_stack(other)?;
@@ -93,7 +92,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// Limits may be others now, so titles are cut to what they say.
+    /// Restores titles, cut to the current limits.
     fn put_titles(&mut self, kept: &KeptEmulator<'_>) {
         let characters_max = self.limits.title_characters_max;
         let cut = |title: &&str| -> Arc<str> {

@@ -1,17 +1,16 @@
-//! The kitty keyboard protocol's flags, and how many of them a program has put aside.
+//! Tracks the flags of the kitty keyboard protocol and the stacks that programs push them on.
 //!
-//! The emulator fails when its own stack of them overflows and does not show what is on it, so they
-//! are counted and remembered here before it is asked. What the flags do to keys is not known here.
+//! The emulator fails when its own stack overflows and does not expose its contents, so this module
+//! counts and remembers them first.
 
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Handler, KeyboardModes, KeyboardModesApplyBehavior};
 
 use crate::core::screen::emulator::Emulator;
 
-/// How many sets of flags a program may put aside on each screen.
+/// The most sets of flags a program may push on each screen.
 pub(crate) const FLAGS_STACK_MAX: usize = 64;
 
-/// The sets of flags on the stacks of the shown screen and of the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyboardStacks {
     pub(super) shown: Vec<KeyboardModes>,
@@ -24,7 +23,7 @@ impl KeyboardStacks {
     }
 }
 
-/// The flags in force.
+/// The flags in effect.
 pub(crate) fn flags(mode: TermMode) -> KeyboardModes {
     let pairs = [
         (TermMode::DISAMBIGUATE_ESC_CODES, KeyboardModes::DISAMBIGUATE_ESC_CODES),
@@ -38,7 +37,7 @@ pub(crate) fn flags(mode: TermMode) -> KeyboardModes {
 }
 
 impl Emulator {
-    /// Puts the flags aside and takes these; on a full stack only takes them.
+    /// Pushes the flags and sets them. When the stack is full, it only sets them.
     pub(super) fn push_keyboard_flags(&mut self, flags: KeyboardModes) {
         if self.keyboard.shown.len() == FLAGS_STACK_MAX {
             self.set_keyboard_flags(flags);

@@ -1,9 +1,8 @@
-//! What programs set that belongs to neither screen: modes, the scrolling region, tab stops, the
-//! character set, the cursor's style, the keyboard's flags.
+//! Stores and restores the settings that belong to neither screen: modes, scrolling region, tab
+//! stops, character set, cursor style, keyboard flags.
 //!
-//! The emulator shows some of it, tells some by what it does, and the rest was remembered on the
-//! way. It is put back by the same operations with which a program sets it, before the cursors
-//! are, since some of them move one.
+//! Restoring uses the operations with which a program sets them, before it restores the cursors,
+//! since some operations move a cursor.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::TermMode;
@@ -26,7 +25,7 @@ enum Switch {
     Private(NamedPrivateMode),
 }
 
-/// The modes; the place of each is its bit in what is kept.
+/// The modes. The index of each is its bit in a snapshot.
 const MODES: [(TermMode, Switch); 16] = [
     (TermMode::SHOW_CURSOR, Switch::Private(NamedPrivateMode::ShowCursor)),
     (TermMode::APP_CURSOR, Switch::Private(NamedPrivateMode::CursorKeys)),
@@ -46,11 +45,11 @@ const MODES: [(TermMode, Switch); 16] = [
     (TermMode::URGENCY_HINTS, Switch::Private(NamedPrivateMode::UrgencyHints)),
 ];
 
-/// The shapes of the cursor that a program can choose, by their number in what is kept.
+/// The cursor shapes that a program can choose. The index of each is its number in a snapshot.
 const SHAPES: [CursorShape; 3] = [CursorShape::Block, CursorShape::Underline, CursorShape::Beam];
 
 impl Emulator {
-    /// Forgets all that programs set and showed; the rows that were used are history.
+    /// Resets everything that programs set and showed. Used rows become history.
     pub(super) fn reset_all(&mut self) {
         if self.alternate() {
             self.leave_alternate();
@@ -92,7 +91,7 @@ impl Emulator {
         }
     }
 
-    /// The scrolling region, as the cursor finds it whose origin is there.
+    /// Finds the scrolling region by moving the cursor in origin mode.
     fn scrolling_region(&mut self) -> (u16, u16) {
         const ORIGIN: PrivateMode = PrivateMode::Named(NamedPrivateMode::Origin);
         let cursor = self.term.grid().cursor.clone();
@@ -108,7 +107,7 @@ impl Emulator {
         (top as u16, bottom as u16 + 1)
     }
 
-    /// Sets all of it on an emulator that is new and shows the normal screen.
+    /// Applies the settings to a new emulator that shows the normal screen.
     pub(super) fn put_settings(&mut self, kept: &KeptSettings) -> Result<(), Damage> {
         for (at, (_, switch)) in MODES.iter().enumerate() {
             self.put_mode(*switch, kept.modes & 1 << at != 0);
@@ -118,7 +117,7 @@ impl Emulator {
         if top >= end || end > rows {
             return Err("the scrolling region lies beside the screen");
         }
-        // A region of the bottom row alone can only be asked for by one that goes beyond it.
+        // The emulator accepts a region of the bottom row alone only when its end lies beyond the screen.
         self.set_scrolling_region(top + 1, Some(if end == rows { rows + 1 } else { end }));
         self.put_tabs(&kept.tabs)?;
         let charset = CHARSETS.get(usize::from(kept.charset)).ok_or("no such character set")?;
@@ -153,7 +152,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// Puts these flags aside on the screen that is shown now, the uppermost last.
+    /// Pushes these flags on the shown screen's stack, the top one last.
     pub(super) fn put_keyboard_stack(&mut self, stack: &[u8]) -> Result<(), Damage> {
         if stack.len() > FLAGS_STACK_MAX {
             return Err("too many of the keyboard's flags are put aside");

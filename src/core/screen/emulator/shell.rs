@@ -1,6 +1,4 @@
-//! The shell on a screen: what it marked, at the places where it did.
-//!
-//! It knows where the cursor is, and leaves what marks mean to the list of commands.
+//! Records where on the screen the shell's marks are. The list of commands gives them their meaning.
 
 use std::sync::Arc;
 
@@ -14,19 +12,19 @@ use crate::core::shell::commands::output::columns;
 use crate::core::shell::commands::record::{Here, Position};
 use crate::core::wait::logical::JOINED_ROWS_MAX;
 
-/// What is known of the shell.
+/// What is known about the shell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shell {
-    /// What it is known by; none when it was not asked to mark anything.
+    /// The value that its marks carry; none when it was not asked to mark anything.
     pub(crate) nonce: Option<Arc<str>>,
     /// The machine it runs on.
     pub(crate) host: Option<Arc<str>>,
-    /// Who typed last.
+    /// The principal that typed last.
     pub(crate) typist: Option<Arc<str>>,
-    /// The directory it said it is in.
+    /// The working directory that it last reported.
     pub(crate) directory: Option<Arc<str>>,
     pub(crate) commands: Arc<Commands>,
-    /// Where the cursor of the normal screen is while the alternate one is shown.
+    /// The cursor position of the normal screen while the alternate one is shown.
     pub(crate) shelved_at: Position,
 }
 
@@ -39,14 +37,14 @@ impl Emulator {
         &mut self.shell
     }
 
-    /// Where the next character goes: behind the last column when that is full.
+    /// The position of the next character: after the last column when that is full.
     pub(crate) fn position(&self) -> Position {
         let cursor = self.cursor();
         let behind = u16::from(self.term.grid().cursor.input_needs_wrap);
         Position { row: cursor.row, col: cursor.col + behind }
     }
 
-    /// Notes that the cursor went up, and what runs writes above its output.
+    /// Notes that the cursor moved up and that a running command now writes above its output.
     pub(super) fn on_raised(&mut self) {
         if !self.alternate() {
             let row = self.cursor().row;
@@ -56,7 +54,7 @@ impl Emulator {
         }
     }
 
-    /// Notes that all of the screen was cleared.
+    /// Notes that the whole screen was cleared.
     pub(super) fn on_cleared(&mut self) {
         if !self.alternate() {
             let top = self.here().top;
@@ -64,7 +62,7 @@ impl Emulator {
         }
     }
 
-    /// Where the terminal is at this moment.
+    /// The current position, time and watermark.
     pub(crate) fn here(&self) -> Here {
         Here {
             position: self.position(),
@@ -90,7 +88,7 @@ impl Emulator {
         self.shell.commands = commands;
     }
 
-    /// Does what gives the rows from the cursor on other numbers.
+    /// Runs `work`, which renumbers the rows from the cursor on.
     pub(super) fn renumbering(&mut self, work: impl FnOnce(&mut Self)) {
         let before = self.position();
         work(self);
@@ -108,13 +106,13 @@ impl Emulator {
         }
     }
 
-    /// What stands on the row of the cursor before it.
+    /// The text before the cursor on its row.
     pub(crate) fn before_cursor(&mut self) -> String {
         let cursor = self.position();
         self.text_between(Position { col: 0, ..cursor }, cursor)
     }
 
-    /// The line that the cursor is on, up to the end of its row, without the blanks at the ends of rows.
+    /// The line up to the end of the cursor's row, with wrapped rows joined and without trailing blanks.
     pub(crate) fn line_of_cursor(&mut self) -> String {
         self.harvest();
         let (base, row) = (self.ledger.base_row(), self.cursor().row);
@@ -135,7 +133,7 @@ impl Emulator {
         text
     }
 
-    /// The text on the screen between two places, rows that were wrapped joined.
+    /// The text on the screen between two positions, with wrapped rows joined.
     fn text_between(&mut self, from: Position, to: Position) -> String {
         self.harvest();
         let (base, mut text) = (self.ledger.base_row(), String::new());

@@ -1,6 +1,4 @@
-//! Where the tab stops are, which the emulator knows and does not tell.
-//!
-//! It follows what is done to the emulator's own and moves no cursor.
+//! Tracks the tab stops, because the emulator does not expose its own.
 
 use alacritty_terminal::vte::ansi::TabulationClearMode;
 
@@ -9,7 +7,7 @@ use alacritty_terminal::vte::ansi::TabulationClearMode;
 pub(super) struct TabStops(Vec<bool>);
 
 impl TabStops {
-    /// How many columns lie between two stops at first.
+    /// The distance in columns between two default stops.
     const INTERVAL: usize = 8;
 
     pub(super) fn every_eighth(columns: usize) -> Self {
@@ -18,7 +16,7 @@ impl TabStops {
         stops
     }
 
-    /// Columns that come in have the stops of the beginning; those that go lose theirs.
+    /// Adds new columns with the default stops; removed columns lose theirs.
     pub(super) fn resize(&mut self, columns: usize) {
         self.0.truncate(columns);
         self.0.extend((self.0.len()..columns).map(|column| column % Self::INTERVAL == 0));
@@ -35,7 +33,6 @@ impl TabStops {
         }
     }
 
-    /// The columns with a stop.
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().filter(|(_, stop)| **stop).map(|(column, _)| column)
     }

@@ -1,6 +1,6 @@
-//! Characters that the input breaks off: how long one ought to be, and the bytes there are.
+//! Characters split between two inputs: the bytes so far and the expected length.
 //!
-//! It looks at the shape of UTF-8 alone; whether the bytes are a character is the parser's to say.
+//! Only the shape of UTF-8 matters here; the parser decides whether the bytes are a valid character.
 
 /// The first bytes of a character, three at most, or a whole one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    /// The beginning of a character that these bytes end in; empty when they end in a whole one.
+    /// The start of a character at the end of these bytes; empty when they end in a whole one.
     pub(crate) fn at_end_of(bytes: &[u8]) -> Self {
         let tail = &bytes[bytes.len().saturating_sub(3)..];
         let first = tail.iter().rposition(|byte| !is_continuation(*byte));
@@ -18,7 +18,7 @@ impl Fragment {
         begun.filter(|begun| !begun.is_whole()).unwrap_or_default()
     }
 
-    /// The beginning of a character that these bytes are, nothing more and nothing less.
+    /// These bytes as a fragment, if they are exactly the start of one character.
     pub(crate) fn exactly(bytes: &[u8]) -> Option<Self> {
         let found = Self::at_end_of(bytes);
         (found.bytes() == bytes).then_some(found)
@@ -38,7 +38,7 @@ impl Fragment {
         self.length == 0
     }
 
-    /// Whether there are as many bytes as the first one announces.
+    /// Whether all the bytes that the first one announces are present.
     fn is_whole(&self) -> bool {
         let announced = match self.bytes[0] {
             0xc2..=0xdf => 2,
@@ -49,8 +49,8 @@ impl Fragment {
         self.length >= announced
     }
 
-    /// Takes what belongs to the character from the head of the input; says whether no more can
-    /// come, because it is whole or something else follows.
+    /// Takes the bytes of the character from the start of the input. Returns true when no more can
+    /// follow, because it is whole or something else follows.
     pub(crate) fn complete(&mut self, rest: &mut &[u8]) -> bool {
         while !self.is_whole() {
             let Some((next, after)) = rest.split_first() else { return false };

@@ -1,21 +1,21 @@
-//! The guard's place in the stream, kept over a restart: which sequence it is in the middle of.
+//! Saves the guard's place in the stream: which sequence it is in the middle of.
 //!
-//! Sequences mean nothing before they end, so what was read of one, cut to what may matter, is the
-//! whole state, of the parser behind the guard too. It knows no bytes of snapshots.
+//! A sequence has no effect before it ends. So its bytes so far, cut to those that can matter, are
+//! the whole state of the guard and of the parser behind it.
 
 use crate::core::screen::guard::fragment::Fragment;
 use crate::core::screen::guard::{CSI_BYTES_MAX, DCS_BYTES_MAX, Guard, INTERMEDIATES_MAX, State};
 use crate::core::screen::snapshot::KeptPlace;
 
 impl Guard {
-    /// The place that the guard is at, between two pieces of input.
+    /// The guard's place between two pieces of input.
     pub(crate) fn kept(&self) -> KeptPlace {
         match self.state {
             State::Ground => KeptPlace::Text {
                 broken: self.broken.bytes().to_vec(),
                 split: self.split.bytes().to_vec(),
             },
-            // An introducer is looked at together with the escape before it.
+            // The guard reads an introducer together with the escape before it.
             State::Escape | State::Introducer => KeptPlace::Escape,
             State::EscapeIntermediate => KeptPlace::Intermediates(self.sequence.clone()),
             State::Csi => {
@@ -30,8 +30,8 @@ impl Guard {
         }
     }
 
-    /// A guard at this place, and what a new parser must be given to be there too; none when
-    /// there is no such place.
+    /// Creates a guard at this place, and the bytes that bring a new parser to the same place. Returns
+    /// none when the place is invalid.
     pub(crate) fn resumed(place: KeptPlace, command_bytes_max: usize) -> Option<(Self, Vec<u8>)> {
         let mut guard = Self::new(command_bytes_max);
         let passed = match place {
@@ -73,7 +73,7 @@ impl Guard {
         Some((guard, passed))
     }
 
-    /// Takes the bytes of a sequence that begins like this; gives all that the parser gets of it.
+    /// Restores the bytes of a sequence after `start`, and returns all bytes that the parser gets.
     fn read_again(&mut self, bytes: Vec<u8>, most: usize, start: &[u8]) -> Option<Vec<u8>> {
         let fits = bytes.len() <= most && bytes.iter().all(|byte| (0x20..=0x3f).contains(byte));
         self.sequence = bytes;

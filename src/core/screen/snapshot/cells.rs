@@ -1,8 +1,7 @@
-//! The cells and cursors of one screen, kept.
+//! The stored form of one screen's cells and cursors.
 //!
-//! A row is stretches of cells that look alike, so that blanks cost nothing and text little more
-//! than itself. Named colours of the palette are kept as the indexed ones that they are: nothing
-//! tells them apart. The emulator's types are read and written here and not kept.
+//! A row is stretches of cells that look alike, so that blanks cost nothing and text little more than
+//! itself. Named palette colours are stored as indexed ones.
 
 use std::borrow::Cow;
 
@@ -18,7 +17,7 @@ use crate::core::frame::kept::KeptColor;
 use crate::core::frame::line::Color;
 use crate::core::screen::cells;
 
-/// The flags of a cell; the place of each is its bit in what is kept.
+/// The flags of a cell. The index of each is its bit in a snapshot.
 const FLAGS: [Flags; 15] = [
     Flags::INVERSE,
     Flags::BOLD,
@@ -37,14 +36,13 @@ const FLAGS: [Flags; 15] = [
     Flags::DASHED_UNDERLINE,
 ];
 
-/// The character sets, in the order of their numbers.
 pub(crate) const CHARSETS: [CharsetIndex; 4] =
     [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
 
-/// What is wrong with what was kept.
+/// What is wrong with the stored bytes.
 pub(crate) type Damage = &'static str;
 
-/// How a cell looks, save for its character.
+/// How a cell looks, without its character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Look {
     foreground: KeptColor,
@@ -52,7 +50,7 @@ struct Look {
     flags: u16,
 }
 
-/// Cells that look alike. Those that the text does not reach are blank.
+/// Cells that look alike. Cells beyond the text are blank.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stretch<'a> {
     look: Look,
@@ -61,7 +59,7 @@ struct Stretch<'a> {
     text: Cow<'a, str>,
 }
 
-/// Marks without a width of their own on the character in a column.
+/// Combining marks on the character in a column.
 #[derive(Debug, Serialize, Deserialize)]
 struct Marks<'a> {
     column: u16,
@@ -69,7 +67,7 @@ struct Marks<'a> {
     marks: Cow<'a, str>,
 }
 
-/// A row; cells behind the last stretch are empty.
+/// A row; cells after the last stretch are empty.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptRow<'a> {
     #[serde(borrow)]
@@ -77,23 +75,22 @@ struct KeptRow<'a> {
     marks: Vec<Marks<'a>>,
 }
 
-/// A cursor: where the next character goes and how it will look.
+/// A cursor: the position and the look of the next character.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptCursor {
     row: u16,
     col: u16,
     look: Look,
-    /// A bit for each character set that draws lines.
+    /// One bit for each character set that maps to line drawing.
     charsets: u8,
     needs_wrap: bool,
 }
 
-/// One screen.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KeptGrid<'a> {
-    /// How many rows lie above the screen, pushed out behind the alternate one.
+    /// How many rows lie above the screen, scrolled off behind the alternate one.
     above: u16,
-    /// Rows behind the last one are empty.
+    /// Rows after the last one are empty.
     #[serde(borrow)]
     rows: Vec<KeptRow<'a>>,
     cursor: KeptCursor,
@@ -109,7 +106,7 @@ impl KeptGrid<'static> {
         Self { above: grid.history_size() as u16, rows, ..Self::without_rows(grid) }
     }
 
-    /// The cursors alone, for a screen that is cleared before it is shown again.
+    /// Stores only the cursors, for a screen that is cleared before it is shown again.
     pub(crate) fn without_rows(grid: &Grid<Cell>) -> Self {
         let (cursor, saved) = (KeptCursor::of(&grid.cursor), KeptCursor::of(&grid.saved_cursor));
         Self { above: 0, rows: Vec::new(), cursor, saved }
@@ -117,7 +114,7 @@ impl KeptGrid<'static> {
 }
 
 impl KeptGrid<'_> {
-    /// Puts rows and cursors onto an empty screen, which may have this many rows above it.
+    /// Writes rows and cursors to an empty screen, with at most `above_max` rows above it.
     pub(crate) fn put(&self, grid: &mut Grid<Cell>, above_max: usize) -> Result<(), Damage> {
         let (above, lines) = (usize::from(self.above), grid.screen_lines());
         if above > above_max || self.rows.len() > above + lines {
@@ -125,7 +122,7 @@ impl KeptGrid<'_> {
         }
         let region = Line(0)..Line(lines as i32);
         for line in 0..lines {
-            // The alternate screen comes in the colour of the cursor before it.
+            // The alternate screen starts with the cursor's colour.
             grid[Line(line as i32)][..].fill(Cell::default());
         }
         for index in 0..above.max(self.rows.len()) {
@@ -212,7 +209,7 @@ impl Look {
         }
     }
 
-    /// A blank cell that looks like this.
+    /// A blank cell with this look.
     fn template(self) -> Cell {
         let set = FLAGS.iter().enumerate().filter(|(at, _)| self.flags & 1 << at != 0);
         Cell {

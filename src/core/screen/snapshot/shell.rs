@@ -1,7 +1,6 @@
-//! What the shell marked, in the form in which it is kept over a restart.
+//! The stored form of the shell's state and commands, which follows the screen since format version 2.
 //!
-//! The second version of the format has it behind the screen. It believes no number: whatever is
-//! read becomes a list whose places may lie nowhere.
+//! It accepts any number that it reads, so positions may lie outside the screen.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -19,10 +18,10 @@ use crate::core::shell::activity::{Evidence, ShellPhase};
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
 use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
 
-/// A place: its row and column.
+/// A row and a column.
 type KeptPosition = (u64, u16);
 
-/// The shell on a screen, kept.
+/// The shell on a screen, as stored.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct KeptShell<'a> {
     #[serde(borrow)]
@@ -31,7 +30,7 @@ pub(crate) struct KeptShell<'a> {
     state: KeptState<'a>,
 }
 
-/// All of it but its commands.
+/// The shell's state without its commands.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptState<'a> {
     last: u64,
@@ -99,13 +98,13 @@ fn entry_of<T: Copy>(table: &[T], index: u8) -> Result<T, Damage> {
     table.get(usize::from(index)).copied().ok_or(UNKNOWN)
 }
 
-/// The commands as they were last written. All but one or two are the same each time, and writing all
-/// of them takes longer than the rest of a snapshot.
+/// The commands in their last encoded form. Nearly all are unchanged each time, and encoding all of
+/// them takes longer than the rest of a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct WrittenCommands(VecDeque<(Arc<CommandRecord>, Box<[u8]>)>);
 
 impl WrittenCommands {
-    /// Writes the shell behind a snapshot, as [`KeptShell`] reads it.
+    /// Appends the shell to a snapshot, as [`KeptShell`] reads it.
     pub(crate) fn write(&mut self, shell: &Shell, bytes: Vec<u8>) -> postcard::Result<Vec<u8>> {
         self.update(&shell.commands)?;
         let mut bytes = postcard::to_extend(&self.0.len(), bytes)?;
