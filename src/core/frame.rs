@@ -1,7 +1,6 @@
 //! A frame: the whole screen at one watermark, and what changed since another.
 //!
-//! Frames are values that the session publishes and everybody reads; "what changed after W?" is a
-//! pure function of the newest one. Nothing here knows an emulator, a task or JSON.
+//! The session publishes frames as values. "What changed after W?" is a pure function of the newest one.
 
 pub mod delta;
 pub mod history;
@@ -27,11 +26,11 @@ pub struct Size {
 }
 
 impl Size {
-    /// Rows and columns a terminal may have at least; emulators were made to panic below it.
+    /// The fewest rows and columns of a terminal; an emulator panics below it.
     pub const SIDE_MIN: u16 = 2;
-    /// Rows and columns a terminal may have at most.
+    /// The most rows and columns of a terminal.
     pub const SIDE_MAX: u16 = 1_000;
-    /// Cells a terminal may have at most, whatever is configured.
+    /// The most cells of a terminal, regardless of the configuration.
     pub const CELLS_MAX: u32 = 200_000;
 
     /// The size, if it lies within the bounds and has no more than `cells_max` cells.
@@ -42,7 +41,7 @@ impl Size {
         fits.then_some(Self { rows, cols })
     }
 
-    /// The size within the bounds that is nearest to what somebody has room for.
+    /// The size within the bounds that is nearest to the available space.
     pub fn nearest(rows: u16, cols: u16) -> Self {
         let side = |side: u16| side.clamp(Self::SIDE_MIN, Self::SIDE_MAX);
         let (rows, cols) = (side(rows), side(cols));
@@ -59,7 +58,7 @@ pub struct Stamped<T> {
 }
 
 impl<T: PartialEq> Stamped<T> {
-    /// Takes the new value, stamped with `mark`, if it differs; says whether it did.
+    /// Stores the new value with the stamp `mark` if it differs. Returns whether it did.
     pub fn update(&mut self, value: T, mark: Watermark) -> bool {
         if self.value == value {
             return false;
@@ -69,7 +68,6 @@ impl<T: PartialEq> Stamped<T> {
     }
 }
 
-/// The shape of the cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CursorShape {
     #[default]
@@ -99,13 +97,11 @@ pub enum ScreenMode {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this code.
     Code(i32),
-    /// This signal ended it.
     Signal(i32),
-    /// It ended, and the kernel did not say how.
+    /// It ended, and the kernel reported neither code nor signal.
     Unknown,
-    /// The process that held its terminal is gone, and nobody knows what became of it.
+    /// Its shim is gone, so its end is unknown.
     Lost,
 }
 
@@ -113,26 +109,24 @@ pub enum Exit {
 #[derive(Clone, Debug)]
 pub struct Frame {
     pub watermark: Watermark,
-    /// The newest change that cannot be told as a delta: whoever saw less gets the whole frame.
+    /// The newest change that a delta cannot express: a reader with an older watermark gets the whole frame.
     pub reset: Watermark,
     /// The number of the top row.
     pub base_row: RowNumber,
-    /// When the top row last became another one.
+    /// When the number of the top row last changed.
     pub scrolled: Watermark,
-    /// The rows from `base_row` on, as many as the size says.
+    /// The rows from `base_row` on; `size` gives their count.
     pub lines: Arc<[Stamped<Arc<Line>>]>,
     pub size: Stamped<Size>,
     pub cursor: Stamped<Cursor>,
     pub mode: Stamped<ScreenMode>,
     pub title: Stamped<Arc<str>>,
-    /// What the program asked of the keyboard and the mouse.
+    /// The modes that the program set for keyboard and mouse.
     pub input_modes: Stamped<InputModes>,
     pub lease: Stamped<Arc<LeaseView>>,
     pub bell: Stamped<u64>,
     pub exit: Stamped<Option<Exit>>,
-    /// What the terminal is doing.
     pub activity: Stamped<Arc<Activity>>,
-    /// The commands that ran.
     pub commands: Stamped<Arc<Commands>>,
     /// The rows that scrolled off before this frame; all their numbers are below `base_row`.
     pub history: Arc<History>,
@@ -160,14 +154,14 @@ impl Frame {
         }
     }
 
-    /// The newest watermark at which rows, cursor, size or mode changed: what a writer means when
-    /// it expects the screen to be as it was.
+    /// The newest watermark at which rows, cursor, size or mode changed, for a writer that expects an
+    /// unchanged screen.
     pub fn screen_watermark(&self) -> Watermark {
         let rows = self.lines.iter().map(|line| line.changed).max().unwrap_or_default();
         rows.max(self.cursor.changed).max(self.size.changed).max(self.mode.changed).max(self.reset)
     }
 
-    /// The row after the last one that shows anything, the cursor's row included.
+    /// The row after the last one with text or the cursor.
     pub fn end_of_text(&self) -> RowNumber {
         let blank = |line: &Stamped<Arc<Line>>| line.value.text.is_empty();
         let shown = self.lines.iter().rposition(|line| !blank(line)).map_or(0, |index| index + 1);

@@ -1,7 +1,6 @@
-//! Keys, mouse events and pastes: what a caller may ask for, and the bytes a terminal sends for it.
+//! Keys, mouse events and pastes, and the bytes that a terminal sends for them.
 //!
-//! Nothing here knows who asks or whether the bytes are ever sent; the modes of the program are an
-//! argument, so that every encoding is a table one can read.
+//! The program's modes are an argument, so that every encoding is a table.
 
 pub mod encode;
 pub mod kitty;
@@ -14,7 +13,7 @@ pub mod paste;
 pub mod tokens;
 pub mod typed;
 
-/// How many keys one call may press.
+/// The most keys in one call.
 pub const KEYS_MAX: usize = 1_000;
 
 /// One press of a key.
@@ -24,7 +23,6 @@ pub struct Key {
     pub modifiers: Modifiers,
 }
 
-/// Which key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyCode {
     /// The key that types this character; never a control character.
@@ -32,7 +30,7 @@ pub enum KeyCode {
     Named(NamedKey),
 }
 
-/// A key that types no character of its own.
+/// A key that types no printable character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NamedKey {
     Enter,
@@ -58,10 +56,10 @@ pub enum NamedKey {
 pub struct FunctionKey(u8);
 
 impl FunctionKey {
-    /// The highest function key there is.
+    /// The highest function key.
     pub const MAX: u8 = 20;
 
-    /// The function key with this number, from 1 to [`Self::MAX`].
+    /// The function key with this number, 1 to [`Self::MAX`].
     pub fn new(number: u8) -> Option<Self> {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
@@ -77,7 +75,7 @@ impl FunctionKey {
 pub struct KeypadKey(u8);
 
 impl KeypadKey {
-    /// The character the key types in numeric mode, a carriage return for Enter.
+    /// The character of the key in numeric mode; a carriage return for Enter.
     pub fn legend(self) -> u8 {
         self.0
     }
@@ -92,16 +90,11 @@ pub struct Modifiers {
 }
 
 impl Modifiers {
-    /// No modifier at all.
     pub const NONE: Self = Self { ctrl: false, alt: false, shift: false };
-    /// Shift alone.
     pub const SHIFT: Self = Self { ctrl: false, alt: false, shift: true };
-    /// Ctrl alone.
     pub const CTRL: Self = Self { ctrl: true, alt: false, shift: false };
-    /// Alt alone.
     pub const ALT: Self = Self { ctrl: false, alt: true, shift: false };
 
-    /// The modifiers of both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {
@@ -111,51 +104,50 @@ impl Modifiers {
         }
     }
 
-    /// The parameter that xterm and the kitty protocol write: 1, plus 1 for shift, 2 for alt and
-    /// 4 for ctrl.
+    /// The modifier parameter of xterm and the kitty protocol: 1, plus 1 for shift, 2 for alt and 4
+    /// for ctrl.
     pub fn parameter(self) -> u8 {
         1 + u8::from(self.shift) + 2 * u8::from(self.alt) + 4 * u8::from(self.ctrl)
     }
 }
 
 impl Key {
-    /// The Enter key alone.
     pub const ENTER: Self =
         Self { code: KeyCode::Named(NamedKey::Enter), modifiers: Modifiers::NONE };
 
-    /// The end of the line in the line editors of shells.
+    /// Moves to the end of the line in line editors of shells.
     pub const LINE_END: Self = Self { code: KeyCode::Char('e'), modifiers: Modifiers::CTRL };
 
-    /// What takes away all of the line before the cursor in them; they can bring it back.
+    /// Deletes the line before the cursor in line editors, which can restore it.
     pub const KILL_LINE: Self = Self { code: KeyCode::Char('u'), modifiers: Modifiers::CTRL };
 
-    /// What our scripts for shells have them begin an empty line by, in whatever mode they are: a key
-    /// with all modifiers, which nobody presses.
+    /// Starts an empty line in any mode of a line editor. termgate's shell scripts bind this key: with
+    /// all modifiers held, no person presses it by accident.
     pub const EMPTY_LINE: Self = Self {
         code: KeyCode::Named(NamedKey::Function(FunctionKey(12))),
         modifiers: Modifiers { ctrl: true, alt: true, shift: true },
     };
 
-    /// What takes away the character before the cursor, and ends some questions that have none.
+    /// Deletes the character before the cursor. At some prompts without input it cancels the prompt.
     pub const BACKSPACE: Self =
         Self { code: KeyCode::Named(NamedKey::Backspace), modifiers: Modifiers::NONE };
 
-    /// What gives up a question or a search in them.
+    /// Cancels a prompt or a search in line editors.
     pub const GIVE_UP: Self = Self { code: KeyCode::Char('g'), modifiers: Modifiers::CTRL };
 
-    /// The key with this name, `Enter` or `PageUp`, pressed with these modifiers.
+    /// Returns the key with this name, such as `Enter` or `PageUp`, with these modifiers.
     ///
-    /// A name is one of [`names::NAMES`] in any case, or a single character; prefixes such as
-    /// `C-` have no place in it. Errors: [`KeyError::Unknown`].
+    /// A name is one of [`names::NAMES`] in any case, or a single character, without prefixes such as
+    /// `C-`. Errors: [`KeyError::Unknown`].
     pub fn named(name: &str, modifiers: Modifiers) -> Result<Self, KeyError> {
         let key =
             names::lookup(name).ok_or_else(|| KeyError::unknown(name, names::nearest(name)))?;
         Ok(Self { code: key.code, modifiers: key.modifiers.with(modifiers) })
     }
 
-    /// The key that types this character, pressed with these modifiers.
+    /// Returns the key that types this character, with these modifiers.
     ///
-    /// Errors: [`KeyError::Unknown`] for a control character, which is a key of its own.
+    /// Errors: [`KeyError::Unknown`] for a control character, which has a key of its own.
     pub fn character(character: char, modifiers: Modifiers) -> Result<Self, KeyError> {
         if character.is_control() {
             let name = character.escape_default().to_string();
@@ -165,7 +157,7 @@ impl Key {
     }
 }
 
-/// Says why a list of keys was refused; nothing of it is sent then.
+/// Why a list of keys is invalid. termgate then sends none of the keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The word is neither a key name nor a single character.
@@ -173,7 +165,7 @@ pub enum KeyError {
     Unknown {
         /// The word, cut to [`Self::NAME_MAX`] characters.
         name: Box<str>,
-        /// Names that resemble it, the nearest first; none when nothing does.
+        /// Similar names, the nearest first; empty when there are none.
         nearest: Vec<&'static str>,
     },
     #[error("the list of keys is empty")]
@@ -183,7 +175,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// How much of an unknown word is repeated to the caller, in characters.
+    /// How many characters of an unknown word the error repeats.
     pub const NAME_MAX: usize = 40;
 
     fn unknown(name: &str, nearest: Vec<&'static str>) -> Self {

@@ -1,7 +1,7 @@
-//! Waiting: whether what a caller waits for has come, judged frame by frame.
+//! Waits: decides frame by frame whether a caller's condition is met.
 //!
-//! It knows neither clock, task nor who waits; timeouts and lost leases belong to whoever drives
-//! it. A frame may skip any number of others, so what scrolled off between two is read from history.
+//! The caller handles timeouts and lost leases. A wait may skip frames, so it reads the rows that
+//! scrolled off in between from history.
 
 mod automaton;
 pub mod logical;
@@ -23,22 +23,22 @@ use crate::core::shell::commands::record::CommandRecord;
 use crate::core::wait::look::{Hit, Look, Others, Scan, Searches, Span, Which};
 use crate::core::wait::pattern::Pattern;
 
-/// What a caller waits for; the first to come true ends the wait.
+/// The conditions of a wait; the first one that is met ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// A line that matches.
+    /// A line matches.
     pub pattern: Option<Pattern>,
-    /// A line that matches and means that waiting on is useless.
+    /// A line matches, which shows that further waiting is useless.
     pub stop_pattern: Option<Pattern>,
-    /// Any change of rows, cursor, size, mode or title.
+    /// Rows, cursor, size, mode or title change.
     pub change: bool,
-    /// Rows, cursor, size and mode have stayed as they are for this long.
+    /// Rows, cursor, size and mode stay unchanged for this long.
     pub idle: Option<Duration>,
-    /// A command ended: one that the shell marks, or the shell is at its prompt again.
+    /// A command ends: the shell marks its end, or the shell is at its prompt again.
     pub command_done: bool,
-    /// A program waits for somebody to type.
+    /// A program waits for input.
     pub needs_input: bool,
-    /// The program ended. It ends every wait; the flag is for those who wait for nothing else.
+    /// The program exits. This ends every wait; set the flag when it is the only condition.
     pub exit: bool,
 }
 
@@ -50,70 +50,61 @@ impl Conditions {
     }
 }
 
-/// Says that a wait without any condition would never end.
+/// The error for a wait without a condition, which would never end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a wait needs at least one condition")]
 pub struct NoCondition;
 
-/// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The pattern matched.
     Matched(Hit),
-    /// The stop pattern matched.
     Stopped(Hit),
-    /// Something changed.
     Changed,
-    /// Nothing changed for long enough.
     Idle,
-    /// A command ended; which one, where a shell told.
+    /// A command ended; its record, if the shell marks commands.
     CommandDone(Option<Arc<CommandRecord>>),
-    /// A program waits for somebody to type.
     NeedsInput,
-    /// The program ended, so that nothing more can come.
+    /// The program exited, so no more output can follow.
     Exited(Exit),
 }
 
 /// One wait on one session.
 ///
-/// `look` begins with a frame, also with the one that the wait began with, and `on_look` judges what came
-/// of it; `on_time` is told what time it is when no frame came, and `deadline` says when to call it. An
-/// outcome is the end of the wait.
+/// Call `look` for each frame, the first one included, and `on_look` with the result. Without a new
+/// frame, call `on_time` when `deadline` is reached. An outcome ends the wait.
 ///
-/// What counts is what changed after the base: with `since` that watermark, without it the frame
-/// the wait began with, and then also the line the cursor was on, so that a prompt that already
-/// stands there is found. A line that a key press echoes counts like any other output; whoever
-/// waits for the answer to a write passes the watermark before the write as `since` and chooses a
-/// pattern that the echo does not contain.
+/// Only changes after the base count. The base is `since`, or the first frame. Without `since` the
+/// line of the cursor counts too, so that a visible prompt is found. The echo of a key press counts
+/// like any output. To wait for the answer to a write, pass the watermark before the write as `since`
+/// and a pattern that the echo does not contain.
 #[derive(Debug)]
 pub struct Wait {
     conditions: Conditions,
-    /// None while a look has them, and where there is no pattern.
+    /// None while a look has them, and when there is no pattern.
     searches: Option<Searches>,
     base: Watermark,
     started: Moment,
     /// The row of the cursor when a wait without `since` began.
     cursor_row: Option<RowNumber>,
-    /// The watermark of the last frame looked at; what changed up to it needs no second look.
+    /// The watermark of the last judged frame; changes up to it need no second look.
     seen: Watermark,
-    /// The top row of that frame; the rows above it cannot have changed since.
+    /// The top row of that frame; rows above it cannot have changed since.
     top: RowNumber,
-    /// The row after the last one that frame had text in.
+    /// The row after the last one with text in that frame.
     text_end: RowNumber,
-    /// The rows of that frame; none before the first look.
+    /// The rows of that frame; empty before the first look.
     lines: Arc<[Stamped<Arc<Line>>]>,
     quiet_since: Moment,
-    /// That frame was of a full-screen program.
+    /// Whether that frame showed a full-screen program.
     full_screen: bool,
     missed_rows: u64,
     others: Others,
 }
 
 impl Wait {
-    /// Begins a wait on the session that shows `first` now; it is to be given to
-    /// [`Self::look`] as well.
+    /// Starts a wait on the session that shows `first` now. Pass `first` to [`Self::look`] as well.
     ///
-    /// Errors: no condition at all.
+    /// Errors: there is no condition.
     pub fn new(
         conditions: Conditions,
         since: Option<Watermark>,
@@ -123,7 +114,7 @@ impl Wait {
         if conditions.is_empty() {
             return Err(NoCondition);
         }
-        // A watermark from the future is an unknown one, and then everything counts.
+        // A watermark from the future is unknown, and then everything counts.
         let known = since.map(|mark| if mark > first.watermark { Watermark(0) } else { mark });
         let base = known.unwrap_or(first.watermark);
         let oldest = first.history.row(first.history.first());
@@ -146,9 +137,9 @@ impl Wait {
         })
     }
 
-    /// Begins to look at the frame that is the newest now.
+    /// Starts to look at the newest frame.
     ///
-    /// There is one look at a time: whoever drops one is not going on with the wait.
+    /// Only one look runs at a time. Dropping a look abandons the wait.
     pub fn look(&mut self, frame: Arc<Frame>, now: Moment) -> Look {
         let scan = self.searches.take().map(|searches| {
             let resized = frame.size.changed > self.seen;
@@ -164,7 +155,7 @@ impl Wait {
         Look::new(frame, now, scan)
     }
 
-    /// Judges a frame that was looked at: its lines first, then whether the program ended, then the rest.
+    /// Judges a finished look: first the lines, then whether the program exited, then the rest.
     pub fn on_look(&mut self, look: Look) -> Option<Outcome> {
         let Look { frame, at, oldest, scan, .. } = look;
         let found = scan.and_then(|scan| {
@@ -200,7 +191,7 @@ impl Wait {
             if frame.commands.value.idled_after(self.base) {
                 return Some(Outcome::CommandDone(None));
             }
-            // A shell that marks nothing is known to be done by being at its prompt again.
+            // A shell without marks is done when it is at its prompt again.
             let activity = &frame.activity;
             let unmarked = frame.commands.value.phase() == ShellPhase::Unmarked;
             let back =
@@ -213,8 +204,8 @@ impl Wait {
         (self.conditions.needs_input && wants).then_some(Outcome::NeedsInput)
     }
 
-    /// Whether only the kernel knows what is waited for, so that it has to be asked now and then:
-    /// whatever else ends the wait is written, and a frame tells it.
+    /// Whether only the kernel can reveal that a condition is met, so that the caller must poll it.
+    /// All other conditions show in a frame.
     pub fn asks_kernel(&self, frame: &Frame) -> bool {
         let commands = &frame.commands.value;
         let unmarked = commands.sent().is_some_and(|sent| sent.ends_by != EndsBy::Marks);
@@ -222,12 +213,11 @@ impl Wait {
             ShellPhase::Unmarked => true,
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Running => unmarked,
         };
-        // Nothing asks before the line that is read was typed, and something runs.
+        // No program asks for input while the shell reads a line.
         let asks_unseen = unmarked || commands.phase() != ShellPhase::Reading;
         self.conditions.command_done && ends_unseen || self.conditions.needs_input && asks_unseen
     }
 
-    /// Judges the time that passed without a frame.
     pub fn on_time(&mut self, now: Moment) -> Option<Outcome> {
         let is_over = |at: Option<Moment>| at.is_some_and(|at| now >= at);
         if is_over(self.painted_at()) {
@@ -236,35 +226,33 @@ impl Wait {
         is_over(self.idle_at()).then_some(Outcome::Idle)
     }
 
-    /// When to judge again, if no frame comes before.
+    /// When to call `on_time`, if no frame arrives before.
     pub fn deadline(&self) -> Option<Moment> {
         [self.painted_at(), self.idle_at()].into_iter().flatten().min()
     }
 
-    /// When the screen will have been idle for long enough.
     fn idle_at(&self) -> Option<Moment> {
         self.conditions.idle.map(|idle| self.quiet_since + idle)
     }
 
-    /// When a full-screen program will have taken the last key and painted what it made of it: it reads
-    /// on and on, so that only its silence tells.
+    /// When a full-screen program counts as done with painting after the last key. It reads input all
+    /// the time, so only its silence shows this.
     fn painted_at(&self) -> Option<Moment> {
         const PAINTS: Duration = Duration::from_millis(200);
         (self.conditions.needs_input && self.full_screen).then(|| self.quiet_since + PAINTS)
     }
 
-    /// How many rows may at most have come and been trimmed from history before they could be
-    /// looked at.
+    /// The most rows that may have been trimmed from history before a look reached them.
     pub fn missed_rows(&self) -> u64 {
         self.missed_rows
     }
 
-    /// Up to where everything was looked at.
+    /// The watermark up to which everything was judged.
     pub fn seen(&self) -> Watermark {
         self.seen
     }
 
-    /// What else matched when the wait ended.
+    /// The other lines that matched when the wait ended.
     pub fn others(&self) -> &Others {
         &self.others
     }
@@ -280,8 +268,8 @@ impl Wait {
     }
 }
 
-/// From when on the screen has been quiet. Before anything came the start of the wait counts, lest
-/// a screen that was quiet all along passes for one that has answered.
+/// The moment since which the screen is quiet. Before any output it is at least the start of the wait,
+/// so that an unchanged screen does not count as an answer.
 fn quiet_since(frame: &Frame, base: Watermark, started: Moment) -> Moment {
     if frame.screen_watermark() > base {
         return frame.screen_changed_at;

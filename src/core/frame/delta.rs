@@ -1,7 +1,7 @@
-//! Deltas: what changed between a watermark somebody saw and the newest frame.
+//! Deltas: what changed between a watermark that a reader saw and the newest frame.
 //!
-//! A delta holds no queue and no memory of its reader; applying it to the frame at `from` gives the
-//! frame at `watermark`, however many frames lie between.
+//! A delta needs no queue and no state per reader. Applied to the frame at `from`, it gives the frame at
+//! `watermark`, regardless of the frames in between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 use crate::core::shell::activity::Activity;
 
-/// How far above the screen a reader wants rows to be told.
+/// How far above the screen a reader wants rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// The screen alone, or the rows of it that were asked for.
+    /// Only the screen, or the requested rows of it.
     #[default]
     Foreground,
     /// Also the last [`Lane::RECENT_SCREENS`] screens of history.
     Recent,
-    /// Also all the history that is kept.
+    /// Also all readable history.
     History,
 }
 
 impl Lane {
-    /// How many screens of history belong to the lane `recent`.
+    /// How many screens of history the lane `recent` includes.
     pub const RECENT_SCREENS: usize = 4;
 }
 
@@ -34,12 +34,11 @@ impl Lane {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct View {
     pub lane: Lane,
-    /// The first row wanted, counted from the top of the screen.
+    /// The first wanted row, counted from the top of the screen.
     pub top: u16,
-    /// How many rows are wanted from there; all of them without it.
+    /// How many rows are wanted from there; none for all.
     pub rows: Option<u16>,
-    /// Whether the reader is told what the program asked of keyboard and mouse, which only who
-    /// types at it needs to know.
+    /// Whether the reader gets the keyboard and mouse modes, which only a client that types needs.
     pub input_modes: bool,
 }
 
@@ -64,14 +63,13 @@ pub struct Delta {
     pub from: Watermark,
     pub watermark: Watermark,
     pub base_row: RowNumber,
-    /// The updates are the whole frame, and all that the reader knew of the screen is void; rows
-    /// that had scrolled off before the top row of its last frame stay as they were told.
+    /// The updates are the whole frame and replace the reader's screen. Rows above the top row of its
+    /// last frame stay valid.
     pub reset: bool,
     pub updates: Vec<Update>,
 }
 
 impl Delta {
-    /// The rows that changed.
     pub fn rows(&self) -> impl Iterator<Item = (RowNumber, &Arc<Line>)> {
         self.updates.iter().filter_map(|update| match update {
             Update::Row { row, line } => Some((*row, line)),
@@ -89,11 +87,11 @@ impl Delta {
 }
 
 impl Frame {
-    /// What changed after `since`, for a reader of `view`; without `since`, or with one that is
-    /// too old or unknown, the whole frame.
+    /// Returns what changed after `since` for a reader of `view`. Without `since`, or when it is too
+    /// old or unknown, returns the whole frame.
     ///
-    /// History rows are told from `told` on, the row after the last one the reader was told; a
-    /// reader of the foreground gives nothing.
+    /// `told` is the row after the last history row that the reader got; history starts there. A reader
+    /// of the foreground passes none.
     pub fn delta_since(
         &self,
         since: Option<Watermark>,
@@ -121,7 +119,7 @@ impl Frame {
         self.push_history(&mut updates, known, view, told);
         let top = usize::from(view.top).min(self.lines.len());
         let wanted = view.rows.map_or(self.lines.len(), usize::from);
-        // Scrolling moves rows into a partial view that changed long ago and were never told.
+        // Scrolling moves rows into a partial view that changed long ago and that the reader never got.
         let partial = view.top > 0 || view.rows.is_some();
         let moved = partial && (new(self.scrolled) || new(self.size.changed));
         for (index, line) in self.lines.iter().enumerate().skip(top).take(wanted) {
@@ -164,9 +162,8 @@ impl Frame {
             }
             Lane::History => self.history.first(),
         };
-        // A row told while it was on the screen may have changed before it scrolled off, so rows
-        // from the reader's last screen on are judged by their own watermark. Those above it never
-        // change, so they stay told whatever becomes of the screen.
+        // A row that the reader got from the screen may have changed before it scrolled off. So rows from
+        // the reader's last screen on are compared by their own watermark. Rows above it never change.
         let start = told.map_or(lane_start, |told| lane_start.max(told));
         let floor = known.unwrap_or_default();
         for (row, kept) in self.history.range(start, self.base_row) {
@@ -177,9 +174,9 @@ impl Frame {
     }
 }
 
-/// What a reader knows who started from nothing and applied every delta it was sent.
+/// The state of a reader that applied every delta from the start.
 ///
-/// Two readers who saw the same watermark know the same, whichever frames each of them skipped.
+/// Two readers at the same watermark have the same state, regardless of the frames they skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replica {
     pub watermark: Watermark,
@@ -197,7 +194,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Takes one delta in, and forgets the rows that are no longer on the screen.
+    /// Applies one delta and drops the rows that left the screen.
     pub fn apply(&mut self, delta: &Delta) {
         if delta.reset {
             *self = Self::default();

@@ -1,7 +1,7 @@
 //! The rows that scrolled off the screen, by absolute number, bounded in rows and in bytes.
 //!
-//! It is a value whose clones share their rows: a frame carries the history of its moment without
-//! copying it, and readers need neither a lock nor the task that writes. Rows in it never change.
+//! Clones share their rows, so a frame carries its history without a copy or a lock. A row never changes
+//! once it is here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::core::ids::{RowNumber, Watermark};
 /// How many rows share one chunk, the unit that clones copy and that trimming drops.
 const CHUNK_ROWS: usize = 128;
 
-/// What a history may keep.
+/// The bounds of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
     pub rows_max: usize,
@@ -25,7 +25,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// A row of history: what it says and the watermark of its last change.
+/// A row of history with the watermark of its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryRow<'a> {
     pub text: &'a str,
@@ -35,23 +35,22 @@ pub struct HistoryRow<'a> {
 }
 
 impl<'a> HistoryRow<'a> {
-    /// The row that says what a line says.
     pub fn of(line: &'a Line, changed: Watermark) -> Self {
         Self { text: &line.text, runs: &line.runs, wrapped: line.wrapped, changed }
     }
 
-    /// The row as a line of its own.
+    /// The row as a separate line.
     pub fn line(&self) -> Line {
         Line { text: self.text.into(), runs: self.runs.into(), wrapped: self.wrapped }
     }
 
-    /// The memory the row takes, in bytes.
+    /// The row's memory in bytes.
     fn bytes(&self) -> usize {
         size_of::<Place>() + self.text.len() + size_of_val(self.runs)
     }
 }
 
-/// Where a row's text and runs end in its chunk; they begin where those of the row before end.
+/// The end of a row's text and runs in its chunk. They begin at the end of the row before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     text_end: u32,
@@ -60,7 +59,7 @@ struct Place {
     wrapped: bool,
 }
 
-/// Rows one behind the other, so that keeping one costs no allocation of its own.
+/// Consecutive rows in shared buffers, so that a row needs no allocation of its own.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
     text: String,
@@ -94,7 +93,7 @@ impl Chunk {
         })
     }
 
-    /// Gives back the room that was taken in advance and is not needed.
+    /// Frees spare capacity.
     fn close(&mut self) {
         self.text.shrink_to_fit();
         self.runs.shrink_to_fit();
@@ -123,7 +122,7 @@ impl History {
         Self { chunks: VecDeque::new(), first, rows: 0, bytes: 0, limits }
     }
 
-    /// The oldest row still readable; all before it were trimmed.
+    /// The oldest readable row; older ones were trimmed.
     pub fn first(&self) -> RowNumber {
         self.first
     }
@@ -133,22 +132,21 @@ impl History {
         self.first.plus(self.rows)
     }
 
-    /// How many rows are kept.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether no row is kept.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The memory the rows take, in bytes.
+    /// The rows' memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds the row after the newest one and trims whole chunks that no longer fit the limits.
+    /// Appends a row and trims whole chunks that exceed the limits.
     pub fn push(&mut self, row: HistoryRow<'_>) {
         let full = self.chunks.back().is_none_or(|chunk| chunk.places.len() >= CHUNK_ROWS);
         if full {
@@ -171,7 +169,7 @@ impl History {
 
     fn trim(&mut self) {
         while self.rows > self.limits.rows_max || self.bytes > self.limits.bytes_max {
-            // The newest chunk stays whatever its size, so that a row just pushed can be read.
+            // The newest chunk always stays, so that the row just pushed is readable.
             if self.chunks.len() < 2 {
                 return;
             }
@@ -187,7 +185,7 @@ impl History {
         self.range(number, number.plus(1)).next().map(|(_, row)| row)
     }
 
-    /// The kept rows of `start..end`, in order.
+    /// The readable rows of `start..end`, in order.
     pub fn range(
         &self,
         start: RowNumber,
@@ -195,7 +193,7 @@ impl History {
     ) -> impl DoubleEndedIterator<Item = (RowNumber, HistoryRow<'_>)> {
         let start = start.max(self.first);
         let end = end.min(self.end()).max(start);
-        // Every chunk but the newest is full, so a row's place follows from its number.
+        // Every chunk but the newest is full, so the row number gives the chunk.
         let indices = (start.0 - self.first.0) as usize..(end.0 - self.first.0) as usize;
         indices.filter_map(move |index| {
             let chunk = self.chunks.get(index / CHUNK_ROWS)?;

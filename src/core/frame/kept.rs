@@ -1,8 +1,7 @@
-//! Lines and their colours in the form in which they are kept over a restart.
+//! The stored form of lines and their colours.
 //!
-//! Bytes written by one version are read by another, so these types say how they lie and change
-//! only by a new version of what holds them; the lines that everybody uses are free to change.
-//! Whatever is read is looked at before it becomes a line.
+//! Other versions of the daemon read these bytes, so the types change only with a new version of the
+//! format that contains them. Reading checks every value.
 
 pub(crate) mod blocks;
 
@@ -12,7 +11,7 @@ use unicode_width::UnicodeWidthChar;
 use crate::core::frame::Size;
 use crate::core::frame::line::{Attributes, Color, Line, Run, Style};
 
-/// A colour, kept.
+/// A colour, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptColor {
     Default,
@@ -40,7 +39,7 @@ impl From<KeptColor> for Color {
     }
 }
 
-/// A run of columns, kept.
+/// A run of columns, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct KeptRun {
     column: u16,
@@ -72,7 +71,7 @@ impl KeptRun {
     }
 }
 
-/// A line, kept.
+/// A line, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptLine<'a> {
     text: &'a str,
@@ -85,7 +84,7 @@ impl<'a> KeptLine<'a> {
         Self { text, runs: runs.iter().map(KeptRun::of).collect(), wrapped }
     }
 
-    /// The line; none when no screen could have shown it. Older versions kept what was concealed.
+    /// The line; none when no screen can have shown it. Older versions stored concealed text.
     pub(crate) fn line(&self) -> Option<Line> {
         let runs: Box<[Run]> = self.runs.iter().map(KeptRun::run).collect();
         let possible = text_is_possible(self.text) && runs_are_possible(&runs);
@@ -94,14 +93,14 @@ impl<'a> KeptLine<'a> {
     }
 }
 
-/// Whether the text has no control characters, and columns that can be counted. Versions may
-/// disagree on the width of a character, so it may seem wider than any screen is.
+/// Whether the text has no control characters and a column count that fits. Versions may disagree on
+/// a character's width, so a line may seem wider than any screen.
 fn text_is_possible(text: &str) -> bool {
     let columns: usize = text.chars().map(|character| character.width().unwrap_or(0)).sum();
     columns <= usize::from(u16::MAX) && !text.chars().any(char::is_control)
 }
 
-/// Whether the runs lie one behind the other and on a screen.
+/// Whether the runs are in order, do not overlap and fit on a screen.
 fn runs_are_possible(runs: &[Run]) -> bool {
     let mut end = 0;
     runs.iter().all(|run| {

@@ -1,10 +1,8 @@
-//! One row of text with its colours: the compact form that history keeps and deltas compare.
-//!
-//! A line knows neither its row number nor when it changed; whoever holds it does.
+//! One row of text with its colours: the compact form that history stores and deltas compare.
 
 use unicode_width::UnicodeWidthChar;
 
-/// A colour as the program asked for it.
+/// A colour as the program set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Color {
     /// The terminal's own foreground or background.
@@ -31,7 +29,7 @@ impl Attributes {
     pub const CONCEALED: Self = Self(1 << 7);
     pub const STRIKE: Self = Self(1 << 8);
 
-    /// Every attribute with its word on the wire.
+    /// Every attribute with its name in the protocol.
     pub const NAMES: [(Self, &'static str); 9] = [
         (Self::BOLD, "bold"),
         (Self::DIM, "dim"),
@@ -44,19 +42,16 @@ impl Attributes {
         (Self::STRIKE, "strike"),
     ];
 
-    /// Whether every bit of `other` is set here.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The set with the bits of `other` added.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// How a stretch of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Style {
     pub foreground: Color,
@@ -64,7 +59,7 @@ pub struct Style {
     pub attributes: Attributes,
 }
 
-/// A stretch of columns in one style; columns outside every run look plain.
+/// A stretch of columns in one style. Columns outside every run are plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The first column, from 0.
@@ -74,16 +69,16 @@ pub struct Run {
     pub style: Style,
 }
 
-/// One row: its text without trailing plain blanks, and the runs that are not plain.
+/// One row: its text without trailing plain blanks, and its styled runs.
 ///
-/// What the program concealed (SGR 8) is in no text: it stands as blanks under a run that says so, so
-/// that nobody reads what a person would not see.
+/// Text that the program conceals (SGR 8) is not stored. Blanks under a concealed run replace it, so
+/// that no client reads what a person cannot see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Line {
     pub text: Box<str>,
-    /// In order of columns, without overlap, none plain.
+    /// In order of columns, without overlap or plain runs.
     pub runs: Box<[Run]>,
-    /// Whether the text goes on in the next row because it reached the edge, not because the
+    /// Whether the text continues in the next row because it reached the edge, not because the
     /// program ended the line.
     pub wrapped: bool,
 }
@@ -99,13 +94,13 @@ pub struct Glyph<'a> {
 }
 
 impl Line {
-    /// The memory this line takes, in bytes, the allocator's own share estimated.
+    /// The line's memory in bytes, with the allocator's overhead estimated.
     pub fn bytes(&self) -> usize {
         const OVERHEAD: usize = 72;
         OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>()
     }
 
-    /// The characters of the text with the columns they stand in.
+    /// The characters of the text with their columns.
     pub fn glyphs(&self) -> Vec<Glyph<'_>> {
         let mut glyphs: Vec<Glyph<'_>> = Vec::with_capacity(self.text.len());
         let mut column = 0u16;
@@ -126,7 +121,7 @@ impl Line {
         glyphs
     }
 
-    /// The line with blanks in place of what its runs conceal.
+    /// The line with blanks in place of concealed text.
     #[must_use]
     pub fn concealed(mut self) -> Self {
         let concealed = |style: Style| style.attributes.contains(Attributes::CONCEALED);
@@ -145,7 +140,6 @@ impl Line {
         self
     }
 
-    /// The style of one column.
     pub fn style_at(&self, column: u16) -> Style {
         let covers = |run: &&Run| run.column <= column && column - run.column < run.columns;
         self.runs.iter().find(covers).map_or_else(Style::default, |run| run.style)

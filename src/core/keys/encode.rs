@@ -1,8 +1,7 @@
-//! The bytes of a key press, as xterm sends them.
+//! The bytes of a key press, as xterm sends them. The sibling module encodes the kitty protocol.
 //!
-//! It decides nothing but spelling; programs that asked for the kitty protocol are served by its
-//! sibling. References: xterm's control sequences, "PC-Style Function Keys" and "VT220-Style
-//! Function Keys"; the VT100 user guide, chapter 3, for control characters and the keypad.
+//! References: xterm's control sequences, "PC-Style Function Keys" and "VT220-Style Function Keys"; the
+//! VT100 user guide, chapter 3, for control characters and the keypad.
 
 use crate::core::input::unit::Piece;
 use crate::core::keys::modes::InputModes;
@@ -13,8 +12,8 @@ pub(crate) const DELETE: u8 = 0x7f;
 
 /// The bytes of each key, one [`Piece::Key`] per key.
 ///
-/// A combination that has no bytes of its own is sent as xterm does, without the modifiers it
-/// cannot express: `C-1` types `1`, `C-Enter` is Enter.
+/// xterm's rules apply to combinations without bytes of their own: it drops the modifiers that it
+/// cannot express. `C-1` types `1`, `C-Enter` is Enter.
 pub fn encode_keys(keys: &[Key], modes: &InputModes) -> Vec<Piece> {
     keys.iter().map(|key| Piece::Key(encode_key(*key, modes))).collect()
 }
@@ -37,7 +36,7 @@ fn encode_char(character: char, held: Modifiers) -> Vec<u8> {
     bytes
 }
 
-/// What Ctrl makes of a character; those it makes nothing of stay as they are.
+/// The control character of a character with Ctrl; other characters stay as they are.
 fn control(character: char) -> char {
     let byte = u8::try_from(character).unwrap_or_default();
     let controlled = match byte {
@@ -75,12 +74,12 @@ fn encode_named(key: NamedKey, held: Modifiers, modes: &InputModes) -> Vec<u8> {
     }
 }
 
-/// The letter that ends the sequences of F1 to F4, as the PF keys of a VT100 had it.
+/// The final letter of the sequences of F1 to F4, from the VT100's PF keys.
 pub(crate) fn pf_letter(number: u8) -> Option<char> {
     (1..=4).contains(&number).then(|| char::from(b'P' + number - 1))
 }
 
-/// The number that stands for F5 to F20 before a tilde; the gaps are those of the VT220 keyboard.
+/// The number of F5 to F20 before the tilde. The gaps are those of the VT220 keyboard.
 pub(crate) fn tilde_number(number: u8) -> u8 {
     let gaps = [5, 10, 14, 16].into_iter().filter(|last| number > *last).count() as u8;
     number + 10 + gaps
@@ -95,7 +94,7 @@ fn encode_function(number: u8, held: Modifiers) -> Vec<u8> {
 }
 
 fn encode_keypad(key: KeypadKey, held: Modifiers, modes: &InputModes) -> Vec<u8> {
-    // DECKPAM names every key of the pad by the character 0x40 above its legend.
+    // DECKPAM encodes every key of the pad as the character 0x40 above its legend.
     if modes.application_keypad {
         return after_meta(held, &[ESCAPE, b'O', key.legend() + 0x40]);
     }
@@ -130,7 +129,7 @@ fn after_meta(held: Modifiers, bytes: &[u8]) -> Vec<u8> {
     prefixed
 }
 
-/// The prefix that stands for Alt.
+/// The prefix for Alt.
 fn meta(held: Modifiers) -> Vec<u8> {
     if held.alt { vec![ESCAPE] } else { Vec::new() }
 }

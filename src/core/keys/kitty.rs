@@ -1,8 +1,7 @@
 //! The bytes of a key press in the kitty keyboard protocol.
 //!
 //! It follows <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>: "Progressive enhancement" for
-//! the flags, "Functional key definitions" for the numbers. It knows no legacy mode but the three
-//! keys that keep their bytes there.
+//! the flags, "Functional key definitions" for the numbers.
 
 use crate::core::keys::encode::{DELETE, ESCAPE, pf_letter, tilde_number};
 use crate::core::keys::{FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, layout};
@@ -18,12 +17,12 @@ const KEYPAD_BASE: u32 = 57_399;
 /// The number of F13, the first function key without a legacy number here.
 const F13: u32 = 57_376;
 
-/// Whether keys are written in this protocol; the other flags only add detail to these two.
+/// Whether these flags select this protocol; the other flags only add detail.
 pub(crate) fn replaces_legacy(flags: u8) -> bool {
     flags & (DISAMBIGUATE | REPORT_ALL) != 0
 }
 
-/// The bytes of one key, pressed and, where the program asked to know, released.
+/// The bytes of one key press, and of its release when the program asked for release events.
 pub(crate) fn encode(key: Key, flags: u8) -> Vec<u8> {
     let text = typed(key);
     if flags & REPORT_ALL == 0
@@ -39,7 +38,6 @@ pub(crate) fn encode(key: Key, flags: u8) -> Vec<u8> {
     bytes
 }
 
-/// The character the key types, if any.
 fn typed(key: Key) -> Option<char> {
     let held = key.modifiers;
     if held.ctrl || held.alt {
@@ -55,8 +53,8 @@ fn typed(key: Key) -> Option<char> {
     }
 }
 
-/// What a key is sent as that keeps its own bytes: text, and the three keys that let a user type
-/// `reset` after a program left the protocol switched on.
+/// The legacy bytes of a key that keeps them: text, and the three keys that let a user type `reset`
+/// after a program left the protocol on.
 fn plain(key: Key, text: Option<char>) -> Option<Vec<u8>> {
     if let Some(text) = text {
         return Some(text.to_string().into_bytes());
@@ -75,10 +73,10 @@ fn plain(key: Key, text: Option<char>) -> Option<Vec<u8>> {
     }
 }
 
-/// One key as the protocol's central sequence tells it.
+/// One key as an event of the protocol's central sequence.
 struct Event {
     number: u32,
-    /// What the key types with Shift, where Shift is held and the program asked.
+    /// The shifted character, when Shift is held and the program asked for it.
     alternate: Option<char>,
     modifiers: u8,
     text: Option<char>,
@@ -123,8 +121,8 @@ impl Event {
     }
 }
 
-/// The modifiers of the press. A character that needs Shift implies it, except that with Ctrl the
-/// case of a letter says nothing: `C-A` is `C-a`, as in tmux.
+/// The modifiers of the press. A character that needs Shift implies it. With Ctrl, the case of a
+/// letter has no meaning: `C-A` is `C-a`, as in tmux.
 fn held(key: Key) -> Modifiers {
     let implied = match key.code {
         KeyCode::Char(character) if key.modifiers.ctrl && character.is_alphabetic() => false,
@@ -134,7 +132,7 @@ fn held(key: Key) -> Modifiers {
     Modifiers { shift: key.modifiers.shift || implied, ..key.modifiers }
 }
 
-/// The number of a key and the letter its sequence ends with.
+/// The number of a key and the final letter of its sequence.
 fn number(code: KeyCode) -> (u32, char) {
     match code {
         KeyCode::Char(character) => (u32::from(layout::unshifted(character)), 'u'),
@@ -165,7 +163,7 @@ fn named_number(key: NamedKey) -> (u32, char) {
 
 fn function_number(key: FunctionKey) -> (u32, char) {
     match key.number() {
-        // `CSI 1;2R` is also what a terminal answers when asked for the cursor, so F3 has a number.
+        // `CSI 1;2R` is also a terminal's answer to a cursor query, so F3 uses a number.
         3 => (13, '~'),
         number @ 13.. => (F13 + u32::from(number - 13), 'u'),
         number => match pf_letter(number) {

@@ -1,9 +1,8 @@
-//! What Shift makes of a character, on the keyboard that every terminal protocol assumes (US).
+//! Shifted characters on the US keyboard, which every terminal protocol assumes.
 //!
-//! It knows nothing of bytes. Callers name characters, programs are told keys; a layout is the only
-//! way from one to the other.
+//! Callers name characters and programs get keys; the layout maps one to the other.
 
-/// The ASCII characters whose shifted form is not their capital, each before its shifted one.
+/// ASCII characters whose shifted form is not their capital, each with its shifted form.
 const PAIRS: [(char, char); 21] = [
     ('`', '~'),
     ('1', '!'),
@@ -28,19 +27,19 @@ const PAIRS: [(char, char); 21] = [
     ('/', '?'),
 ];
 
-/// What the key of this character types while Shift is held.
+/// The character that this character's key types with Shift.
 pub fn shifted(character: char) -> char {
     let pair = PAIRS.iter().find(|(plain, _)| *plain == character);
     pair.map_or_else(|| only(character.to_uppercase(), character), |(_, shifted)| *shifted)
 }
 
-/// What the key of this character types without Shift.
+/// The character that this character's key types without Shift.
 pub fn unshifted(character: char) -> char {
     let pair = PAIRS.iter().find(|(_, shifted)| *shifted == character);
     pair.map_or_else(|| only(character.to_lowercase(), character), |(plain, _)| *plain)
 }
 
-/// The one character that a change of case gives; the original when it gives several.
+/// The single character after a change of case; the original when there are several.
 fn only(mut changed: impl Iterator<Item = char>, original: char) -> char {
     match (changed.next(), changed.next()) {
         (Some(single), None) => single,

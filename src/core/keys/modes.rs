@@ -1,8 +1,6 @@
-//! What the program on the screen asked of the keyboard and the mouse.
-//!
-//! The screen fills it in, the encoders read it; neither knows the other.
+//! The keyboard and mouse modes that the program on the screen set.
 
-/// Which mouse events the program wants to be told.
+/// Which mouse events the program wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MouseReporting {
     #[default]
@@ -15,10 +13,10 @@ pub enum MouseReporting {
     Motion,
 }
 
-/// How mouse events are written.
+/// The encoding of mouse events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MouseEncoding {
-    /// Single bytes, columns and rows up to 223 (X10).
+    /// Single bytes, for columns and rows up to 223 (X10).
     #[default]
     Bytes,
     /// UTF-8 characters (mode 1005).
@@ -27,12 +25,12 @@ pub enum MouseEncoding {
     Sgr,
 }
 
-/// The modes that change what a key, a paste or a mouse event is written as.
+/// The modes that affect the bytes of a key, a paste or a mouse event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputModes {
-    /// Cursor keys are written as SS3 sequences (DECCKM).
+    /// Cursor keys are sent as SS3 sequences (DECCKM).
     pub application_cursor: bool,
-    /// The keypad is written as SS3 sequences (DECKPAM).
+    /// Keypad keys are sent as SS3 sequences (DECKPAM).
     pub application_keypad: bool,
     /// Pastes are enclosed in brackets (mode 2004).
     pub bracketed_paste: bool,
@@ -40,6 +38,6 @@ pub struct InputModes {
     pub line_feed_new_line: bool,
     pub mouse: MouseReporting,
     pub mouse_encoding: MouseEncoding,
-    /// The flags of the kitty keyboard protocol that the program pushed; 0 is the legacy protocol.
+    /// The active flags of the kitty keyboard protocol; 0 is the legacy protocol.
     pub kitty_flags: u8,
 }

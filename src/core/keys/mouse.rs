@@ -1,30 +1,28 @@
-//! The bytes of a mouse event, in the three encodings that programs ask for.
+//! The bytes of a mouse event, in the three encodings that programs can request.
 //!
-//! It knows the modes but not the screen: whether a place lies on it is for the caller to check.
-//! Reference: xterm's control sequences, "Mouse Tracking".
+//! The caller checks that the position is on the screen. Reference: xterm's control sequences, "Mouse
+//! Tracking".
 
 use crate::core::input::unit::Piece;
 use crate::core::keys::Modifiers;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 
-/// What the mouse does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MouseAction {
-    /// A press and its release, which are sent together or not at all.
+    /// A press and its release, sent together.
     Click,
     Press,
     Release,
-    /// Movement with no button down; the event's button does not count.
+    /// Movement without a button; the event's button is ignored.
     Move,
     /// Movement with the button down.
     Drag,
-    /// The wheel, one notch; the event's button does not count.
+    /// One notch of the wheel; the event's button is ignored.
     ScrollUp,
-    /// The wheel, one notch; the event's button does not count.
+    /// One notch of the wheel; the event's button is ignored.
     ScrollDown,
 }
 
-/// A button of the mouse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MouseButton {
     #[default]
@@ -45,7 +43,7 @@ pub struct MouseEvent {
     pub modifiers: Modifiers,
 }
 
-/// Says why a mouse event cannot be told to the program.
+/// Why a mouse event cannot be sent to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MouseError {
     #[error("the program did not ask for mouse events")]
@@ -58,7 +56,7 @@ pub enum MouseError {
     OutOfRange {
         row: u16,
         col: u16,
-        /// The highest row or column that can be written, from 0.
+        /// The highest row or column of the encoding, from 0.
         max: u16,
     },
 }
@@ -70,15 +68,15 @@ const WHEEL_DOWN: u32 = 65;
 
 /// The bytes of one event, as one piece.
 ///
-/// Errors: the program has reporting off, did not ask for this movement, or asked for an encoding
-/// that cannot name the place.
+/// Errors: the program turned reporting off, did not request this movement, or uses an encoding that
+/// cannot express the position.
 pub fn encode_mouse(event: MouseEvent, modes: &InputModes) -> Result<Vec<Piece>, MouseError> {
     check_reported(event.action, modes.mouse)?;
     let encoding = modes.mouse_encoding;
     let out_of_range =
         || MouseError::OutOfRange { row: event.row, col: event.col, max: place_max(encoding) };
     let write = |code: u32, ends: bool| {
-        // Only SGR can say which button was let go.
+        // Only SGR reports which button was released.
         let code = if ends && encoding != MouseEncoding::Sgr { NO_BUTTON } else { code };
         let code = code + modifier_bits(event.modifiers);
         let report = MouseReport { code, row: event.row, col: event.col, ends };
@@ -97,21 +95,21 @@ pub fn encode_mouse(event: MouseEvent, modes: &InputModes) -> Result<Vec<Piece>,
     Ok(vec![Piece::Key(bytes)])
 }
 
-/// One report as it is written: what happened, as a number, and where.
+/// One report: the event as a number, and the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MouseReport {
-    /// The button, the wheel or the movement with the modifiers, as the encoding numbers them.
+    /// The encoding's number for button, wheel or movement, with the modifiers.
     pub code: u32,
     /// The row on the screen, from 0.
     pub row: u16,
     /// The column, from 0.
     pub col: u16,
-    /// A button was let go; the encodings but SGR say so in the code.
+    /// The button was released. Encodings other than SGR express this in the code.
     pub ends: bool,
 }
 
 impl MouseReport {
-    /// The bytes in this encoding; none where it cannot write the place.
+    /// The bytes in this encoding; none when it cannot express the position.
     pub fn bytes(self, encoding: MouseEncoding) -> Option<Vec<u8>> {
         let Self { code, row, col, ends } = self;
         if row.max(col) > place_max(encoding) {
@@ -158,7 +156,7 @@ fn check_reported(action: MouseAction, reporting: MouseReporting) -> Result<(), 
     }
 }
 
-/// The highest row or column, from 0, that an encoding can write.
+/// The highest row or column, from 0, in an encoding.
 fn place_max(encoding: MouseEncoding) -> u16 {
     // One byte holds up to 255 and a two-byte character up to 2047, both counted from 33.
     match encoding {

@@ -1,12 +1,10 @@
-//! The names of keys: one table for the spellings of tmux, of browsers and of X, and the search
-//! for what a misspelt word may have meant.
-//!
-//! It knows nothing of modifiers written as prefixes, nor of bytes.
+//! The names of keys: one table for the spellings of tmux, browsers and X, and suggestions for
+//! misspelt names.
 
 use crate::core::keys::{FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey};
 use crate::core::nearest::nearest_of;
 
-/// Every key name; case and underscores do not count when a name is looked up.
+/// Every key name. A lookup ignores case and underscores.
 pub const NAMES: [(&str, Key); 75] = [
     ("Enter", named(NamedKey::Enter)),
     ("Return", named(NamedKey::Enter)),
@@ -85,7 +83,7 @@ pub const NAMES: [(&str, Key); 75] = [
     ("KPEnter", keypad(b'\r')),
 ];
 
-/// The words for modifiers.
+/// The names of modifiers.
 pub const MODIFIERS: [(&str, Modifiers); 6] = [
     ("ctrl", Modifiers::CTRL),
     ("control", Modifiers::CTRL),
@@ -95,7 +93,7 @@ pub const MODIFIERS: [(&str, Modifiers); 6] = [
     ("shift", Modifiers::SHIFT),
 ];
 
-/// How many names a search for the nearest ones gives.
+/// The most suggestions for a misspelt name.
 const NEAREST_MAX: usize = 3;
 
 const fn named(key: NamedKey) -> Key {
@@ -125,17 +123,17 @@ pub fn lookup(name: &str) -> Option<Key> {
     NAMES.iter().find(|(spelling, _)| same(spelling)).map(|(_, key)| *key)
 }
 
-/// The names that resemble this word, the nearest first; none when nothing does.
+/// Names similar to this word, the nearest first; empty when there are none.
 pub fn nearest(word: &str) -> Vec<&'static str> {
     nearest_of(word, NAMES.iter().map(|(name, _)| *name), NEAREST_MAX)
 }
 
-/// The words for modifiers that resemble this word, the nearest first.
+/// Modifier names similar to this word, the nearest first.
 pub fn nearest_modifier(word: &str) -> Vec<&'static str> {
     nearest_of(word, MODIFIERS.iter().map(|(name, _)| *name), NEAREST_MAX)
 }
 
-/// The names of the key whose byte this control character is.
+/// The names of the key that sends this control character.
 pub fn of_control(character: char) -> Vec<&'static str> {
     match character {
         '\r' | '\n' => vec!["Enter"],

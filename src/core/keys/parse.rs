@@ -1,17 +1,16 @@
-//! Key lists as callers write them: `C-c`, `ctrl+c`, `^C`, `Enter`, `:`, separated by blanks.
+//! Parses key lists such as `C-c`, `ctrl+c`, `^C`, `Enter`, `:`, separated by blanks.
 //!
-//! It turns words into keys and knows nothing of their bytes. A word that is no key is refused,
-//! never typed, because a typo must not become input.
+//! An unknown word is an error and never typed, because a typo must not become input.
 
 use crate::core::keys::{KEYS_MAX, Key, KeyError, Modifiers, names};
 
-/// Reads key names separated by blanks.
+/// Parses key names separated by blanks.
 ///
-/// A word is modifiers and a key. Modifiers: `C-` `M-` `S-` as tmux writes them, `ctrl+` `alt+`
-/// `shift+` (or with `-`), or a leading `^` for ctrl; a key: one of [`names::NAMES`] or a single
-/// character. Names and modifiers ignore case, single characters do not.
+/// A word is modifiers and a key. Modifiers are `C-` `M-` `S-` as in tmux, `ctrl+` `alt+` `shift+` (or
+/// with `-`), or a leading `^` for ctrl. A key is one of [`names::NAMES`] or a single character. Names
+/// and modifiers ignore case, single characters do not.
 ///
-/// Errors: the first word that is no key, no word at all, more than [`KEYS_MAX`].
+/// Errors: the first unknown word, an empty list, more than [`KEYS_MAX`] keys.
 pub fn parse_keys(text: &str) -> Result<Vec<Key>, KeyError> {
     let count = text.split_whitespace().count();
     if count == 0 {
@@ -44,7 +43,7 @@ fn parse_key(word: &str) -> Result<Key, KeyError> {
     Err(KeyError::unknown(word, nearest))
 }
 
-/// Takes one modifier from the front of a word, unless nothing would be left.
+/// Takes one modifier from the front of a word, unless the rest is empty.
 fn split_modifier(word: &str) -> Option<(Modifiers, &str)> {
     let at = word.find(['-', '+'])?;
     let (head, rest) = (&word[..at], &word[at + 1..]);

@@ -1,34 +1,32 @@
-//! Text as it is typed or pasted: line ends as a keyboard sends them, and brackets around it that
-//! the text itself cannot close.
-//!
-//! It knows nothing of the screen or of how much the program can take at once.
+//! Typed or pasted text: line ends as a keyboard sends them, and paste brackets that the text itself
+//! cannot close.
 
 use crate::core::input::unit::Piece;
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::modes::InputModes;
 
-/// How many bytes of one line the kernel keeps for a program that reads whole lines; what follows
-/// them is lost without a word.
+/// How many bytes of one line the kernel keeps for a program that reads whole lines. It silently drops
+/// the rest.
 pub const CANONICAL_LINE_MAX: usize = 4_095;
 
-/// Whether text goes out as a bracketed paste.
+/// Whether to send text as a bracketed paste.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PasteRule {
-    /// When the program asked for brackets.
+    /// Brackets when the program enabled them.
     #[default]
     Auto,
-    /// Whether or not the program asked.
+    /// Brackets even if the program did not enable them.
     Always,
-    /// As if typed.
+    /// No brackets, as if typed.
     Never,
 }
 
-/// The pieces of a text, followed by the Enter key where it is wanted.
+/// The pieces of a text, followed by the Enter key if `enter` is set.
 ///
-/// Line ends go out as carriage returns, inside brackets too. Inside brackets every sequence that
-/// would end the paste is taken out, also one that only forms when another is gone. Enter comes
-/// after the end of the paste, so that the program takes it as a key.
+/// Line ends become carriage returns, inside brackets too. Inside brackets every sequence that ends a
+/// paste is removed, even one that forms only after another is removed. Enter follows the end of the
+/// paste, so that the program reads it as a key.
 pub fn encode_text(text: &str, rule: PasteRule, enter: bool, modes: &InputModes) -> Vec<Piece> {
     let typed = text.replace("\r\n", "\r").replace('\n', "\r");
     let brackets = match rule {
@@ -43,7 +41,7 @@ pub fn encode_text(text: &str, rule: PasteRule, enter: bool, modes: &InputModes)
     pieces
 }
 
-/// The piece of raw bytes, which go out as they are and never in brackets; none for no bytes.
+/// The piece of raw bytes, sent unchanged and without brackets; empty for no bytes.
 pub fn encode_bytes(bytes: &[u8]) -> Vec<Piece> {
     if bytes.is_empty() {
         return Vec::new();
@@ -51,9 +49,9 @@ pub fn encode_bytes(bytes: &[u8]) -> Vec<Piece> {
     vec![Piece::Text(bytes.to_vec())]
 }
 
-/// How many bytes the longest line of these pieces has, its end not counted.
+/// The length in bytes of the longest line of these pieces, without its end.
 ///
-/// Above [`CANONICAL_LINE_MAX`] a program that reads whole lines does not get all of it.
+/// A program that reads whole lines loses bytes of a line above [`CANONICAL_LINE_MAX`].
 pub fn longest_line(pieces: &[Piece]) -> usize {
     let bytes = pieces.iter().flat_map(|piece| piece.bytes());
     let mut longest = 0;
@@ -73,13 +71,13 @@ fn bracketed(typed: &str) -> Vec<Piece> {
     vec![Piece::PasteStart, Piece::Text(inside.into_bytes()), Piece::PasteEnd]
 }
 
-/// The text without anything that ends a paste, in either spelling of CSI.
+/// The text without any end of a paste, in either spelling of CSI.
 fn without_ends(typed: &str) -> String {
     const ENDS: [&str; 2] = ["\x1b[201~", "\u{9b}201~"];
     let mut kept = String::with_capacity(typed.len());
     for character in typed.chars() {
         kept.push(character);
-        // An end can only be complete at the character just added, so what is kept never has one.
+        // An end can only complete at the character just added, so `kept` never contains one.
         if let Some(end) = ENDS.iter().find(|end| kept.ends_with(**end)) {
             kept.truncate(kept.len() - end.len());
         }

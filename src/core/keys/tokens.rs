@@ -1,12 +1,11 @@
-//! Splits what a terminal sends into text, keys and the ends of pastes.
+//! Splits the bytes that a terminal sends into text, keys and the start and end of pastes.
 //!
-//! It does not know what a key means, only where it ends: nothing that comes out can be cut in the
-//! middle of a key or a character.
+//! It finds only where a key ends, so that no piece ends inside a key or a character.
 
 use crate::core::input::unit::Piece;
 use crate::core::keys::encode::{DELETE, ESCAPE};
 
-/// Splits a stream of bytes that arrives in parts; the pieces together are the bytes that came in.
+/// Splits a stream of bytes that arrives in parts. The pieces together equal the input.
 #[derive(Clone, Debug, Default)]
 pub struct Tokenizer {
     in_paste: bool,
@@ -14,25 +13,25 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// How many bytes of an incomplete sequence are held; a longer one is given out as it is.
+    /// How many bytes of an incomplete sequence are held; a longer one is returned unchanged.
     pub const HELD_MAX: usize = 64;
 
-    /// Begins between two keys, in a paste or outside.
+    /// Starts between two keys, inside or outside a paste.
     pub fn new(in_paste: bool) -> Self {
         Self { in_paste, held: Vec::new() }
     }
 
-    /// Whether the paste that began last has not ended.
+    /// Whether a paste is open.
     pub fn in_paste(&self) -> bool {
         self.in_paste
     }
 
-    /// Whether bytes are held that have no end yet.
+    /// Whether bytes of an incomplete piece are held.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// The pieces that are complete with these bytes; the rest is held for the next call.
+    /// Adds bytes and returns the complete pieces; the rest is held for the next call.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
         self.held.extend_from_slice(bytes);
         let all = std::mem::take(&mut self.held);
@@ -50,8 +49,8 @@ impl Tokenizer {
         pieces
     }
 
-    /// Gives out Escape, Alt-`[` or Alt-`O` if that is all that is held: a key, or the beginning of a
-    /// sequence that was cut there.
+    /// Returns the held bytes if they are just Escape, Alt-`[` or Alt-`O`: a key, or the start of a
+    /// split sequence.
     pub fn take_key(&mut self) -> Option<Piece> {
         let body = self.held.strip_prefix(&[ESCAPE])?;
         let body = body.strip_prefix(&[ESCAPE]).unwrap_or(body);
@@ -59,7 +58,7 @@ impl Tokenizer {
         is_key.then(|| Piece::Key(std::mem::take(&mut self.held)))
     }
 
-    /// Gives out what is held as it is.
+    /// Returns the held bytes unchanged.
     pub fn flush(&mut self) -> Option<Piece> {
         let held = std::mem::take(&mut self.held);
         match held.first()? {
@@ -100,20 +99,20 @@ fn typed(bytes: &[u8]) -> Option<(Piece, usize)> {
     text(bytes, bytes.iter().position(is_control).unwrap_or(bytes.len()))
 }
 
-/// A text of at most this length, without the character at its end that is incomplete.
+/// A text of at most this length, without an incomplete character at its end.
 fn text(bytes: &[u8], length: usize) -> Option<(Piece, usize)> {
     let length = if length == bytes.len() { complete(bytes) } else { length };
     (length > 0).then(|| (Piece::Text(bytes[..length].to_vec()), length))
 }
 
-/// How many bytes there are before a character that the end of the bytes breaks off.
+/// The number of bytes before an incomplete character at the end.
 fn complete(bytes: &[u8]) -> usize {
     let earliest = bytes.len().saturating_sub(3);
     let broken_off = |from: &usize| character(&bytes[*from..]).is_none();
     (earliest..bytes.len()).find(broken_off).unwrap_or(bytes.len())
 }
 
-/// The length of the sequence that begins with an escape; none while it is incomplete.
+/// The length of the sequence that starts with an escape; none while it is incomplete.
 fn sequence(bytes: &[u8]) -> Option<usize> {
     match bytes[1..] {
         [] | [b'[' | b'O'] => None,
@@ -129,8 +128,8 @@ fn sequence(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of a control sequence: parameters, intermediates and a final byte, by ECMA-48; and
-/// the three characters that follow where it reports the mouse in xterm's first encoding.
+/// The length of a control sequence by ECMA-48: parameters, intermediates and a final byte. A mouse
+/// report in xterm's first encoding has three more characters.
 fn control_sequence(bytes: &[u8]) -> Option<usize> {
     let parameters = &bytes[2..];
     let Some(length) = parameters.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) else {
@@ -139,13 +138,13 @@ fn control_sequence(bytes: &[u8]) -> Option<usize> {
     match parameters[length] {
         b'M' if length == 0 => mouse_report(bytes),
         0x40..=0x7e => Some(length + 3),
-        // No final byte: whatever follows is no part of it.
+        // Without a final byte, the sequence ends before the next byte.
         _ => Some(length + 2),
     }
 }
 
-/// The length of a mouse report with its three parts, each a byte or, in the encoding for large
-/// terminals, a character of two bytes.
+/// The length of a mouse report with its three parts. Each is a byte or, in the encoding for large
+/// terminals, a two-byte character.
 fn mouse_report(bytes: &[u8]) -> Option<usize> {
     let mut length = 3;
     for _part in 0..3 {

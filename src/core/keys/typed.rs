@@ -1,23 +1,22 @@
-//! What one person types at a session, and whether a paste of theirs is open at the program.
+//! Splits what one person types in a session, and tracks whether a paste is open at the program.
 
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::tokens::Tokenizer;
 
-/// Splits what one person types, call by call.
+/// Splits one person's input, call by call.
 ///
-/// A paste, a sequence or a character may span calls: what is incomplete beyond doubt is held until the
-/// rest comes.
+/// A paste, a sequence or a character may span calls. Bytes that are certainly incomplete are held.
 #[derive(Clone, Debug, Default)]
 pub struct TypedBytes {
-    /// What the person's terminal sends.
+    /// Splits the bytes of the person's terminal.
     tokens: Tokenizer,
-    /// A paste is open at the program's terminal.
+    /// Whether a paste is open at the program's terminal.
     is_open: bool,
 }
 
 impl TypedBytes {
-    /// Notes that what was typed so far ended at the terminal: what comes next starts a new key there.
-    /// The rest of a paste starts a new paste, since its lines must not be taken for commands.
+    /// Starts a new key at the terminal, because the input so far ended there. The rest of an open paste
+    /// starts a new paste, since its lines must not become commands.
     pub fn begin_again(&mut self) {
         self.is_open = false;
         if !self.tokens.in_paste() {
@@ -25,18 +24,18 @@ impl TypedBytes {
         }
     }
 
-    /// Notes that the pieces given out last are on their way to the terminal. Where they are not, a
-    /// paste that began or ended among them begins or ends with the next ones.
+    /// Notes that the last pieces were queued for the terminal. Without this call, the next pieces
+    /// repeat the start or end of a paste among them.
     pub fn on_queued(&mut self) {
         self.is_open = self.tokens.in_paste();
     }
 
-    /// Whether nothing of what was typed so far says how to take what comes next.
+    /// Whether the input so far has no effect on the next bytes.
     pub fn is_blank(&self) -> bool {
         !self.tokens.in_paste() && !self.is_open && !self.tokens.is_holding()
     }
 
-    /// The pieces of the next bytes; they count once [`TypedBytes::on_queued`] is called for them.
+    /// Returns the pieces of the next bytes. Call [`TypedBytes::on_queued`] once they are queued.
     pub fn pieces(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let missing = match (self.is_open, self.tokens.in_paste()) {
             (false, true) => Some(Piece::PasteStart),
@@ -44,9 +43,9 @@ impl TypedBytes {
             (true, true) | (false, false) => None,
         };
         let mut unit = Unit { pieces: self.tokens.feed(bytes) };
-        // The person's terminal has waited for the rest of a sequence already.
+        // The person's terminal has already waited for the rest of a sequence.
         unit.pieces.extend(self.tokens.take_key());
-        // An interrupt alone gets past what is stuck, and closes a paste by that.
+        // A lone interrupt bypasses stuck input, and thereby closes a paste.
         if !unit.is_interrupt() {
             unit.pieces.splice(..0, missing);
         }

@@ -1,7 +1,7 @@
-//! A regular expression as an automaton, and the search of one text for it in steps that are counted.
+//! A regular expression as an automaton, and a search with a counted number of steps.
 //!
-//! All ways through the automaton are followed side by side, so that a search costs at most text times
-//! automaton, takes memory that is known in advance, and can stop and go on at any byte.
+//! The search follows all paths in parallel. So its time is at most text times automaton, its memory
+//! is known in advance, and it can pause and resume at any byte.
 
 mod cost;
 
@@ -16,31 +16,30 @@ use regex_syntax::hir::translate::Translator;
 use crate::core::wait::automaton::cost::cost;
 use crate::core::wait::steps::Steps;
 
-/// Says why an expression is no automaton.
+/// Why an expression cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It would take more time or memory than it may.
+    /// It exceeds the bound on time or memory.
     TooCostly,
-    /// The expression is wrong, as the parser says over several lines.
+    /// The syntax is invalid; the parser's message has several lines.
     Invalid(String),
 }
 
-/// A compiled expression.
 #[derive(Debug)]
 pub(super) struct Automaton {
     nfa: NFA,
-    /// The bytes that a match can begin with; none where a match may be empty.
+    /// The bytes that can start a match; none when a match may be empty.
     first: Option<Box<[bool; 256]>>,
 }
 
 impl Automaton {
-    /// The most that compiling may cost. The worst that is left takes about ten milliseconds and five
-    /// megabytes.
+    /// The highest cost of compiling. The worst expression below it takes about ten milliseconds and
+    /// five megabytes.
     const COST_MAX: usize = 1 << 15;
-    /// How many bytes a compiled expression may take.
+    /// The most bytes of a compiled expression.
     const BYTES_MAX: usize = 1 << 20;
 
-    /// Compiles an expression unless that costs too much, which is known before.
+    /// Compiles an expression unless it costs too much, which is counted before.
     pub(super) fn compile(expression: &str) -> Result<Self, Refusal> {
         let ast = Parser::new().parse(expression);
         let ast = ast.map_err(|error| Refusal::Invalid(error.to_string()))?;
@@ -60,12 +59,12 @@ impl Automaton {
         Ok(Self { nfa, first })
     }
 
-    /// The memory it takes.
+    /// The automaton's memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.nfa.memory_usage() + size_of::<[bool; 256]>()
     }
 
-    /// The memory that each search for it takes.
+    /// The memory of each search in bytes.
     pub(super) fn search_bytes(&self) -> usize {
         // Two sets of three numbers for each state, and a stack of states.
         self.nfa.states().len() * 7 * size_of::<u32>()
@@ -77,7 +76,7 @@ impl Automaton {
     }
 }
 
-/// The bytes that a match can begin with, unless it may be empty. Whether an assertion holds is left open.
+/// The bytes that can start a match, unless it may be empty. Assertions count as true.
 fn first_bytes(nfa: &NFA) -> Option<Box<[bool; 256]>> {
     let mut first = Box::new([false; 256]);
     let mut seen = vec![false; nfa.states().len()];
@@ -104,12 +103,12 @@ fn first_bytes(nfa: &NFA) -> Option<Box<[bool; 256]>> {
     Some(first)
 }
 
-/// Ways through an automaton, the preferred ones first, each with where in the text it began.
+/// Paths through an automaton, the preferred ones first, each with its start in the text.
 #[derive(Debug)]
 struct Ways {
     states: Vec<u32>,
     starts: Vec<u32>,
-    /// Where in `states` each state is, if it is there at all.
+    /// The index of each state in `states`, valid only if it is there.
     places: Box<[u32]>,
 }
 
@@ -128,7 +127,7 @@ impl Ways {
         self.starts.clear();
     }
 
-    /// Adds a state unless it is there; says whether it was not.
+    /// Adds a state. Returns whether it was new.
     fn add(&mut self, state: StateID, start: u32) -> bool {
         let place = &mut self.places[state.as_usize()];
         if self.states.get(*place as usize) == Some(&state.as_u32()) {
@@ -141,7 +140,7 @@ impl Ways {
     }
 }
 
-/// The search of one text after the other for the first match of an expression.
+/// Searches one text after the other for the first match.
 #[derive(Debug)]
 pub(super) struct Finder {
     automaton: Arc<Automaton>,
@@ -159,17 +158,17 @@ impl Finder {
         Self { automaton, ways, next, stack: Vec::new(), at: 0, found: None }
     }
 
-    /// Goes on with the search of this text, from its start where none is under way; answers once it is
-    /// known where the first match is, if there is one, and is then ready for the next text.
+    /// Continues the search of this text, or starts it. Returns the first match or its absence once
+    /// that is known, and is then ready for the next text.
     ///
-    /// It stops as soon as the steps are spent, a few times the size of the automaton later at most.
+    /// It pauses when the steps are spent, at most a few times the automaton's size later.
     pub(super) fn find(&mut self, text: &str, steps: &mut Steps) -> Option<Option<Range<usize>>> {
         let anchored = self.automaton.nfa.is_always_start_anchored();
         loop {
             if self.ways.states.is_empty() && self.found.is_none() && !anchored {
                 self.skip(text, steps);
             }
-            // No other match can begin from here on.
+            // No later start can give another match.
             let over = self.found.is_some() || anchored && self.at > 0;
             if self.at > text.len() || self.ways.states.is_empty() && over {
                 let found = self.found.take();
@@ -187,7 +186,7 @@ impl Finder {
         }
     }
 
-    /// Skips what no match can begin with.
+    /// Skips bytes that cannot start a match.
     fn skip(&mut self, text: &str, steps: &mut Steps) {
         let rest = &text.as_bytes()[self.at.min(text.len())..];
         let automaton = &self.automaton;
@@ -199,11 +198,11 @@ impl Finder {
         }
     }
 
-    /// Adds the ways that begin here.
+    /// Adds the paths that start here.
     fn begin(&mut self, text: &str, steps: &mut Steps) {
         if self.automaton.may_begin_with(text.as_bytes().get(self.at)) {
             let start = self.automaton.nfa.start_anchored();
-            // Texts are much shorter than what 32 bits count.
+            // Every text is much shorter than 2^32 bytes.
             let from = (start, self.at as u32);
             follow(
                 &self.automaton.nfa,
@@ -217,7 +216,7 @@ impl Finder {
         }
     }
 
-    /// Takes all ways over the next byte.
+    /// Moves all paths over the next byte.
     fn advance(&mut self, text: &str, steps: &mut Steps) {
         let nfa = &self.automaton.nfa;
         let byte = text.as_bytes().get(self.at);
@@ -227,7 +226,7 @@ impl Finder {
             let next = match (state, byte) {
                 (State::Match { .. }, _) => {
                     self.found = Some(*start as usize..self.at);
-                    // The ways behind this one are of matches that begin later, or are less preferred.
+                    // The remaining paths are of matches that start later or are less preferred.
                     break;
                 }
                 (State::ByteRange { trans }, Some(byte)) => {
@@ -261,7 +260,7 @@ impl Finder {
     }
 }
 
-/// Adds a state and all that it reaches without taking a byte, the preferred ones first.
+/// Adds a state and all states that it reaches without a byte, the preferred ones first.
 fn follow(
     nfa: &NFA,
     (from, start): (StateID, u32),

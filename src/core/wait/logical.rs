@@ -1,7 +1,4 @@
-//! Logical lines: rows joined where the text only reached the edge, so that a pattern does not
-//! depend on how wide the terminal is.
-//!
-//! It reads a frame and knows nothing of what is searched for.
+//! Logical lines: wrapped rows joined, so that a pattern does not depend on the terminal's width.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,25 +8,24 @@ use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::wait::look::Hit;
 
-/// How many rows are joined to either side of a row; a longer line is looked at in parts.
+/// How many rows are joined on each side of a row; a longer line is searched in parts.
 pub const JOINED_ROWS_MAX: u64 = 100;
-/// And how many bytes of text, but for the last row of them.
+/// The most bytes of text that are joined, not counting the last row.
 const JOINED_BYTES_MAX: usize = 8 * 1_024;
 
-/// The rows of one line, joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogicalLine {
     first: RowNumber,
-    /// Where in the text each row begins.
+    /// The offset of each row in the text.
     starts: Vec<usize>,
-    /// The text, with blanks up to the cursor where the cursor stands behind it.
+    /// The text, padded with blanks up to the cursor if the cursor is beyond it.
     text: String,
-    /// How much of the text there is without those blanks.
+    /// The length of the text without that padding.
     shown: usize,
 }
 
 impl LogicalLine {
-    /// The line that the row belongs to, on the screen or in history.
+    /// The line that contains the row, on the screen or in history.
     pub fn around(frame: &Frame, row: RowNumber) -> Option<Self> {
         let mut first = row;
         let (mut line, mut changed) = frame.any_line(row)?;
@@ -59,32 +55,28 @@ impl LogicalLine {
         Some(joined)
     }
 
-    /// The row after its last one.
     pub fn end(&self) -> RowNumber {
         self.first.plus(self.starts.len())
     }
 
-    /// Its first row.
     pub fn first(&self) -> RowNumber {
         self.first
     }
 
-    /// Whether the row is one of its rows.
     pub fn has(&self, row: RowNumber) -> bool {
         (self.first..self.end()).contains(&row)
     }
 
-    /// What it shows, without trailing blanks.
+    /// The text without trailing blanks.
     pub fn text(&self) -> &str {
         &self.text[..self.shown]
     }
 
-    /// What it shows, with the blanks before the cursor where it ends there.
+    /// The text with the blanks before the cursor, if the cursor is at its end.
     pub(super) fn text_to_cursor(&self) -> &str {
         &self.text
     }
 
-    /// How many rows it has.
     pub(super) fn rows(&self) -> usize {
         self.starts.len()
     }
@@ -108,27 +100,27 @@ impl LogicalLine {
     }
 }
 
-/// The row above with the watermark of its change, when its text goes on in this one.
+/// The row above with the watermark of its change, if its text continues in this one.
 fn above(frame: &Frame, row: RowNumber) -> Option<(Arc<Line>, Watermark)> {
     let above = frame.any_line(RowNumber(row.0.checked_sub(1)?));
     above.filter(|(line, _)| goes_on(frame, line, row))
 }
 
-/// Whether a line goes on in the row below it.
+/// Whether a line continues in the row below it.
 fn goes_on(frame: &Frame, line: &Line, below: RowNumber) -> bool {
-    // History belongs to the normal screen; nothing in it runs on into the alternate one.
+    // History belongs to the normal screen and never continues in the alternate one.
     let between = below == frame.base_row && frame.mode.value == ScreenMode::Alternate;
     line.wrapped && !between
 }
 
-/// How many blanks a wrapped row ended with, which its text leaves out.
+/// How many blanks at the end of a wrapped row its text omits.
 pub(crate) fn blanks_before(next: &Line, line: &Line, changed: Watermark, frame: &Frame) -> usize {
-    // Rows older than the last change of size had another width, which nobody remembers.
+    // The width of rows older than the last resize is unknown.
     if changed < frame.size.changed {
         return 0;
     }
     let blanks = usize::from(frame.size.value.cols).saturating_sub(columns(line));
-    // A wide character leaves the last column empty when only half of it would fit.
+    // A wide character leaves the last column empty when only half of it fits.
     let wide = next.glyphs().first().is_some_and(|glyph| glyph.columns == 2);
     if wide && blanks == 1 { 0 } else { blanks }
 }

@@ -1,7 +1,7 @@
-//! One look at one frame: the lines in it that changed, compared with what is waited for.
+//! One look at one frame: compares its changed lines with the patterns.
 //!
-//! How long it takes is up to those who chose the patterns and wrote the lines, so it is done in slices
-//! of counted steps. It knows nothing of what else ends a wait.
+//! Patterns and lines come from outside and determine the time, so the work is done in slices of
+//! counted steps.
 
 use std::sync::Arc;
 
@@ -18,33 +18,33 @@ use crate::core::wait::steps::Steps;
 /// The line that ended a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The row on which the match begins.
+    /// The first row of the match.
     pub row: RowNumber,
-    /// The logical line, or the part of it around what changed.
+    /// The logical line, or the part of it around the change.
     pub text: String,
-    /// The part of it that matched.
+    /// The text of the match.
     pub found: String,
 }
 
 /// Which of the two patterns a line matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The one that is waited for.
+    /// The pattern of the wait.
     Pattern,
-    /// The one that means that waiting on is useless.
+    /// The pattern that shows that further waiting is useless.
     StopPattern,
 }
 
-/// How many lines are told besides the one that ended a wait.
+/// The most matching lines that are reported besides the one that ended a wait.
 pub(super) const OTHERS_MAX: usize = 20;
 
-/// The lines of the last frame that match as well, below the one that ended the wait: whoever goes
-/// on from that frame's watermark is told of them nowhere else.
+/// Further matching lines of the last frame, below the line that ended the wait. A caller that
+/// continues from that frame's watermark gets them nowhere else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// The first of them, from top to bottom.
+    /// The first of these lines, from top to bottom.
     pub told: Vec<(Which, Hit)>,
-    /// How many there are below those.
+    /// How many more there are.
     pub left_out: usize,
 }
 
@@ -58,36 +58,35 @@ impl Others {
     }
 }
 
-/// How far a look is.
+/// The progress of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All was looked at.
+    /// All lines were compared.
     Done,
-    /// It goes on with the next slice.
+    /// The next slice continues it.
     Unfinished,
-    /// It took more steps than one look may.
+    /// It exceeded [`Look::STEPS_MAX`].
     TooCostly,
 }
 
-/// A look that is under way.
+/// A look in progress.
 ///
-/// `run` goes on with it until it says that it is done; then the wait that began it takes it back and
-/// judges what it found.
+/// Call `run` until it is done, then return the look to its wait.
 #[derive(Debug)]
 pub struct Look {
     pub(super) frame: Arc<Frame>,
     /// When that frame was the newest.
     pub(super) at: Moment,
-    /// The oldest row that was kept then.
+    /// The oldest row of history at that moment.
     pub(super) oldest: RowNumber,
-    /// None where no line is waited for.
+    /// None when the wait has no pattern.
     pub(super) scan: Option<Scan>,
     taken: usize,
 }
 
 impl Look {
-    /// How many steps a look may take at most. The step of a search is to move one state of an automaton
-    /// by a byte, which takes some nanoseconds.
+    /// The most steps of a look. One step moves one state of an automaton by a byte, which takes some
+    /// nanoseconds.
     pub const STEPS_MAX: usize = 1 << 27;
 
     pub(super) fn new(frame: Arc<Frame>, at: Moment, scan: Option<Scan>) -> Self {
@@ -95,7 +94,7 @@ impl Look {
         Self { frame, at, oldest, scan, taken: 0 }
     }
 
-    /// Goes on for about so many steps; a few times the size of a pattern more at most.
+    /// Continues for about this many steps, plus at most a few times the size of a pattern.
     pub fn run(&mut self, steps: usize) -> Progress {
         let Some(scan) = &mut self.scan else { return Progress::Done };
         let mut steps = Steps::new(steps);
@@ -108,14 +107,14 @@ impl Look {
         }
     }
 
-    /// The look as if it had taken so many steps already.
+    /// The look as if it had already taken this many steps.
     #[cfg(test)]
     pub(super) fn having_taken(self, taken: usize) -> Self {
         Self { taken, ..self }
     }
 
-    /// Lets go of rows of history that were trimmed since, which then count as missed, lest the looks
-    /// that are under way keep the history of as many moments in memory.
+    /// Drops rows that were trimmed from history since; they count as missed. Otherwise looks in
+    /// progress would keep the histories of many moments in memory.
     pub fn renew(&mut self, history: &Arc<History>) {
         if !Arc::ptr_eq(&self.frame.history, history) {
             Arc::make_mut(&mut self.frame).history = Arc::clone(history);
@@ -123,7 +122,7 @@ impl Look {
     }
 }
 
-/// The searches for the patterns of a wait.
+/// The searches for a wait's patterns.
 #[derive(Debug)]
 pub(super) struct Searches {
     wanted: Option<Find>,
@@ -131,7 +130,7 @@ pub(super) struct Searches {
 }
 
 impl Searches {
-    /// None where there is no pattern.
+    /// None when there is no pattern.
     pub(super) fn of(wanted: Option<&Pattern>, stop: Option<&Pattern>) -> Option<Self> {
         let any = wanted.or(stop).is_some();
         let find = |pattern: &Pattern| Find { search: pattern.search(), shown: false };
@@ -143,13 +142,13 @@ impl Searches {
 #[derive(Debug)]
 struct Find {
     search: Search,
-    /// The line is searched for the second time, as it is without the blanks before the cursor.
+    /// Whether this is the second search of the line, without the blanks before the cursor.
     shown: bool,
 }
 
 impl Find {
-    /// The first match in the line. The blanks before the cursor may be part of it and need not be: a
-    /// prompt `$ ` is found as well as one that ends in `$`.
+    /// The first match in the line, with or without the blanks before the cursor: `$ ` matches a prompt,
+    /// and so does a pattern that ends in `$`.
     fn find(&mut self, line: &LogicalLine, steps: &mut Steps) -> Option<Option<Hit>> {
         let (whole, shown) = (line.text_to_cursor(), line.text());
         if !self.shown {
@@ -165,45 +164,45 @@ impl Find {
     }
 }
 
-/// What of a frame has to be looked at.
+/// Which parts of a frame to compare.
 #[derive(Debug)]
 pub(super) struct Span {
-    /// What changed after this.
+    /// Rows that changed after this.
     pub(super) seen: Watermark,
-    /// The cursor's row, if it changed after this.
+    /// The cursor's row, if the cursor changed after this.
     pub(super) base: Watermark,
     /// The cursor's row, if it is this one.
     pub(super) cursor_row: Option<RowNumber>,
     /// No row above this one.
     pub(super) top: RowNumber,
-    /// The rows that were shown at `seen`, where the size changed since.
+    /// The rows that were shown at `seen`, if the size changed since.
     pub(super) before: Option<Arc<[Stamped<Arc<Line>>]>>,
 }
 
-/// The rows of a look, one after the other.
+/// The scan of a look over its rows.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) searches: Searches,
     span: Span,
-    /// What has to be paid before what was shown before is known.
+    /// The steps to pay before the lines from before a resize are collected.
     owed: usize,
     reflow: Option<Reflow>,
     /// The next row.
     row: RowNumber,
-    /// The row after the last line that was looked at.
+    /// The row after the last compared line.
     done: RowNumber,
     line: Option<Judging>,
     pub(super) first: Option<(Which, Hit)>,
     pub(super) others: Others,
-    /// How many rows were trimmed before it was their turn.
+    /// How many rows were trimmed before the scan reached them.
     pub(super) missed: u64,
 }
 
-/// A line that is compared with both patterns.
+/// A line that is being compared with both patterns.
 #[derive(Debug)]
 struct Judging {
     line: LogicalLine,
-    /// What came of the first comparison, once it is over.
+    /// The result of the first comparison, once it is done.
     wanted: Option<Option<Hit>>,
 }
 
@@ -227,7 +226,7 @@ impl Judging {
 
 impl Scan {
     pub(super) fn new(searches: Searches, span: Span, frame: &Frame) -> Self {
-        /// What knowing a row of before costs.
+        /// The steps to collect one row from before the resize.
         const ROW: usize = 32;
         let owed = span.before.as_ref().map_or(0, |before| ROW * Reflow::span(before, frame));
         Self {
@@ -244,7 +243,7 @@ impl Scan {
         }
     }
 
-    /// Goes on until all was looked at, or the steps are spent.
+    /// Continues until all rows are compared or the steps are spent.
     fn run(&mut self, frame: &Frame, steps: &mut Steps) -> Option<()> {
         self.owed -= steps.pay(self.owed);
         if self.owed > 0 {
@@ -269,8 +268,8 @@ impl Scan {
         }
     }
 
-    /// The next row that changed since the last look, in order, or the row of the cursor: a blank
-    /// behind a prompt moves the cursor and leaves the row's text as it was.
+    /// The next row in order that changed since the last look, or the cursor's row. A blank after a
+    /// prompt moves the cursor and leaves the row's text unchanged.
     fn next_row(&mut self, frame: &Frame, steps: &mut Steps) -> Option<Option<RowNumber>> {
         while self.row < frame.end_row() {
             if steps.are_spent() {
@@ -287,7 +286,7 @@ impl Scan {
         Some(None)
     }
 
-    /// Passes rows that are neither in history nor on the screen.
+    /// Skips rows that are neither in history nor on the screen.
     fn pass_trimmed(&mut self, frame: &Frame) {
         let history = &frame.history;
         if self.row < history.first().min(frame.base_row) {
@@ -312,9 +311,9 @@ impl Scan {
         }
     }
 
-    /// The line of a row, unless it is an old one that a change of size wrote anew.
+    /// The line of a row, unless it is an old line that a resize wrapped again.
     fn line_of(&mut self, frame: &Frame, row: RowNumber, steps: &mut Steps) -> Option<Judging> {
-        /// What joining another row costs.
+        /// The steps to join one more row.
         const ROW: usize = 16;
         let line = LogicalLine::around(frame, row)?;
         self.done = line.end();

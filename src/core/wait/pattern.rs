@@ -1,7 +1,7 @@
-//! What a line is compared with: a text as it stands, or a regular expression.
+//! The pattern of a wait: a literal text or a regular expression.
 //!
-//! It knows nothing of rows. Callers are strangers, so an expression is bounded before it is compiled,
-//! and a search for it can be interrupted.
+//! Callers are untrusted, so an expression is bounded before it is compiled, and a search can be
+//! interrupted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ enum Matcher {
     Regex(Arc<Automaton>),
 }
 
-/// Says why a pattern cannot be used.
+/// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("the pattern is empty")]
@@ -35,18 +35,18 @@ pub enum PatternError {
     TooCostly,
     #[error("the pattern does not compile: {message}")]
     Invalid {
-        /// What the compiler says and where, over several lines.
+        /// The compiler's message with the position, on several lines.
         message: String,
     },
 }
 
 impl Pattern {
-    /// How many bytes a pattern may have.
+    /// The most bytes of a pattern.
     pub const BYTES_MAX: usize = 4_096;
 
-    /// A text to be found as it stands, case included.
+    /// A literal text, case-sensitive.
     ///
-    /// Errors: it is empty, too long or has a line end in it.
+    /// Errors: it is empty, too long or contains a line end.
     pub fn literal(text: &str) -> Result<Self, PatternError> {
         check_length(text)?;
         if text.contains(['\n', '\r']) {
@@ -55,15 +55,15 @@ impl Pattern {
         Ok(Self(Matcher::Literal(text.into())))
     }
 
-    /// A regular expression in the syntax of the `regex` crate. This takes milliseconds.
+    /// A regular expression in the syntax of the `regex` crate. Compiling takes milliseconds.
     ///
-    /// Errors: it is empty or too long, does not compile, or would cost too much time or memory.
+    /// Errors: it is empty or too long, does not compile, or costs too much time or memory.
     pub fn regex(expression: &str) -> Result<Self, PatternError> {
         check_length(expression)?;
         Ok(Self(Matcher::Regex(Arc::new(Automaton::compile(expression)?))))
     }
 
-    /// The memory that it takes together with so many searches for it.
+    /// The memory of the pattern with this many searches, in bytes.
     pub fn bytes(&self, searches: usize) -> usize {
         match &self.0 {
             Matcher::Literal(text) => text.len(),
@@ -71,7 +71,6 @@ impl Pattern {
         }
     }
 
-    /// A search for it.
     pub(super) fn search(&self) -> Search {
         match &self.0 {
             Matcher::Literal(text) => Search::Literal(Arc::clone(text)),
@@ -89,7 +88,7 @@ impl From<Refusal> for PatternError {
     }
 }
 
-/// The search of one text after the other for a pattern.
+/// Searches one text after the other for a pattern.
 #[derive(Debug)]
 pub(super) enum Search {
     Literal(Arc<str>),
@@ -97,8 +96,8 @@ pub(super) enum Search {
 }
 
 impl Search {
-    /// Goes on with the search of this text, from its start where none is under way; answers once it is
-    /// known where the first match is, if there is one, in bytes of the text.
+    /// Continues the search of this text, or starts it. Returns the first match in bytes of the text,
+    /// or its absence, once that is known.
     pub(super) fn find(&mut self, text: &str, steps: &mut Steps) -> Option<Option<Range<usize>>> {
         match self {
             Self::Literal(literal) => {

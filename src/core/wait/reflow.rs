@@ -1,7 +1,6 @@
-//! What a change of width leaves of the past: rows with new numbers and new watermarks, and old
-//! text in them that must not pass for output.
+//! Recognizes old text after a resize, which gives rows new numbers and new watermarks.
 //!
-//! It compares text only, since after a reflow nothing else tells an old line from a new one.
+//! It compares only text, since a reflow leaves no other difference between old and new lines.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::core::wait::logical::LogicalLine;
 /// How many screens of history a reflow can bring back to the screen.
 const SCREENS_BACK: usize = 2;
 
-/// The lines that were known before the size changed.
+/// The lines from before the resize.
 #[derive(Debug)]
 pub struct Reflow {
     known: Vec<String>,
@@ -21,13 +20,12 @@ pub struct Reflow {
 }
 
 impl Reflow {
-    /// How many rows are looked at to know them.
+    /// How many rows it takes to collect those lines.
     pub fn span(before: &[Stamped<Arc<Line>>], frame: &Frame) -> usize {
         SCREENS_BACK * (before.len() + frame.lines.len())
     }
 
-    /// The lines of the screen as it was and of the history above it, as far as nothing in them
-    /// changed after `seen`.
+    /// The lines of the old screen and of the history above it that did not change after `seen`.
     pub fn new(before: &[Stamped<Arc<Line>>], frame: &Frame, seen: Watermark) -> Self {
         let span = Self::span(before, frame) as u64;
         let start = RowNumber(frame.base_row.0.saturating_sub(span));
@@ -38,14 +36,14 @@ impl Reflow {
         Self { known, at: frame.size.changed }
     }
 
-    /// How many lines each is compared with.
+    /// How many lines each line is compared with.
     pub fn lines(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether the line says what a line said before, and got its watermark from the reflow alone.
+    /// Whether the line repeats an old line and has its watermark only from the reflow.
     ///
-    /// Only the end of an old line may be left where its head scrolled off.
+    /// Only the end of an old line may remain when its start scrolled off.
     pub fn had(&self, line: &LogicalLine, frame: &Frame) -> bool {
         let rows = (line.first().0..line.end().0).map(RowNumber);
         let mut marks = rows.filter_map(|row| frame.any_line(row)).map(|(_, changed)| changed);
@@ -55,8 +53,8 @@ impl Reflow {
     }
 }
 
-/// The texts of whole lines, without blanks, which a wrapped row may have lost, from rows that say
-/// whether they go on in the next.
+/// The texts of whole lines, joined from rows with their wrap flags. Blanks are removed, because a
+/// wrapped row may have lost some.
 fn join<'a>(rows: impl Iterator<Item = (&'a str, bool)>) -> Vec<String> {
     let mut texts = vec![String::new()];
     for (row, wrapped) in rows {

@@ -1,6 +1,6 @@
-//! Work counted in steps, so that whoever has to be done soon can stop in the middle and go on later.
+//! Counts work in steps, so that long work can pause and resume later.
 
-/// How many steps may still be taken before somebody else has a turn.
+/// The remaining steps of one slice of work.
 #[derive(Debug)]
 pub(super) struct Steps {
     given: usize,
@@ -12,12 +12,12 @@ impl Steps {
         Self { given, left: given }
     }
 
-    /// Notes that so many were taken, also where they were more than there were left.
+    /// Spends this many steps, even if fewer are left.
     pub(super) fn spend(&mut self, steps: usize) {
         self.left = self.left.saturating_sub(steps);
     }
 
-    /// Takes so many of what work costs as there are left; the work may be done once all was paid.
+    /// Pays as many of the owed steps as are left, and returns how many. Do the work once all are paid.
     pub(super) fn pay(&mut self, owed: usize) -> usize {
         let paid = owed.min(self.left);
         self.left -= paid;
@@ -28,7 +28,7 @@ impl Steps {
         self.left == 0
     }
 
-    /// How many were taken of those that were given.
+    /// How many of the given steps were taken.
     pub(super) fn taken(&self) -> usize {
         self.given - self.left
     }

@@ -1,7 +1,6 @@
-//! Rows of history as bytes: blocks that are written one behind the other and read back together.
+//! Rows of history as bytes, in blocks that are appended and read back together.
 //!
-//! A block says which row it begins with, so it does not matter how rows were cut into blocks. It
-//! knows nothing of where blocks are kept.
+//! A block starts with the number of its first row, so rows can be cut into blocks anywhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +8,10 @@ use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::kept::KeptLine;
 use crate::core::ids::{RowNumber, Watermark};
 
-/// The format of blocks that is written; it comes first in each.
+/// The written version of the block format, the first byte of each block.
 const FORMAT: u8 = 1;
 
-/// No row has a number, and no change a watermark, as high as this: 2^53.
+/// Every row number and watermark is below this: 2^53.
 pub(crate) const NUMBER_MAX: u64 = 1 << 53;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,11 +29,11 @@ struct KeptRow<'a> {
     changed: u64,
 }
 
-/// Why rows cannot be read back: what is wrong with their bytes.
+/// What is wrong with the bytes of rows.
 pub(crate) type Damage = &'static str;
 
 impl History {
-    /// A block with the rows from `since` on; no bytes when there are none.
+    /// A block with the rows from `since` on; empty when there are no rows.
     pub fn block(&self, since: RowNumber) -> Vec<u8> {
         let since = since.max(self.first());
         if since >= self.end() {
@@ -49,11 +48,11 @@ impl History {
         bytes
     }
 
-    /// Takes in the rows of blocks that are not here yet, in the order in which they were written.
-    /// Where rows in between are missing, those before them are let go.
+    /// Adds the new rows of these blocks, in the order in which they were written. When rows are
+    /// missing in between, all rows before the gap are dropped.
     ///
     /// # Errors
-    /// [`Damage`] when the bytes are no blocks; the rows before are taken in then.
+    /// [`Damage`] when the bytes are not blocks; the rows before the damage are added.
     pub(crate) fn take_blocks(
         &mut self,
         limits: HistoryLimits,

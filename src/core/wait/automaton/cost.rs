@@ -1,31 +1,31 @@
-//! What compiling an expression costs, counted before it is done.
+//! Counts what compiling an expression costs, before compiling it.
 //!
-//! One unit is about a quarter of a microsecond. What is costly are classes of many ranges, each of which is
-//! split into bytes wherever it is repeated, and looking for the other case of each character of a class.
+//! One unit is about a quarter of a microsecond. The costly parts are repeated classes of many ranges,
+//! which are split into bytes at each repetition, and the case folding of a class.
 
 use regex_syntax::ast::{
     Ast, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags, GroupKind,
     RepetitionKind, RepetitionRange,
 };
 
-/// A class that has a name: as large as the largest.
+/// A named class, at the size of the largest one.
 const NAMED: usize = 1_000;
 const DIGIT: usize = 100;
 const SPACE: usize = 30;
 const DOT: usize = 30;
-/// A class of ASCII characters in brackets, by its ranges.
+/// An ASCII class in brackets, in ranges.
 const ASCII: usize = 4;
-/// How many characters there are, and how many of them are looked up for one unit.
+/// The number of characters, and how many of them one unit folds.
 const CHARACTERS: usize = 0x11_0000;
 const FOLDED_PER_UNIT: usize = 36;
 
-/// What compiling this costs at most.
+/// The highest cost of compiling this expression.
 pub(super) fn cost(ast: &Ast) -> usize {
     Counter { folds: false }.ast(ast)
 }
 
 struct Counter {
-    /// Case is ignored from here to the end of the group.
+    /// Whether case is ignored from here to the end of the group.
     folds: bool,
 }
 
@@ -71,7 +71,7 @@ impl Counter {
         if self.folds { characters.min(CHARACTERS) / FOLDED_PER_UNIT } else { 0 }
     }
 
-    /// Each set that it is put together from may go through all of the others.
+    /// Each part of the class may be combined with all others.
     fn bracketed(&self, class: &ClassBracketed) -> usize {
         let mut parts = Parts::default();
         parts.on_set(&class.kind);
@@ -80,12 +80,12 @@ impl Counter {
     }
 }
 
-/// What a class in brackets is put together from.
+/// The parts of a class in brackets.
 #[derive(Default)]
 struct Parts {
     sets: usize,
     ranges: usize,
-    /// The characters that may have another case, as far as that is not known to cost little.
+    /// The characters to fold, without those that are known to be cheap.
     characters: usize,
 }
 
@@ -134,7 +134,7 @@ fn perl(class: &ClassPerl) -> usize {
     }
 }
 
-/// How often an expression that is repeated like this stands in what is compiled.
+/// How many copies of an expression this repetition compiles to.
 fn times(kind: &RepetitionKind) -> usize {
     let times = match kind {
         RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore => 1,
