@@ -1,17 +1,16 @@
-//! Who is asking: the authenticated caller that travels with every call.
+//! The authenticated caller that travels with every call.
 //!
-//! It knows nothing of sockets or tokens; whoever opened the door filled it in. The label is what a
-//! client calls itself and is never an authority.
+//! Its label is the name that a client gives itself, and never grants a right.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 
-/// What sort of principal is asking.
+/// The kind of principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A program that speaks to an agents' door.
+    /// A program that speaks to the agents' socket.
     Agent,
     /// A person at an attached terminal.
     Human,
@@ -20,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word for it on the wire.
+    /// The word for it in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -37,8 +36,8 @@ pub struct Caller {
     pub connection: ConnectionId,
     pub tenant: TenantId,
     pub kind: Kind,
-    /// The name of the token that was shown; else what the client calls itself, cleaned for display
-    /// and at most [`Caller::LABEL_MAX`] characters; several callers may share one.
+    /// The name of the caller's token. Without a token, the name that the client gives itself, cleaned for
+    /// display, at most [`Caller::LABEL_MAX`] characters. Several callers may share a label.
     pub label: Arc<str>,
 }
 
@@ -46,21 +45,21 @@ impl Caller {
     /// How many characters of a client's own name are kept.
     pub const LABEL_MAX: usize = 40;
 
-    /// What a client calls itself, without what could deceive whoever reads it.
+    /// A client's own name, without characters that could deceive a reader.
     pub fn clean_label(name: &str) -> Arc<str> {
         let fine = |c: &char| c.is_ascii_graphic() && *c != '#';
         let label: String = name.chars().filter(fine).take(Self::LABEL_MAX).collect();
         if label.is_empty() { Arc::from("client") } else { Arc::from(label) }
     }
 
-    /// The name others see and may hand a lease to, such as `claude-code#p12`, or `ci#t3` for the
+    /// The caller's name for others, who may pass it a lease: `claude-code#p12`, or `ci#t3` for the
     /// owner of a token.
     pub fn name(&self) -> PrincipalName {
         PrincipalName { label: Arc::clone(&self.label), principal: self.principal }
     }
 }
 
-/// A principal as others see it: its label and its id, which is unique in this daemon.
+/// A principal as others see it: its label, and its id, which is unique in this daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrincipalName {
     pub label: Arc<str>,
@@ -68,7 +67,7 @@ pub struct PrincipalName {
 }
 
 impl PrincipalName {
-    /// Reads a name as it is displayed.
+    /// Parses a name in its displayed form.
     pub fn parse(text: &str) -> Option<Self> {
         let (label, principal) = text.rsplit_once('#')?;
         Some(Self { label: Arc::from(label), principal: principal.parse().ok()? })

@@ -1,10 +1,8 @@
-//! The stable error codes: the one table from which answers, the tool `why` and the errors page
-//! are made.
+//! The stable error codes: the one table behind answers, the tool `why` and the errors page.
 //!
-//! It says what a code means and what to do about it; which error gets which code is decided where
-//! errors meet the wire, or the command line.
+//! The places that answer requests and commands map their errors to these codes.
 
-/// What a client can tell apart, stable over releases.
+/// An error code, stable over releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
     InvalidArgument,
@@ -43,7 +41,7 @@ pub enum Code {
     TokenNotFound,
 }
 
-/// What is said of one code.
+/// The texts of one code.
 struct Entry {
     code: Code,
     word: &'static str,
@@ -64,22 +62,19 @@ impl Code {
         all
     };
 
-    /// The word for it on the wire.
+    /// The word for it in the protocol.
     pub fn as_str(self) -> &'static str {
         self.entry().word
     }
 
-    /// The code that is written like this.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == text)
     }
 
-    /// What it means.
     pub fn meaning(self) -> &'static str {
         self.entry().meaning
     }
 
-    /// What to do about it.
     pub fn advice(self) -> &'static str {
         self.entry().advice
     }

@@ -1,11 +1,10 @@
-//! The hash of Fowler, Noll and Vo with 128 bits: the same in every build, which the standard library
-//! does not promise of its own.
+//! The 128-bit hash of Fowler, Noll and Vo. It is the same in every build, unlike the standard library's.
 //!
-//! It is no secret and keeps nobody from finding two texts of one hash.
+//! It is not cryptographic: anyone can find two texts with the same hash.
 
 use std::hash::Hasher;
 
-/// What was taken in so far.
+/// The hash of the bytes so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv(u128);
 
@@ -18,7 +17,7 @@ impl Default for Fnv {
 impl Fnv {
     const PRIME: u128 = (1 << 88) + (1 << 8) + 0x3b;
 
-    /// The whole hash.
+    /// All 128 bits of the hash.
     pub fn hash(self) -> u128 {
         self.0
     }
@@ -31,7 +30,7 @@ impl Hasher for Fnv {
         }
     }
 
-    /// The halves of the hash, one over the other.
+    /// The XOR of the hash's halves.
     fn finish(&self) -> u64 {
         (self.0 >> u64::BITS) as u64 ^ self.0 as u64
     }

@@ -1,7 +1,4 @@
-//! Names of things: small newtypes that never cross a function as a bare number or string.
-//!
-//! They know nothing of how they are minted (randomness lives in the shell) nor of JSON; one place
-//! for them keeps two ids from being confused for each other.
+//! Newtypes for ids, so that no function takes a bare number or string and ids cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +6,18 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// Names one session for as long as anything remembers it.
+/// The id of one session, as long as the daemon has any record of it.
 ///
-/// Twelve lower-case hexadecimal digits, 48 random bits; a daemon refuses to reuse one that it
-/// still knows.
+/// Twelve lower-case hexadecimal digits, 48 random bits. A daemon does not reuse an id that it still
+/// knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
 impl SessionId {
-    /// How many hexadecimal digits an id has.
+    /// The number of hexadecimal digits of an id.
     pub const DIGITS: usize = 12;
 
-    /// Takes the 48 bits of an id from the head of a random UUID.
+    /// Makes an id of the first 48 bits of a random UUID.
     pub fn from_random(source: Uuid) -> Self {
         let bytes = source.as_bytes();
         let mut value = 0u64;
@@ -30,7 +27,6 @@ impl SessionId {
         Self(value)
     }
 
-    /// Its 48 bits.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -42,7 +38,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Says that a text is not a session id.
+/// The error for a text that is not a session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session id has twelve hexadecimal digits")]
 pub struct NotASessionId;
@@ -60,7 +56,7 @@ impl FromStr for SessionId {
     }
 }
 
-/// The key of one lease, shown to its holder only.
+/// The key of one lease, which only its holder sees.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub Uuid);
 
@@ -70,30 +66,29 @@ impl fmt::Display for LeaseId {
     }
 }
 
-// A lease id opens a session to whoever has it, so it must not reach a log by accident.
+// A lease id gives access to a session, so it must not reach a log by accident.
 impl fmt::Debug for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LeaseId(hidden)")
     }
 }
 
-/// The wall between groups of sessions; on a local socket, the uid of the peer.
+/// The wall between groups of sessions. On a local socket it is the uid of the peer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(Arc<str>);
 
 impl TenantId {
-    /// The tenant of a local user.
     pub fn of_uid(uid: u32) -> Self {
         Self(Arc::from(format!("uid:{uid}")))
     }
 
-    /// A tenant of their own for the programs inside a session, which see nothing of their user's; the
-    /// number tells sessions apart.
+    /// A separate tenant for the programs inside a session, which see nothing of their user's sessions.
+    /// The number distinguishes sessions.
     pub fn inside(number: i32) -> Self {
         Self(Arc::from(format!("inside:{number}")))
     }
 
-    /// Whether these are programs inside a session.
+    /// Whether the tenant is that of programs inside a session.
     pub fn is_inside(&self) -> bool {
         self.0.starts_with("inside:")
     }
@@ -110,7 +105,7 @@ impl fmt::Display for TenantId {
     }
 }
 
-/// Says that a text is no tenant's name.
+/// The error for a text that is not a tenant's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a tenant is named `uid:` and the number of a user, such as uid:1000")]
 pub struct NotATenant;
@@ -118,7 +113,7 @@ pub struct NotATenant;
 impl FromStr for TenantId {
     type Err = NotATenant;
 
-    /// Takes a name that a tenant could have, in the one form in which it is written.
+    /// Accepts a valid tenant name in canonical form only.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let uid = text.strip_prefix("uid:").and_then(|uid| uid.parse().ok()).ok_or(NotATenant)?;
         let tenant = Self::of_uid(uid);
@@ -126,18 +121,17 @@ impl FromStr for TenantId {
     }
 }
 
-/// Who is asking, already authenticated.
+/// An authenticated principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrincipalId {
-    /// Whoever is on the connection of this number and showed no token.
+    /// The client of the connection with this number, without a token.
     Connection(u64),
-    /// Whoever shows the token of this number, on each of its connections; the same over restarts of
-    /// the daemon.
+    /// The owner of the token with this number, on each connection and across restarts of the daemon.
     Token(u64),
 }
 
 impl PrincipalId {
-    /// Whoever held a lease when its daemon ended; nobody who asks is ever this principal.
+    /// The holder of a lease whose daemon ended. No caller is ever this principal.
     pub const FORMER: Self = Self::Connection(u64::MAX);
 
     /// The number, unique among the principals of its kind.
@@ -158,7 +152,7 @@ impl fmt::Display for PrincipalId {
     }
 }
 
-/// Says that a text is no principal's id.
+/// The error for a text that is not a principal's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a principal's id is p or t and a number")]
 pub struct NotAPrincipalId;
@@ -176,21 +170,20 @@ impl FromStr for PrincipalId {
     }
 }
 
-/// One connection of one client, never reused while the daemon lives.
+/// One connection of one client. The daemon never reuses a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
 impl ConnectionId {
-    /// A connection that ended with its daemon; none that lives is ever this one.
+    /// A connection that ended with its daemon. No live connection has this id.
     pub const FORMER: Self = Self(u64::MAX);
 }
 
-/// Counts the changes of one session; grows with every change and is never reused. Below 2^53.
+/// The number of a change of one session: grows with every change, is never reused, and is below 2^53.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Watermark(pub u64);
 
 impl Watermark {
-    /// The watermark of the change after this one.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -202,15 +195,15 @@ impl fmt::Display for Watermark {
     }
 }
 
-/// Counts the holders of one session's lease; only ever grows.
+/// The number of one holding of a session's lease, which only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// No epoch is above it, so that clients that know numbers as doubles can tell epochs apart.
+    /// The highest epoch, so that clients that read numbers as doubles can distinguish epochs.
     pub const MAX: Self = Self((1 << 53) - 1);
 
-    /// The epoch of the holding after this one.
+    /// The epoch of the next holding.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -222,8 +215,8 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The absolute number of a row: row 0 is the first line the session ever had, and numbers never
-/// shift when history scrolls.
+/// The absolute number of a row. Row 0 is the first line of the session, and numbers never shift when
+/// history scrolls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowNumber(pub u64);
 

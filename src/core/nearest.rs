@@ -1,11 +1,9 @@
-//! The words that resemble a misspelt one, for errors that help.
-//!
-//! It knows nothing of what the words mean. A long word resembles none, which also bounds the work.
+//! Suggestions for misspelt words in errors.
 
-/// Words longer than this resemble nothing.
+/// A longer word gets no suggestions, which bounds the work.
 const RESEMBLING_MAX: usize = 40;
 
-/// The words that resemble `word`, case apart, the nearest first and at most so many.
+/// Returns at most `most` words similar to `word`, the nearest first. It ignores case.
 pub fn nearest_of(
     word: &str,
     words: impl Iterator<Item = &'static str>,

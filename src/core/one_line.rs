@@ -1,10 +1,10 @@
-//! Texts of others on one line: a command, a directory or a row cannot forge lines of its own.
+//! Puts untrusted text on one line, so that a command, a directory or a row cannot forge other lines.
 
 use std::borrow::Cow;
 
-/// The text with whatever could end a line, or command a terminal, written out: `\n`, `\u{1b}`.
+/// Escapes whatever could end a line or control a terminal: `\n`, `\u{1b}`.
 ///
-/// A backslash stands for itself, so that it is for reading and is not read back.
+/// Backslashes stay single, so the result is for display and cannot be parsed back.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unfit) {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Control characters, the separators of lines and paragraphs, and what reverses the order of reading
+/// Whether it is a control character, a line or paragraph separator, or changes the reading order
 /// (Unicode's property `Bidi_Control`).
 fn is_unfit(character: char) -> bool {
     let separates = matches!(character, '\u{2028}' | '\u{2029}');

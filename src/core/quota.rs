@@ -1,21 +1,18 @@
-//! How much of something each tenant may have: the daemon's own user more than any other.
-//!
-//! It counts nothing; whoever owns what is counted holds one of these. One shape for all of them,
-//! so that a tenant's share means the same everywhere.
+//! Limits per tenant, with a separate value for the daemon's own user.
 
 use crate::core::ids::TenantId;
 
-/// How much of something each tenant may have.
+/// The limit on one resource for each tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// For the tenant of the user the daemon runs as.
+    /// The limit for the tenant of the daemon's user.
     pub own: usize,
-    /// For each other tenant.
+    /// The limit for each other tenant.
     pub others: usize,
 }
 
 impl Quota {
-    /// The share of a tenant, where `own` is the daemon's.
+    /// The limit of a tenant, where `own` is the daemon's.
     pub fn of(self, tenant: &TenantId, own: &TenantId) -> usize {
         if tenant == own { self.own } else { self.others }
     }

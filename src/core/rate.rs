@@ -1,7 +1,7 @@
-//! How often each tenant may call: a bucket of tokens for each, as a value.
+//! Limits the call rate of each tenant with a token bucket.
 //!
-//! It reads no clock and knows no call. A bucket is kept as the moment at which it will be full
-//! again, so nothing is counted while nobody calls and no number can overflow.
+//! A bucket is stored as the moment at which it will be full, so that it needs no updates while idle and
+//! cannot overflow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,43 +10,42 @@ use crate::core::ids::TenantId;
 use crate::core::moment::Moment;
 use crate::core::quota::Quota;
 
-/// How many other tenants than the daemon's own are told apart at the same time.
+/// The most tenants, besides the daemon's own, that are tracked at the same time.
 pub const TENANTS_MAX: usize = 64;
 
-/// How much time's worth of calls a bucket holds.
+/// The time over which a full bucket's calls are allowed.
 const BUCKET: Duration = Duration::from_secs(1);
 
-/// How long somebody is told to wait who finds the table of tenants full.
+/// The retry time for a caller that finds the table of tenants full.
 const TABLE_FULL_RETRY: Duration = Duration::from_secs(1);
 
 /// The buckets of all tenants.
 ///
-/// A tenant may call as often at once as its share of a second says, and then as often as tokens
-/// come back. A share of zero is no limit.
+/// A tenant may make its share of one second at once, and more as its bucket refills. A share of zero
+/// means no limit.
 #[derive(Clone, Debug)]
 pub struct CallRates {
     own: TenantId,
     per_second: Quota,
     own_bucket: Bucket,
-    /// Of all programs inside sessions together, so that they take no other tenant's place.
+    /// One bucket for all programs inside sessions, so that they take no other tenant's place.
     inside: Bucket,
     others: BTreeMap<TenantId, Bucket>,
 }
 
-/// Too many calls: the next one is taken after this time.
+/// The error for too many calls; retry after this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOften {
     pub retry_after: Duration,
 }
 
-/// One tenant's bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     full_at: Moment,
 }
 
 impl CallRates {
-    /// Full buckets; `own` is the daemon's tenant.
+    /// Starts with full buckets; `own` is the daemon's tenant.
     pub fn new(own: TenantId, per_second: Quota) -> Self {
         Self {
             own,
@@ -57,12 +56,12 @@ impl CallRates {
         }
     }
 
-    /// Gives other shares from now on; what was used up stays used up.
+    /// Sets new shares; calls already counted stay counted.
     pub fn set(&mut self, per_second: Quota) {
         self.per_second = per_second;
     }
 
-    /// Takes the token of one call.
+    /// Counts one call.
     ///
     /// # Errors
     /// [`TooOften`] when the tenant's bucket is empty, or when too many other tenants call.

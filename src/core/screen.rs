@@ -1,7 +1,6 @@
-//! The screen of one session: bytes of a program in, frames out.
+//! The screen of one session: turns a program's output into frames.
 //!
-//! It hides the emulator, whose types do not leave this module, and knows nothing of processes,
-//! tasks or clients. Rows get the numbers here that everybody else uses.
+//! It hides the emulator, whose types do not leave this module, and numbers the rows.
 
 pub mod checkpoint;
 pub mod report;
@@ -37,7 +36,7 @@ use crate::core::screen::snapshot::shell::WrittenCommands;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::record::Position;
 
-/// What a program may have its screen keep and do.
+/// The limits on what a program can make its screen store and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenLimits {
     pub history: HistoryLimits,
@@ -46,11 +45,11 @@ pub struct ScreenLimits {
     /// Bytes of an operating system command; a longer one is skipped whole.
     pub command_bytes_max: usize,
     pub title_characters_max: usize,
-    /// Titles that a program may put aside.
+    /// Titles that a program may push on the stack.
     pub titles_max: usize,
-    /// Marks without a width of their own that one cell may carry.
+    /// Combining marks on one cell.
     pub marks_max: usize,
-    /// Answers to queries in one second.
+    /// Answers to queries per second.
     pub answers_per_second_max: usize,
     /// How long a synchronized update may withhold frames.
     pub sync_time_max: Duration,
@@ -74,16 +73,16 @@ impl Default for ScreenLimits {
     }
 }
 
-/// Where a screen goes on counting, so that neither watermarks nor row numbers come twice.
+/// Where a screen continues counting, so that no watermark or row number is used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The newest watermark that was ever published.
+    /// The newest published watermark.
     pub watermark: Watermark,
     /// The number of the first row.
     pub row: RowNumber,
 }
 
-/// What a frame tells that the screen does not know by itself.
+/// The parts of a frame that the screen does not know itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub lease: Arc<LeaseView>,
@@ -91,18 +90,18 @@ pub struct Facts {
     pub activity: Arc<Activity>,
 }
 
-/// The screen of one session, its history and its numbering.
+/// The screen of one session, its history and its row numbers.
 ///
-/// `feed` and `resize` are what the world did; `publish` makes the frame of it; `take_answers`,
-/// `take_reports` and `hold_until` are what the caller must do next.
+/// Call `feed` and `resize` for each event, and `publish` for a frame. Then act on `take_answers`,
+/// `take_reports` and `hold_until`.
 pub struct Screen {
     guard: Guard,
     parser: Processor<Unbuffered>,
     emulator: Emulator,
     limits: ScreenLimits,
-    /// The frame published last.
+    /// The last published frame.
     last: Option<Arc<Frame>>,
-    /// The commands as the last checkpoint has them.
+    /// The encoded commands of the last checkpoint.
     written: WrittenCommands,
 }
 
@@ -113,13 +112,13 @@ impl fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// An empty screen of this size, which counts on from `origin`.
+    /// An empty screen of this size, which continues from `origin`.
     pub fn new(size: Size, limits: ScreenLimits, origin: Origin) -> Self {
         let history = History::starting_at(origin.row, limits.history);
         Self::with_history(size, limits, origin.watermark, history)
     }
 
-    /// An empty screen below this history, which counts on from this watermark.
+    /// An empty screen below this history, which continues from this watermark.
     fn with_history(
         size: Size,
         limits: ScreenLimits,
@@ -137,11 +136,10 @@ impl Screen {
         }
     }
 
-    /// How many bytes one call of [`Screen::feed`] should get at most.
+    /// The most bytes for one call of [`Screen::feed`].
     ///
-    /// Some sequences of three bytes touch every cell, so that what a large screen does with
-    /// hostile output takes longer; a caller that goes by this stays away for a tenth of a second
-    /// or so at worst.
+    /// Some three-byte sequences touch every cell, so hostile output takes longer on a large screen. With
+    /// this bound one call takes about a tenth of a second at worst.
     pub fn slice_bytes(&self) -> usize {
         const CELLS: usize = 2_000;
         let Size { rows, cols } = self.emulator.size();
@@ -149,7 +147,7 @@ impl Screen {
         self.limits.slice_bytes_max * CELLS / cells.max(CELLS)
     }
 
-    /// Takes output of the program in. However it is cut into pieces, the screen becomes the same.
+    /// Processes output of the program. The result does not depend on how it is split into pieces.
     pub fn feed(&mut self, now: Moment, bytes: &[u8]) {
         self.emulator.begin_feed(now, bytes.len());
         let mut rest = bytes;
@@ -172,43 +170,40 @@ impl Screen {
         self.emulator.harvest();
     }
 
-    /// Changes the size; text is wrapped anew when the number of columns is another.
+    /// Changes the size. A new column count wraps the text again.
     pub fn resize(&mut self, size: Size) {
         self.emulator.resize(size);
     }
 
-    /// Its size.
     pub fn size(&self) -> Size {
         self.emulator.size()
     }
 
-    /// What the program is to be told for the queries it made, oldest first.
+    /// Takes the answers to the program's queries, oldest first.
     pub fn take_answers(&mut self) -> Vec<u8> {
         self.emulator.take_answers()
     }
 
-    /// What the program reported of itself, oldest first; of more than [`Report::QUEUED_MAX`] the
-    /// newest are kept.
+    /// Takes the program's reports, oldest first. Beyond [`Report::QUEUED_MAX`] the oldest are dropped.
     pub fn take_reports(&mut self) -> Vec<Report> {
         self.emulator.take_reports()
     }
 
-    /// What the program asked of the keyboard and the mouse.
+    /// The keyboard and mouse modes that the program set.
     pub fn modes(&self) -> InputModes {
         self.emulator.input_modes()
     }
 
-    /// Where the cursor is.
     pub fn cursor(&self) -> Position {
         self.emulator.position()
     }
 
-    /// The row of the cursor, where what is fed next begins.
+    /// The row of the cursor, where the next output starts.
     pub fn cursor_row(&self) -> RowNumber {
         self.emulator.position().row
     }
 
-    /// What stands on the row of the cursor before it, trailing blanks included.
+    /// The text before the cursor on its row, trailing blanks included.
     pub fn before_cursor(&mut self) -> String {
         self.emulator.before_cursor()
     }
@@ -218,23 +213,22 @@ impl Screen {
         self.emulator.line_of_cursor()
     }
 
-    /// Whether the alternate screen is shown.
     pub fn alternate(&self) -> bool {
         self.emulator.alternate()
     }
 
-    /// Until when a synchronized update asks not to publish; the moment may lie in the past.
+    /// The end of a synchronized update, before which nothing should be published. It may be in the past.
     pub fn hold_until(&self) -> Option<Moment> {
         self.emulator.hold_until()
     }
 
-    /// Forgets all rows that scrolled off. Numbers go on: the first readable row is then the top
-    /// one of the screen.
+    /// Discards all rows of history. Row numbers continue: the first readable row is then the top row
+    /// of the screen.
     pub fn clear_history(&mut self) {
         self.emulator.ledger_mut().clear();
     }
 
-    /// The newest frame, published if none was.
+    /// Publishes a frame if anything changed, and returns the newest one.
     pub fn first_frame(&mut self, now: Moment, facts: &Facts) -> Arc<Frame> {
         let published = self.publish(now, facts);
         published
@@ -242,9 +236,9 @@ impl Screen {
             .expect("a publish without a frame before it makes one")
     }
 
-    /// Makes the frame of what is on the screen now, or none when nothing changed since the last.
+    /// Creates a frame of the screen, or returns none when nothing changed since the last one.
     ///
-    /// All that changed carries one watermark, the next after the last frame's.
+    /// All changes carry one watermark, the next after the last frame's.
     pub fn publish(&mut self, now: Moment, facts: &Facts) -> Option<Arc<Frame>> {
         let last = self.last.take();
         let frame = match &last {
@@ -327,7 +321,7 @@ impl Screen {
     }
 }
 
-/// Keeps the parser from holding synchronized updates back: they go on to the emulator, and only
+/// Stops the parser from delaying synchronized updates: they reach the emulator at once, and only
 /// publishing waits.
 #[derive(Debug, Default)]
 struct Unbuffered;

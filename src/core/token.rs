@@ -1,7 +1,6 @@
-//! Tokens: what somebody shows to be the same principal on every connection.
+//! Tokens, which give a client the same principal on every connection.
 //!
-//! It knows no file, no random and no clock. A secret is compared by its hash alone, and nothing that
-//! holds one can be printed by accident.
+//! Secrets are compared by their hash only. No type that contains a secret can be printed by accident.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -14,45 +13,45 @@ use subtle::ConstantTimeEq;
 use crate::core::caller::Caller;
 use crate::core::ids::PrincipalId;
 
-/// How many tokens there may be at once.
+/// The most tokens at the same time.
 pub const TOKENS_MAX: usize = 256;
 
-/// Bytes of a secret, and of its hash.
+/// The length in bytes of a secret and of its hash.
 const BYTES: usize = 32;
 
-/// A moment of the wall clock, in whole seconds since 1970; the life of a token goes on while no
-/// daemon runs.
+/// A moment of the wall clock, in whole seconds since 1970. Tokens age while no daemon runs, so they
+/// cannot use the boot clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixTime(pub u64);
 
 impl UnixTime {
-    /// The time that is left until `later`; none once it has come.
+    /// The time left until `later`; zero once it has passed.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_secs(later.0.saturating_sub(self.0))
     }
 }
 
-/// What is shown: 256 random bits.
+/// The secret of a token: 256 random bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; BYTES]);
 
 impl Secret {
-    /// What the text of a secret begins with, so that whoever finds one knows what it is.
+    /// The start of a secret's text, so that a secret found anywhere is recognizable.
     const PREFIX: &'static str = "tgt_";
-    /// The length of its text, in bytes.
+    /// The length of its text in bytes.
     pub const TEXT_LEN: usize = Self::PREFIX.len() + 2 * BYTES;
 
-    /// Takes bits that are random and were never used before.
+    /// Takes random bits that were never used before.
     pub fn from_random(bits: [u8; BYTES]) -> Self {
         Self(bits)
     }
 
-    /// Its text, which belongs into a file of its owner's and nowhere else.
+    /// The secret's text. Write it only to a file of its owner.
     pub fn reveal(&self) -> String {
         format!("{}{}", Self::PREFIX, hex(&self.0))
     }
 
-    /// What is kept of it.
+    /// The hash, the only part that is stored.
     pub fn hash(&self) -> TokenHash {
         TokenHash(Sha256::digest(self.0).into())
     }
@@ -64,7 +63,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Says that a text is no secret, and nothing of the text.
+/// The error for a text that is not a secret. It does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the text of a token")]
 pub struct NotASecret;
@@ -81,7 +80,7 @@ impl FromStr for Secret {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenHash([u8; BYTES]);
 
-/// In a time that does not depend on the bytes.
+/// Compares in constant time.
 impl PartialEq for TokenHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -96,7 +95,7 @@ impl fmt::Display for TokenHash {
     }
 }
 
-/// Says that a text is no hash.
+/// The error for a text that is not a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a hash has 64 hexadecimal digits")]
 pub struct NotAHash;
@@ -109,13 +108,13 @@ impl FromStr for TokenHash {
     }
 }
 
-/// What operators call a token, and others its owner: 1 to 40 of `A-Z a-z 0-9 . _ -`, the first one
-/// a letter or a digit.
+/// The name of a token, and the label of its owner: 1 to 40 of `A-Z a-z 0-9 . _ -`, starting with a
+/// letter or a digit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenName(Arc<str>);
 
 impl TokenName {
-    /// The name as the label of its owner.
+    /// The name as the label of the token's owner.
     pub fn label(&self) -> &Arc<str> {
         &self.0
     }
@@ -127,7 +126,7 @@ impl fmt::Display for TokenName {
     }
 }
 
-/// Says how a name may look.
+/// The error for an invalid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a token's name has 1 to 40 of A-Z a-z 0-9 . _ - and begins with a letter or a digit")]
 pub struct NotATokenName;
@@ -143,20 +142,18 @@ impl FromStr for TokenName {
     }
 }
 
-/// What the owner of a token may do at most.
+/// The most that the owner of a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenScope {
-    /// Write where the switches allow it.
+    /// Write if the policy's switches allow it.
     Write,
-    /// Watch, whatever the switches say.
+    /// Only watch, regardless of the policy's switches.
     ReadOnly,
 }
 
 impl TokenScope {
-    /// Both of them.
     pub const ALL: [Self; 2] = [Self::Write, Self::ReadOnly];
 
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Write => "write",
@@ -164,27 +161,26 @@ impl TokenScope {
         }
     }
 
-    /// The scope that is written like this.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
-/// What a token is made with.
+/// The properties of a new token.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub name: TokenName,
     pub hash: TokenHash,
     pub scope: TokenScope,
-    /// From then on it is worth nothing.
+    /// The token is invalid from this time on.
     pub expires: Option<UnixTime>,
 }
 
-/// A token as it is kept: enough to know its secret by, and not the secret.
+/// A token as stored: with the hash of its secret, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub name: TokenName,
-    /// Never given to another one.
+    /// The number is never reused.
     pub number: u64,
     pub hash: TokenHash,
     pub scope: TokenScope,
@@ -193,40 +189,39 @@ pub struct Token {
 }
 
 impl Token {
-    /// Who shows it, on whichever connection.
+    /// The principal of clients with this token, on any connection.
     pub fn principal(&self) -> PrincipalId {
         PrincipalId::Token(self.number)
     }
 
-    /// Whether its time is over.
     pub fn has_expired(&self, now: UnixTime) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 }
 
-/// Why somebody who shows a token is not let in.
+/// Why the daemon rejects a client that presents a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// What was shown is no token at all.
+    /// The text is not a token.
     #[error("token: not the text of a token")]
     Malformed,
-    /// It was revoked, or is none of this user's.
+    /// The token was revoked, or belongs to another user.
     #[error("this token is not known")]
     Unknown,
     #[error("this token has expired")]
     Expired,
-    /// The door has nothing that a token could give a right to.
+    /// The operators' socket has no rights that a token can grant.
     #[error("the operators' socket takes no token")]
     OperatorsDoor,
-    /// Whoever shows it is a program inside a managed session.
+    /// The client is a program inside a managed session.
     #[error("programs inside a session have no rights through its daemon, with a token neither")]
     InsideSession,
-    /// The daemon cannot read the tokens, or not watch over them.
+    /// The daemon cannot read the tokens or watch their file.
     #[error("the daemon cannot read its tokens")]
     Unreadable,
 }
 
-/// Why there is no such token now.
+/// Why a token was not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdded {
     #[error("there is a token `{0}` already")]
@@ -243,18 +238,18 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens that were kept; no number above `last_number` was ever given.
+    /// Loads stored tokens. No number above `last_number` was ever assigned.
     pub fn kept(last_number: u64, tokens: Vec<Token>) -> Self {
         let last_number = tokens.iter().map(|token| token.number).fold(last_number, u64::max);
         Self { last_number, tokens }
     }
 
-    /// The newest number that was given.
+    /// The newest assigned number.
     pub fn last_number(&self) -> u64 {
         self.last_number
     }
 
-    /// All of them, the oldest first.
+    /// All tokens, the oldest first.
     pub fn all(&self) -> &[Token] {
         &self.tokens
     }
@@ -262,7 +257,7 @@ impl Tokens {
     /// Adds a token under a new number.
     ///
     /// # Errors
-    /// That its name is taken, or that there are too many.
+    /// The name is taken, or there are too many tokens.
     pub fn add(&mut self, now: UnixTime, wanted: Wanted) -> Result<&Token, NotAdded> {
         let Wanted { name, hash, scope, expires } = wanted;
         if self.tokens.iter().any(|token| token.name == name) {
@@ -277,16 +272,16 @@ impl Tokens {
         Ok(self.tokens.last().expect("one was just added"))
     }
 
-    /// Takes a token out, and gives back what it was.
+    /// Removes a token and returns it.
     pub fn remove(&mut self, name: &TokenName) -> Option<Token> {
         let index = self.tokens.iter().position(|token| token.name == *name)?;
         Some(self.tokens.remove(index))
     }
 
-    /// The token with this hash; every one is compared, so that the time tells nothing.
+    /// The token with this hash. It compares every token, so that the time reveals nothing.
     ///
     /// # Errors
-    /// That there is none, or that it has expired.
+    /// No token has this hash, or the token has expired.
     pub fn find(&self, now: UnixTime, hash: &TokenHash) -> Result<&Token, Rejection> {
         let mut found = None;
         for token in &self.tokens {
