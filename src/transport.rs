@@ -1,6 +1,6 @@
-//! Transports: how bytes get in and out, and who is at the other end.
+//! Transports: how bytes get in and out, and which principal is at the other end.
 //!
-//! All of them serve the same handler; a door decides who may come in and as whom.
+//! All transports serve the same handler. The socket decides which clients may connect, and as which principal.
 
 pub mod authentication;
 pub mod bridge;

@@ -1,7 +1,6 @@
-//! Who shows a token: the first line of a connection may be one, and then says who is there.
+//! Authentication by token: the first line of a connection may show one and so set its principal.
 //!
-//! It knows neither tools nor sessions. What was shown is compared and forgotten; it is in no log and
-//! no answer. A token counts as long as it stands in the file: whoever came in with it goes with it.
+//! Secrets appear in no log and no answer. A connection ends when its token leaves the file, changes or expires.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,31 +35,31 @@ use crate::transport::unix::peer::Source;
 /// The request that shows a token.
 pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
 
-/// The JSON-RPC code of a token that is not taken; ours, from the free range.
+/// The JSON-RPC code of a rejected token, from the range for implementations.
 const REJECTED: ErrorCode = ErrorCode(-32011);
 
-/// How often is looked whether a token has expired, since the wall clock may be set meanwhile.
+/// The longest wait before the expiry is checked again, because the wall clock may be set.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What the daemon knows of tokens; clones know the same.
+/// Checks tokens. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Authority(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// None where the user has no place for state, and so no tokens.
+    /// `None` when the user has no state directory, and so no tokens.
     store: Option<TokenStore>,
     own: TenantId,
     clock: Clock,
-    /// Told of changes of the file since the first token was shown.
+    /// Changes of the token file, watched since the first token was shown.
     news: Mutex<Option<News>>,
-    /// What is done where a token ends.
+    /// Called when a token ends.
     on_end: OnEnd,
-    /// Those who wait for the end of each token that was shown; bounded by the tokens there may be.
+    /// The tasks that wait for the end of each shown token, bounded by the number of tokens.
     followed: Mutex<HashMap<u64, AbortOnDropHandle<()>>>,
 }
 
-/// Whom to tell that a principal may not write any more.
+/// Receives a principal that may no longer write.
 struct OnEnd(Box<dyn Fn(PrincipalId) + Send + Sync>);
 
 impl fmt::Debug for OnEnd {
@@ -75,13 +74,13 @@ struct News {
     _watching: AbortOnDropHandle<()>,
 }
 
-/// The right to stay of somebody who showed a token.
+/// The right of a connection to continue while its token is valid.
 #[derive(Debug)]
 pub struct Pass {
     authority: Authority,
     token: Token,
     changes: watch::Receiver<()>,
-    /// The file in which the token was found last.
+    /// The version of the file in which the token was last found.
     seen: Mutex<Option<FileStamp>>,
 }
 
@@ -105,17 +104,17 @@ struct Params<'a> {
     _meta: Option<serde::de::IgnoredAny>,
 }
 
-/// What somebody is told whose token was taken.
+/// The result for an accepted token.
 #[derive(Debug, Serialize)]
 struct Welcome {
-    /// Who it is for others, on every connection.
+    /// The principal's name, the same on every connection.
     principal: String,
     scope: &'static str,
 }
 
 impl Authority {
-    /// What is known of the tokens in `store`, which are those of the tenant `own`; `on_end` is told whose
-    /// token has ended.
+    /// Creates an authority for the tokens in `store`, all of tenant `own`. `on_end` receives the principal of each
+    /// token that ends.
     pub fn new(
         store: Option<TokenStore>,
         own: TenantId,
@@ -127,9 +126,9 @@ impl Authority {
         Self(Arc::new(Inner { store, own, clock, news, on_end, followed }))
     }
 
-    /// Finds out who comes in with this standing: the owner of a token, if the first line shows one,
-    /// which is answered here; none, if that token is not taken. Any other line is left to be read. The log names
-    /// `source`.
+    /// Determines the principal of a connection and answers a first line that shows a token.
+    ///
+    /// Returns `None` when the token is rejected. Any other first line stays to be read. The log names `source`.
     pub async fn introduce<R, W, G>(
         &self,
         link: &mut Link<Lines<R>, W, G>,
@@ -146,7 +145,7 @@ impl Authority {
             link.reader.put_back(input);
             return Some((standing, None));
         };
-        // A long line is read elsewhere, where it keeps nobody waiting, and shows no token.
+        // A long line shows no token and is parsed elsewhere, so that it blocks no other client.
         let shown = line.is_short().then(|| shown(line.bytes(), limits)).flatten();
         let Some((id, shown)) = shown else {
             link.reader.put_back(input);
@@ -177,7 +176,7 @@ impl Authority {
             return Err(Rejection::OperatorsDoor);
         }
         let hash = secret.hash();
-        // Looked at once before, since nothing need be watched for somebody with no token of ours.
+        // Check first without a watch, so that an unknown token starts none.
         self.find(&hash)?;
         let changes = self.changes()?;
         let token = self.find(&hash)?;
@@ -189,7 +188,7 @@ impl Authority {
         Pass { authority: self.clone(), token, changes, seen: Mutex::new(None) }
     }
 
-    /// Has those told who must be when a token ends, whether its owner is there then or not.
+    /// Calls `on_end` when a token ends, whether or not its owner is connected then.
     fn follow(&self, token: &Token, changes: &watch::Receiver<()>) {
         let mut followed = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
         let number = token.number;
@@ -201,13 +200,13 @@ impl Authority {
             pass.ended().await;
             (authority.0.on_end.0)(pass.token.principal());
             let mut followed = authority.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-            // It is this task, which has done all it had to.
+            // This aborts only the current task, which is done.
             followed.remove(&number);
         });
         followed.insert(number, AbortOnDropHandle::new(following));
     }
 
-    /// The token of this hash, as the file has it now.
+    /// Finds the token with this hash in the current file.
     fn find(&self, hash: &TokenHash) -> Result<Token, Rejection> {
         let store = self.0.store.as_ref().ok_or(Rejection::Unknown)?;
         let tokens = store.read().map_err(|error| {
@@ -217,7 +216,7 @@ impl Authority {
         tokens.find(self.now(), hash).cloned()
     }
 
-    /// The news of the file, from now on.
+    /// Subscribes to changes of the file, from now on.
     fn changes(&self) -> Result<watch::Receiver<()>, Rejection> {
         let store = self.0.store.as_ref().ok_or(Rejection::Unknown)?;
         let mut news = self.0.news.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +241,7 @@ impl Authority {
 }
 
 impl News {
-    /// Tells of changes until the directory of the tokens is gone.
+    /// Sends changes until the directory of the tokens is removed.
     fn of(store: &TokenStore) -> io::Result<Self> {
         let file = Changes::of(store.path())?;
         let (told, changes) = watch::channel(());
@@ -255,7 +254,7 @@ impl News {
 }
 
 impl Pass {
-    /// The standing of the owner of the token, where anybody else would have this one.
+    /// The standing of the token's owner on a connection with this standing.
     fn standing(&self, mut standing: Standing) -> Standing {
         let caller = &mut standing.caller;
         caller.principal = self.token.principal();
@@ -265,7 +264,7 @@ impl Pass {
         standing
     }
 
-    /// Whether the token is what it was and has not expired, at this moment.
+    /// Whether the token is unchanged and not expired now.
     pub fn holds(&self) -> bool {
         let Self { authority, token, seen, .. } = self;
         let over = |at: UnixTime| authority.now().until(at).is_zero();
@@ -282,7 +281,7 @@ impl Pass {
         found
     }
 
-    /// Completes when the token has expired or is no longer what it was.
+    /// Completes when the token has expired or changed.
     pub async fn ended(&self) {
         let Self { authority, token, .. } = self;
         let changes = &mut self.changes.clone();
@@ -298,7 +297,7 @@ impl Pass {
                 told = changes.changed() => told,
                 () = expiry => Ok(()),
             };
-            // Without news of the file there may be a new one.
+            // The watch has ended; the directory may exist again.
             let renewed = match told {
                 Ok(()) => Ok(changes.clone()),
                 Err(_) => authority.changes(),
@@ -311,7 +310,7 @@ impl Pass {
     }
 }
 
-/// What a line shows, if it is the request to look at a token.
+/// Returns the id and the secret if the line is an authentication request.
 fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Rejection>)> {
     check(line, limits.tokens_max).ok()?;
     let head: Head<'_> = object(line).ok()?;

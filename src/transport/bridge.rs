@@ -1,8 +1,7 @@
-//! The bridge: one client's two streams joined with whichever daemon is there.
+//! The bridge: joins a client's two streams with the current daemon.
 //!
-//! It must not know how a daemon is found or started, nor what requests do. Lines are passed on as
-//! they came. A daemon that dies costs the client the answers in flight and nothing else: the next
-//! one hears what the client said once, and no request that may have done anything is sent again.
+//! It passes lines on unchanged. When a daemon dies, the client loses only the answers in flight. The next daemon
+//! receives the client's state again, but never a request that may have had an effect.
 
 mod creation;
 mod dial;
@@ -33,26 +32,27 @@ use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::framing::{self, Refusal};
 
-/// The most that any daemon can be set to take in one message, in bytes and in structural
-/// characters; what is less is for the daemon to judge.
+/// The largest message any daemon can be configured to accept, in bytes and in structural characters. A daemon rejects
+/// smaller messages by its own limit.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 const TOKENS_MAX: usize = 200_000;
-/// How long requests wait for a daemon that has gone; later ones are tried once each.
+/// How long requests wait for a new daemon. Later requests cause one attempt each.
 const AWAY_MAX: Duration = Duration::from_secs(10);
-/// How late is looked for another daemon while nobody asks for anything; at first it is soon.
+/// The longest interval between attempts to reconnect while no request waits.
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// How long a daemon may take for its last answers once the client has ended its input; a little
-/// more than it gives them itself.
+/// How long a daemon may take for its last answers after the client's input has ended. A little more than the daemon's
+/// own limit.
 const WINDING_UP_MAX: Duration = Duration::from_secs(4);
-/// How long is read from a daemon that takes nothing more.
+/// How long to read from a daemon that no longer accepts input.
 const LAST_ANSWERS_MAX: Duration = Duration::from_secs(1);
-/// How long the client may take for the last lines.
+/// How long the client may take to read the last lines.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
-/// Lines that may wait for the client; beyond that nothing more is read from the daemon.
+/// Lines that may wait for the client. Above this, the bridge stops reading from the daemon.
 const LINES_WAITING_MAX: usize = 8;
 
-/// Joins a client with `upstream`, and with what `dial` reaches when that one has gone, until the
-/// client has ended its input and got its answers, or has gone.
+/// Joins a client with `upstream`, and with a daemon that `dial` reaches when the first has gone.
+///
+/// Returns when the client has hung up, or has ended its input and received its answers.
 pub async fn bridge<R, W, G>(
     client: Link<R, W, G>,
     upstream: Upstream,
@@ -75,7 +75,7 @@ pub async fn bridge<R, W, G>(
     let mut writing = pin!(write_lines(client.writer, waiting));
     tokio::select! {
         () = side.stay_joined(upstream, dial) => {
-            // A client that takes nothing more has no use for it.
+            // The client may no longer read.
             let _ = timeout(CLOSING_MAX, writing.as_mut()).await;
         }
         () = writing.as_mut() => {}
@@ -83,38 +83,35 @@ pub async fn bridge<R, W, G>(
     }
 }
 
-/// The client's side of a bridge.
 struct Client<R> {
     lines: Lines<R>,
     out: mpsc::Sender<Bytes>,
     memory: Mutex<Memory>,
-    /// What no daemon has got as a whole, or is to get again.
+    /// Lines that no daemon has received completely, or that are sent again.
     unsent: VecDeque<Outgoing>,
-    /// What the daemon got last.
+    /// The last line that the daemon received.
     last: Option<Outgoing>,
     defaults: CreationDefaults,
 }
 
-/// How a client and a daemon parted.
 enum Parted {
-    /// Nothing is left to be done.
+    /// The client has ended its input and got its answers.
     Done,
     /// The daemon has gone.
     Broken,
 }
 
-/// Whose end came first.
+/// The side that ended first.
 enum Side {
-    /// No line of the client's follows.
+    /// The client has ended its input.
     Client,
-    /// The daemon takes nothing more.
+    /// The daemon no longer accepts input.
     Daemon,
 }
 
-/// How the passing of lines ended.
 struct Ending {
     of: Side,
-    /// Whether the daemon closed its end before it had read everything.
+    /// Whether the daemon closed the connection before it had read everything.
     unread: bool,
 }
 
@@ -141,7 +138,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         }
     }
 
-    /// Passes lines on until the daemon has gone, or all is done.
+    /// Passes lines on until the daemon has gone or the client is done.
     async fn join(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Parted {
         let Ending { of, unread } = self.pass_on(upstream, replay).await;
         match of {
@@ -151,22 +148,22 @@ impl<R: AsyncRead + Unpin> Client<R> {
                 }
                 Parted::Broken
             }
-            // What was not answered now was still waiting when the client had enough of it.
+            // Unanswered requests had their time to finish.
             Side::Client => Parted::Done,
         }
     }
 
-    /// Passes lines on in both directions until one of them ends; `replay` goes before all others,
-    /// if the daemon is not the first.
+    /// Passes lines on in both directions until one side ends. `replay` is sent first, to every daemon after the
+    /// first.
     async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Ending {
         let Upstream { mut lines, mut writer } = upstream;
         self.last = None;
         let (memory, out) = (&self.memory, &self.out);
-        // Says at its end whether the daemon left something unread.
+        // Returns whether the daemon left input unread.
         let receiving = async {
             while let Input::Line(line) = lines.next().await {
                 if lock(memory).on_received(line.bytes()) == For::Client {
-                    // The writing end outlives this one.
+                    // The writer lives longer than this future.
                     let _ = out.send(line.into_whole()).await;
                 }
             }
@@ -175,7 +172,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         let mut receiving = pin!(receiving);
         let (client, kept) = (&mut self.lines, (&mut self.unsent, &mut self.last));
         let passing = Passing { memory, out, defaults: &self.defaults };
-        // Its answers are taken meanwhile, for they are more than a daemon keeps for us.
+        // Answers are read while the replay is sent, because the daemon queues only a few.
         let sending = async {
             if let Some(replay) = replay {
                 if writer.write_all(&replay).await.is_err() {
@@ -191,7 +188,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
             unread = receiving.as_mut() => return Ending { of: Side::Daemon, unread },
             side = sending => side,
         };
-        // What the daemon answered before is still on its way.
+        // Earlier answers of the daemon may still arrive.
         let patience = match of {
             Side::Daemon => LAST_ANSWERS_MAX,
             Side::Client => {
@@ -202,10 +199,10 @@ impl<R: AsyncRead + Unpin> Client<R> {
         Ending { of, unread: timeout(patience, receiving).await == Ok(true) }
     }
 
-    /// Takes back the last request, when a daemon closed its end before it had read everything.
+    /// Takes back the last request when a daemon closed the connection before it had read everything.
     ///
-    /// The end of what was sent last is then what was not read, so that line had no effect. If a
-    /// line after it was begun, nothing is known of this one.
+    /// The unread part is the end of the last line sent, so that line had no effect. If a later line was started, the
+    /// state of this one is unknown.
     fn take_back(&mut self) {
         let last = self.last.take().filter(|_| self.unsent.is_empty());
         if let Some(outgoing) = last
@@ -216,8 +213,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         }
     }
 
-    /// Settles what the next daemon gets, and says what the callers of all other requests are
-    /// answered.
+    /// Decides what the next daemon receives; returns error answers for all other requests.
     fn on_break(&mut self) -> Vec<Bytes> {
         let mut memory = lock(&self.memory);
         let (requests, others): (VecDeque<_>, VecDeque<_>) =
@@ -229,8 +225,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         lost
     }
 
-    /// Waits for a daemon, and meanwhile answers the client in its place; none, when the client has
-    /// ended its input.
+    /// Waits for a daemon and answers the client meanwhile. Returns `None` when the client ends its input.
     async fn find_another(
         &mut self,
         dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
@@ -265,7 +260,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         }
     }
 
-    /// Takes a line while no daemon is there: keeps a request, and refuses what a daemon would.
+    /// Takes a line while no daemon is connected. Keeps a request, and rejects invalid lines as a daemon would.
     async fn take_in(&mut self, line: Line) {
         let bytes = line.bytes();
         let checked = framing::check(bytes, TOKENS_MAX);
@@ -277,7 +272,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
         let Some(outgoing) = passing.prepare(line).await else { return };
         match outgoing.note {
             Note::Request(..) => self.unsent.push_back(outgoing),
-            // What it speaks of has gone with the daemon, save that the client is ready.
+            // The referenced requests ended with the daemon. Only the client's readiness is kept.
             Note::Initialized | Note::Cancelled(_) | Note::Nothing => {
                 self.memory().on_sent(outgoing);
             }
@@ -294,7 +289,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
     }
 }
 
-/// What a line passes on its way to the daemon.
+/// The state for lines between client and daemon.
 struct Passing<'a> {
     memory: &'a Mutex<Memory>,
     out: &'a mpsc::Sender<Bytes>,
@@ -302,7 +297,7 @@ struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    /// Makes a line ready to be sent; none, when it would be too long for a daemon.
+    /// Prepares a line for the daemon. `None` when it would become too long.
     async fn prepare(&self, line: Line) -> Option<Outgoing> {
         let message = Message::read(line.bytes());
         let filled = message.as_ref().and_then(|message| self.defaults.fill(line.bytes(), message));
@@ -319,17 +314,18 @@ impl Passing<'_> {
         }
     }
 
-    /// Tells the client something in the daemon's place.
+    /// Sends lines to the client in the daemon's place.
     async fn tell(&self, lines: impl IntoIterator<Item = Bytes>) {
         for line in lines {
-            // The writing end outlives this one.
+            // The writer lives longer than this future.
             let _ = self.out.send(line).await;
         }
     }
 }
 
-/// Passes the client's lines on to the daemon, first of all those that another daemon did not get,
-/// and keeps the one on its way and the last.
+/// Sends the client's lines to the daemon, after those that an earlier daemon did not receive.
+///
+/// Keeps the line being sent in `unsent` and the last one sent in `last`.
 async fn send_lines<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     writer: &mut OwnedWriteHalf,
@@ -341,7 +337,7 @@ async fn send_lines<R: AsyncRead + Unpin>(
             if writer.write_all(&outgoing.line).await.is_err() {
                 return Side::Daemon;
             }
-            // A line that was not written to its end stays here: no daemon has read it.
+            // A partly written line stays queued: no daemon has read it.
             if let Some(outgoing) = unsent.pop_front() {
                 lock(passing.memory).on_sent(outgoing.clone());
                 *last = Some(outgoing);
@@ -355,22 +351,22 @@ async fn send_lines<R: AsyncRead + Unpin>(
     }
 }
 
-/// Writes lines until there are no more or the client takes none.
+/// Writes lines until the channel ends or the client stops reading.
 async fn write_lines<W: AsyncWrite>(writer: W, mut lines: mpsc::Receiver<Bytes>) {
     let mut writer = pin!(writer);
     while let Some(line) = lines.recv().await {
         let written = writer.write_all(&line).await;
-        // Lines that follow at once are flushed together.
+        // Lines that are ready together share a flush.
         if written.is_err() || (lines.is_empty() && writer.flush().await.is_err()) {
             return;
         }
     }
-    // Nobody is left to hear that it failed.
+    // No reader is left for this error.
     let _ = writer.flush().await;
 }
 
 fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
-    // What is remembered are plain values that no panic can leave half changed.
+    // A panic cannot leave these plain values half changed.
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

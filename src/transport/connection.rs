@@ -1,7 +1,6 @@
-//! One connection of one client: messages in, messages out, in order and within bounds.
+//! One connection of one client: messages in and out, in order and within limits.
 //!
-//! It must not know which tools exist. One task reads, runs the calls of tools and writes; the MCP
-//! library answers everything else, in tasks of its own.
+//! One task reads, runs tool calls and writes. The MCP library answers all other requests in its own tasks.
 
 mod in_flight;
 mod incoming;
@@ -26,10 +25,9 @@ use crate::transport::connection::reading::Reading;
 use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 
-/// Serves one client until it has gone or ended its input and got its answers.
+/// Serves one client until it hangs up, or has ended its input and received its answers.
 ///
-/// When this returns, and also when it is dropped, everything of the connection is over: its tokens
-/// are cancelled, its outbox is closed.
+/// When this returns or is dropped, all cancellation tokens of the connection are cancelled and its outbox is closed.
 pub async fn serve<H, R, W, G>(
     handler: H,
     link: Link<Lines<R>, W, G>,
@@ -49,7 +47,7 @@ pub async fn serve<H, R, W, G>(
     let answering = async {
         wire.run(Arc::clone(&handler)).await;
         connection.outbox.close();
-        // The client gets its last answers if it reads them, and no more than this time for it.
+        // The client has this long to read its last answers.
         let _ = timeout(limits.closing, connection.gone.cancelled()).await;
         connection.gone.cancel();
     };
@@ -70,12 +68,12 @@ pub async fn serve<H, R, W, G>(
         connection.gone.run_until_cancelled(hangup).await;
         connection.gone.cancel();
     };
-    // In this order, so that what the reading side answers is written before the task sleeps.
+    // In this order, the answers of the reading side are written before the task sleeps.
     tokio::join!(biased; answering, reading, writing, watching);
     drop(over);
 }
 
-/// Ends everything of a connection, in whatever way its service ends.
+/// Ends the connection on drop.
 struct Over(Arc<Connection>);
 
 impl Drop for Over {

@@ -1,6 +1,4 @@
-//! The daemon: everything put together, from the first lock to the last socket removed.
-//!
-//! It decides nothing; each part is made and owned here, so that each has somebody who waits for it.
+//! The daemon: creates and owns all parts, from the lock to the last socket.
 
 pub mod ending;
 pub mod kept_switches;
@@ -78,41 +76,38 @@ use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
 use crate::wire::control::SwitchWire;
 
-/// How long a daemon waits for one that is ending; a little more than that takes at most.
+/// How long a daemon waits for another one to end, a little more than that can take.
 pub const TURN_MAX: Duration = Duration::from_secs(10);
 
-/// What a daemon is started with.
 #[derive(Debug)]
 pub struct Settings {
     pub config: Config,
-    /// Whether it is read-only whatever was switched in a daemon before.
+    /// Whether the daemon starts read-only, regardless of earlier write switches.
     pub read_only: bool,
-    /// Where the configuration is read from again when the daemon is told to.
+    /// The sources that a reload reads.
     pub sources: Sources,
     pub paths: RuntimePaths,
-    /// The daemon's own environment, from which sessions get theirs.
+    /// The daemon's own environment, from which session environments are made.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Where sessions start when nobody says.
+    /// The default working directory of sessions.
     pub default_cwd: PathBuf,
-    /// The program that holds the terminals of sessions.
+    /// The shim program, which keeps the terminals of sessions.
     pub shim: PathBuf,
-    /// The state directory, where tokens are kept; none where the user has no place for it.
+    /// The state directory with the tokens. `None` when the user has none.
     pub state: Option<PathBuf>,
-    /// The sockets of ours that a service manager listens at.
+    /// The sockets that a service manager passed to the daemon.
     pub handed: Handed,
-    /// End when nobody has needed the daemon for this long; without it, only when told to.
+    /// The idle time after which the daemon exits. `None`: it exits only on request.
     pub linger: Option<Duration>,
     /// The program that this daemon runs.
     pub program: Program,
 }
 
-/// What a daemon that is ready tells its operator.
+/// What a ready daemon reports to its operator.
 #[derive(Clone, Debug)]
 pub struct Banner {
     pub version: &'static str,
-    /// Every write switch that is on.
     pub write_on: Vec<SwitchWire>,
-    /// Where the write switches come from.
     pub write_from: Origin,
     pub gateway: PathBuf,
     pub operator: PathBuf,
@@ -134,7 +129,6 @@ impl Banner {
     }
 }
 
-/// Why a daemon does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     #[error(transparent)]
@@ -145,25 +139,24 @@ pub enum DaemonError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Handed(#[from] HandedError),
-    /// Nothing is ended then: what there was is another daemon's.
+    /// No session is ended: they belong to the other daemon.
     #[error("another daemon has the place of this one, and its sessions")]
     Superseded,
     #[error("the system refused: {0}")]
     System(#[from] io::Error),
 }
 
-/// Runs a daemon until it ends, says how, and calls `ready` once clients can come.
+/// Runs a daemon until it ends; calls `ready` once clients can connect.
 ///
-/// When it was [`Ended::Replaced`], the process is as the program must find it that takes the place
-/// of this one, which is for the caller to start.
+/// After [`Ended::Replaced`], the process is ready for the next program, which the caller executes.
 ///
 /// # Errors
-/// Why it cannot start, or go on.
+/// Returns why the daemon cannot start or continue.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
     let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
     let Settings { environment, default_cwd, shim, read_only, .. } = settings;
     let (sockets, hangup_ignored) = (handed.numbers(), ignores_hangup());
-    // Heard from before anybody can find us.
+    // Listen for signals before any process can find this one.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
     handed.check(&[paths.gateway(), &paths.gateway_read_only(), &paths.operator()])?;
     prepare(&paths)?;
@@ -188,7 +181,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let kept = KeptSwitches::at(paths.switches(), &lock);
     let write_from = kept.resume(&daemon.switchboard, read_only, daemon.now());
     watched.push(tasks.spawn(Arc::clone(&kept).keep_changes(Arc::clone(&daemon))));
-    // Whoever comes in finds every session that was there before.
+    // The first client finds every earlier session.
     tasks.spawn(recover_sessions(Arc::clone(&daemon)).await);
     let gateway = handed.listen(paths.gateway(), &lock)?;
     let observers = handed.listen(&paths.gateway_read_only(), &lock)?;
@@ -221,26 +214,26 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     Ok(Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
 }
 
-/// The shims that this daemon may come to: those of its place, until its lock counts no more.
+/// Access to the shims in this daemon's directory, while its lock is valid.
 fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> options::Shims {
     let lock = Arc::downgrade(lock);
     options::Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
 }
 
-/// Makes the process fit to have sessions.
+/// Prepares the process for running sessions.
 ///
 /// # Errors
-/// What the kernel refused.
+/// Returns the kernel's error.
 pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
     let limit = raise_descriptor_limit()?;
     tracing::debug!(?limit, "descriptors");
-    // Sessions start with the limit that we were started with; some programs walk all of it.
+    // Sessions start with the original limit, because some programs close every descriptor up to it.
     give_children_descriptors(limit.before);
     become_subreaper()?;
     Ok(limit)
 }
 
-/// Starts what every daemon does beside serving; returns the tasks that end only with the daemon.
+/// Starts the background tasks of every daemon; returns those that end only with the daemon.
 pub(in crate::transport) fn keep_house(
     tasks: &mut JoinSet<()>,
     facts: Board,
@@ -256,20 +249,20 @@ pub(in crate::transport) fn keep_house(
     [switches, shims]
 }
 
-/// What sessions start from, and what of it outlives the daemon.
+/// The environment and directories of sessions.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct Places {
     pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
     pub(in crate::transport) default_cwd: PathBuf,
-    /// None where sessions end with the daemon.
+    /// `None` when sessions end with the daemon.
     pub(in crate::transport) holding: Option<Holding>,
-    /// What shells read at their start; none where there is none.
+    /// The directory of the shell integration scripts, if there is one.
     pub(in crate::transport) scripts: Option<PathBuf>,
-    /// Where tokens are kept; none where nobody shows any.
+    /// The directory of the tokens. `None` when tokens are not used.
     pub(in crate::transport) state: Option<PathBuf>,
 }
 
-/// The parts of a daemon, before anybody can come in.
+/// The parts of a daemon before the first client connects.
 pub(in crate::transport) struct Assembly {
     pub(in crate::transport) registry: Registry,
     daemon: Arc<Daemon>,
@@ -346,7 +339,7 @@ impl Assembly {
     }
 }
 
-/// Completes when nobody needs the daemon any more; never, where that is no reason to end.
+/// Completes when the daemon has been idle for `linger`. Never completes without it.
 async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>) {
     match linger {
         Some(linger) => presence.forsaken(daemon, linger).await,
@@ -354,7 +347,7 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
     }
 }
 
-/// Tells those who lost a lease, and clears up after sessions that are gone.
+/// Notifies principals that lost a lease, and removes the switches of sessions that are gone.
 async fn tell_shims(facts: Board, shared: Arc<Shared>) {
     loop {
         let Told { leases, listed, superseded } = facts.next().await;
@@ -371,7 +364,7 @@ async fn tell_shims(facts: Board, shared: Arc<Shared>) {
     }
 }
 
-/// Closes the write switches whose time has come, also when the times change meanwhile.
+/// Closes write switches at their time, which may change meanwhile.
 async fn close_switches(daemon: Arc<Daemon>) {
     let clock = daemon.sessions.clock();
     let mut changes = daemon.switchboard.changes();

@@ -1,7 +1,6 @@
-//! Doors: a listening socket, and the standing it gives to whoever comes in through it.
+//! Doors: listening sockets and the standing they give to their clients.
 //!
-//! Here connections get their principal, unless they show a token; what it may do is decided
-//! elsewhere.
+//! A connection gets its principal here, unless it shows a token. Other modules decide its rights.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -29,15 +28,14 @@ use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::quota::{ConnectionQuota, Most, Party, Ticket};
 use crate::transport::unix::reception::{Arrival, Reception};
 
-/// What whoever comes in next may have.
+/// The limits of the next client.
 #[derive(Clone, Debug)]
 pub struct DoorLimits {
-    /// What each user may have.
     pub users: Most,
     pub connection: Limits,
 }
 
-/// Where clients come in: those at the operators' door wait behind nobody else.
+/// The receptions. Operators have their own, so other clients cannot delay them.
 #[derive(Clone, Debug)]
 pub struct Receptions {
     operators: Reception,
@@ -45,7 +43,7 @@ pub struct Receptions {
 }
 
 impl Receptions {
-    /// For the clients of `daemon`, which is our own process.
+    /// Creates the receptions; `daemon` is our own process.
     pub fn new(daemon: ProcessId) -> Self {
         Self { operators: Reception::new(daemon), others: Reception::new(daemon) }
     }
@@ -60,28 +58,26 @@ impl Receptions {
     }
 }
 
-/// What all doors of a daemon share.
+/// The state that all doors of a daemon share.
 #[derive(Clone, Debug)]
 pub struct Doors {
     pub shared: Arc<Shared>,
-    /// Knows the tokens.
     pub authority: Authority,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
     pub receptions: Receptions,
-    /// Who is inside.
     pub presence: Presence,
     pub numbers: Arc<AtomicU64>,
-    /// Every connection's task, so that the daemon can wait for them.
+    /// The tasks of all connections, so that the daemon can wait for them.
     pub tasks: TaskTracker,
-    /// Cancelled when nobody else is let in.
+    /// Cancelled when no more clients are admitted.
     pub closing: CancellationToken,
-    /// Cancelled when those inside must go.
+    /// Cancelled when connected clients must go.
     pub hanging_up: CancellationToken,
 }
 
 impl Doors {
-    /// Lets clients in until the daemon ends or `closed` does.
+    /// Admits clients until the daemon ends or `closed` completes.
     pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
         let (closing, reception) = (self.closing.clone(), self.receptions.of(door).clone());
         let opened = reception.open(listener, move |arrival| self.receive(arrival, door)).await;
@@ -97,7 +93,7 @@ impl Doors {
         }
     }
 
-    /// Serves a client in a task of its own until it goes, if it may come in.
+    /// Serves an admitted client in its own task.
     fn receive(&self, Arrival { link, peer }: Arrival, door: Door) {
         let DoorLimits { users, connection: limits } = self.limits.borrow().clone();
         let Some(ticket) = self.admit(&peer, door, users) else { return };
@@ -109,13 +105,13 @@ impl Doors {
         self.tasks.spawn(async move {
             let standing = standing(&peer, door, ticket.party(), number);
             let serving = doors.serve(link.in_lines(&limits), standing, peer.source(), &limits);
-            // A daemon that ends hangs up on whoever is still there.
+            // An ending daemon disconnects its remaining clients.
             doors.hanging_up.run_until_cancelled(serving).await;
             drop((ticket, present));
         });
     }
 
-    /// Room for a client, if there is some and it may come in here.
+    /// Returns a ticket if the client may connect here and its quota allows it.
     fn admit(&self, peer: &Peer, door: Door, users: Most) -> Option<Ticket> {
         if self.closing.is_cancelled() {
             return None;
@@ -139,7 +135,7 @@ impl Doors {
         ticket
     }
 
-    /// Serves a client as whoever it turns out to be, for as long as it may stay.
+    /// Determines the client's principal and serves it until it leaves or its token ends.
     async fn serve<R, W, G>(
         &self,
         mut link: Link<Lines<R>, W, G>,
@@ -174,7 +170,7 @@ impl Doors {
         };
         let farewell = async {
             leaving.cancelled().await;
-            // Its last answers are still to be written, for which nobody in line has to wait.
+            // The last answers are still being written. Waiting principals need not wait for that.
             visit.tell_sessions();
             std::future::pending().await
         };
@@ -186,7 +182,7 @@ impl Doors {
     }
 }
 
-/// Tells those concerned that a connection has ended, in whatever way.
+/// Reports the end of a connection to the sessions that it used.
 struct Visit {
     shared: Arc<Shared>,
     caller: Caller,
@@ -196,9 +192,9 @@ struct Visit {
 }
 
 impl Visit {
-    /// Tells the sessions that were touched since they were told last.
+    /// Reports to the sessions used since the last report.
     ///
-    /// That the daemon hangs up is no act of a client: it finds its leases with the next daemon.
+    /// When the daemon disconnects the client, its leases stay for the next daemon.
     fn tell_sessions(&self) {
         if self.hanging_up.is_cancelled() {
             return;
@@ -209,7 +205,7 @@ impl Visit {
         for session in touched.into_iter().filter_map(|id| daemon.sessions.get(id)) {
             session.connection_closed(self.caller.connection);
             if !self.connection.may_speak() {
-                // A call may have taken a lease while others were told that the right is over.
+                // A call may have acquired a lease while the end of the token was reported.
                 session.end_right_of(self.caller.principal);
             }
         }
@@ -223,7 +219,7 @@ impl Drop for Visit {
     }
 }
 
-/// With whom a client shares what it may have; none where that cannot be said.
+/// The party whose quota a client uses. `None` when it cannot be determined.
 fn party(peer: &Peer, door: Door) -> Option<Party> {
     Some(match (peer.place, door) {
         (Place::Outside, Door::Operator) => Party::Operators(peer.uid),
@@ -239,7 +235,7 @@ fn party(peer: &Peer, door: Door) -> Option<Party> {
 fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
     let managed = peer.lives_inside();
     let (kind, label) = match door {
-        // A person who attaches is known by it; a program says what it is called.
+        // A person is named by login; an agent names itself later.
         Door::Operator => (Kind::Operator, Caller::clean_label(&peer.login_name())),
         Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_) => {
             (Kind::Agent, Arc::from(Kind::Agent.as_str()))
@@ -256,7 +252,7 @@ fn standing(peer: &Peer, door: Door, party: Party, number: u64) -> Standing {
         label,
     };
     let reach = match door {
-        // What a program inside a session claims to live in cannot be trusted, so it sees nothing.
+        // A program inside a session cannot prove its place there, so it sees nothing.
         _ if managed => Reach::Nothing,
         Door::Session(session) | Door::Observer(session) => Reach::Session(session),
         Door::Gateway | Door::ObserverGateway | Door::Operator => Reach::Tenant,

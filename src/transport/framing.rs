@@ -1,7 +1,6 @@
-//! Messages as lines of JSON: what a line must be before it is looked at, and the answer if not.
+//! Messages as lines of JSON: checks, parsing, and the error answers.
 //!
-//! It must not know requests in flight or sessions. Whatever bytes a stranger sends, the answer is
-//! a JSON-RPC error of bounded cost, and the connection lives on.
+//! Any input gets a JSON-RPC error of bounded cost and leaves the connection open.
 
 mod envelope;
 pub mod lines;
@@ -19,37 +18,34 @@ use crate::mcp::request_class::BUSY;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 use crate::wire::error::ErrorWire;
 
-/// Says why a message is not handled.
+/// Why a message is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// The line is longer than a line may be.
     #[error(
         "message too large: it may have {bytes_max} bytes at most, and nothing was done; send it in \
          parts, or write a file and have it read"
     )]
     TooLarge { id: Option<RequestId>, bytes_max: usize },
-    /// The message has too many parts or is nested too deeply.
     #[error(
         "message too complex: it may have {tokens_max} braces, brackets, commas and colons, and \
          {DEPTH_MAX} levels, and nothing was done; send less at once"
     )]
     TooComplex { id: Option<RequestId>, tokens_max: usize },
-    /// Lines that began later took the memory for those that are not whole.
+    /// Newer lines took the memory of this incomplete one.
     #[error(
         "message dropped before it was whole: other messages of your user that are coming in need \
          the memory, and nothing was done; send it again"
     )]
     GaveWay(Option<RequestId>),
-    /// The line is not JSON.
     #[error("parse error")]
     NotJson,
-    /// The line is JSON, but no message.
+    /// The line is JSON, but not a message.
     #[error("invalid request")]
     NotAMessage(Option<RequestId>),
-    /// A method of the protocol came with parameters it does not have.
+    /// A known method has invalid parameters.
     #[error("invalid params for {method}")]
     BadParams { id: RequestId, method: String },
-    /// A method came later than it may, or where it is not taken at all.
+    /// The method is not allowed at this point, or not on this transport.
     #[error(
         "{method} is taken as the first line at a socket, of {LINE_SHORT} bytes at most, and nowhere \
          else"
@@ -61,7 +57,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the error tells besides its text, where it has a code of ours.
+    /// The structured details of errors that have a termgate code.
     fn details(&self) -> Option<Value> {
         let code = match self {
             Self::TooLarge { .. } | Self::TooComplex { .. } => Code::TooLarge,
@@ -75,7 +71,7 @@ impl Refusal {
         Some(json!(ErrorWire::from(code)))
     }
 
-    /// The JSON-RPC error line that tells the client.
+    /// The JSON-RPC error line for the client.
     pub fn to_line(&self) -> Bytes {
         let (code, id) = match self {
             Self::NotJson => (ErrorCode::PARSE_ERROR, None),
@@ -90,7 +86,7 @@ impl Refusal {
     }
 }
 
-/// The line of an error; unlike the library's own form it names the id when there is none, too.
+/// The line of an error. Unlike the library, it writes a missing id as `null`.
 pub fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Bytes {
     #[derive(Serialize)]
     struct Message<'a> {
@@ -116,7 +112,7 @@ pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>)
     }
 }
 
-/// The line of a message of the library's, which answers the request `id`, if it answers one.
+/// The line of a library message. `id` is the request that it answers, if any.
 pub fn message_line(message: &ServerJsonRpcMessage, id: Option<&RequestId>) -> Bytes {
     line_or_error(message, id)
 }
@@ -127,22 +123,22 @@ fn line_or_error(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
     })
 }
 
-/// Writes a message as one line, its end included.
+/// Writes a message as one line, including the line end.
 ///
 /// # Errors
 ///
-/// When the message holds what JSON cannot say, such as a map with keys that are not strings.
+/// Fails when JSON cannot express the message, for example a map with keys that are not strings.
 pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line.into())
 }
 
-/// Checks that a line may be parsed at all: it may have so many structural tokens.
+/// Checks that a line has at most `tokens_max` structural tokens.
 ///
 /// # Errors
 ///
-/// [`Refusal::TooComplex`] when too much would come of it.
+/// Returns [`Refusal::TooComplex`] when it has more or is nested too deeply.
 pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
     if scan::is_excessive(line, tokens_max) {
         return Err(Refusal::TooComplex { id: find_id(line).unwrap_or_default(), tokens_max });
@@ -150,11 +146,11 @@ pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads a message from a line that was checked.
+/// Parses a message from a checked line.
 ///
 /// # Errors
 ///
-/// What to answer when the line is no message.
+/// Returns the refusal to send when the line is not a message.
 pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal> {
     if let Ok(Params { params: Some(params), .. }) = object::<Params<'_>>(line)
         && !is_object(params.get().as_bytes())
@@ -171,8 +167,8 @@ pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal>
     Ok(message)
 }
 
-/// Whether a member was read as an object that the line has as an array: the library's types take one for
-/// the other, with its items as members in order. Written again, they say what they were read as.
+/// Whether an array in the line was parsed as an object. The library's types accept an array of their members in
+/// order. Serializing the message shows it.
 fn takes_array_for_object(line: &[u8], message: &impl Serialize) -> bool {
     match (serde_json::from_slice(line), serde_json::to_value(message)) {
         (Ok(given), Ok(read)) => has_become_object(&given, &read),
@@ -191,11 +187,11 @@ fn has_become_object(given: &Value, read: &Value) -> bool {
     given.is_array() && read.is_object()
 }
 
-/// Reads a JSON object. An array is none: read as a type of ours, it would give its members in order.
+/// Parses a JSON object. Rejects an array, which serde would accept as the members in order.
 ///
 /// # Errors
 ///
-/// When the text is not JSON, not an object, or not one of this type.
+/// Fails when the text is not JSON, not an object, or not of this type.
 pub fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
     if is_object(text) {
         return serde_json::from_slice(text);
@@ -208,14 +204,14 @@ fn is_object(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'{')
 }
 
-/// What a message asks with.
+/// The parameters of a message.
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(default, borrow)]
     params: Option<&'a RawValue>,
 }
 
-/// Finds the id in a line of JSON without building anything of the rest.
+/// Finds the id in a line of JSON without building other values.
 fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
     #[derive(Deserialize)]
     struct Envelope {

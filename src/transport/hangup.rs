@@ -1,9 +1,7 @@
-//! SIGHUP, which means one of two things: the configuration is to be read again, or the terminal the
-//! process was started in is gone.
+//! SIGHUP, which means either a reload of the configuration or the loss of the terminal.
 //!
-//! It must not know what is done about either. Who sent the signal would not tell them apart, since a
-//! shell that loses its terminal passes the signal on by hand; whether the terminal goes at that
-//! time does.
+//! The sender does not tell them apart, because a shell that loses its terminal forwards the signal. So this module
+//! watches the terminal.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -20,41 +18,40 @@ use tokio::time::Instant;
 use crate::session::pty::watch::watch;
 use crate::transport::unix::handed::onward::ignores_hangup;
 
-/// How far apart the signal and the end of the terminal may come that belong together: the shell
-/// between them may be slow.
+/// The longest time between a signal and the end of the terminal that belong together. The shell between them may be
+/// slow.
 const TOGETHER: Duration = Duration::from_secs(5);
 
-/// What a SIGHUP meant.
+/// The meaning of a SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
-    /// Somebody sent it.
+    /// A user or program requested a reload.
     Reload,
-    /// The terminal went away.
     TerminalGone,
 }
 
-/// Every SIGHUP from the moment of listening on, with what it means.
+/// Receives every SIGHUP and determines its meaning.
 #[derive(Debug)]
 pub struct Hangups {
     signal: Signal,
-    /// The controlling terminal; none where the process is to outlive it.
+    /// The controlling terminal. `None` when the process should outlive it.
     terminal: Option<AsyncFd<OwnedFd>>,
     signs: Signs,
 }
 
 impl Hangups {
-    /// Begins to listen; must be called inside a runtime.
+    /// Starts listening. Call it inside a runtime.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// Returns the kernel's error.
     pub fn listen() -> io::Result<Self> {
-        // Who is started with the signal ignored, as by nohup, is to outlive the terminal.
+        // A process started with SIGHUP ignored, as by `nohup`, outlives the terminal.
         let terminal = if ignores_hangup() { None } else { controlling_terminal() };
         let signal = signal(SignalKind::hangup())?;
         Ok(Self { signal, terminal, signs: Signs::default() })
     }
 
-    /// Waits for the next one; cancel-safe.
+    /// Waits for the next one. Cancel-safe.
     pub async fn next(&mut self) -> Hangup {
         loop {
             tokio::select! {
@@ -71,7 +68,7 @@ impl Hangups {
     }
 }
 
-/// What has shown so far, from which follows what a signal means.
+/// The last events, which determine the meaning of a signal.
 #[derive(Debug, Default)]
 struct Signs {
     heard: Option<Instant>,
@@ -84,7 +81,7 @@ impl Signs {
         if is_recent(self.gone, now) { Hangup::TerminalGone } else { Hangup::Reload }
     }
 
-    /// Without a signal around it, a terminal goes without us: its shell has let go of us.
+    /// Without a signal, the terminal closed after the shell had detached this process.
     fn on_terminal_gone(&mut self, now: Instant) -> Option<Hangup> {
         self.gone = Some(now);
         is_recent(self.heard, now).then_some(Hangup::TerminalGone)
@@ -95,21 +92,21 @@ fn is_recent(then: Option<Instant>, now: Instant) -> bool {
     then.is_some_and(|then| now.duration_since(then) <= TOGETHER)
 }
 
-/// Completes when the terminal has hung up; never, where there is none.
+/// Completes when the terminal has hung up. Never completes without a terminal.
 async fn gone(terminal: Option<&AsyncFd<OwnedFd>>) {
     if let Some(terminal) = terminal {
         while let Ok(mut ready) = terminal.ready(Interest::READABLE).await {
             if ready.ready().is_read_closed() {
                 return;
             }
-            // What a person types here is for nobody.
+            // Input typed here is ignored.
             ready.clear_ready();
         }
     }
     std::future::pending().await
 }
 
-/// The terminal whose end would be told by the signal.
+/// The controlling terminal, whose end causes a SIGHUP.
 fn controlling_terminal() -> Option<AsyncFd<OwnedFd>> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let terminal = OpenOptions::new().read(true).custom_flags(flags).open("/dev/tty").ok()?;

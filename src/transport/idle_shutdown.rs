@@ -1,7 +1,6 @@
-//! Who is connected, and when a daemon that somebody's client started is no longer needed.
+//! Counts connections and detects when an automatically started daemon is idle.
 //!
-//! It must not know how a daemon was started nor how it ends. What would be lost with the daemon
-//! keeps it: connections, sessions, and switches that an operator has set.
+//! Connections, sessions and write switches set by an operator keep the daemon running.
 
 use std::future::pending;
 use std::time::Duration;
@@ -10,25 +9,26 @@ use tokio::sync::watch;
 
 use crate::surface::call::Daemon;
 
-/// Counts those who are connected; clones count together.
+/// Counts connections. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Presence(watch::Sender<usize>);
 
 impl Presence {
-    /// Counts one more, for as long as what it gives back is held.
+    /// Counts one more connection until the returned value is dropped.
     pub fn enter(&self) -> Present {
         self.0.send_modify(|count| *count += 1);
         Present(self.0.clone())
     }
 
-    /// Waits until for the time of `linger`, without a break, nobody was connected, there was no
-    /// session, and the write switches were as configured.
+    /// Waits until the daemon was idle for `linger` without a break.
+    ///
+    /// Idle means: no connections, no sessions, and write switches as configured.
     pub async fn forsaken(&self, daemon: &Daemon, linger: Duration) {
         let mut connected = self.0.subscribe();
         let (mut sessions, mut switches) =
             (daemon.sessions.changes(), daemon.switchboard.changes());
         loop {
-            // Seen before the state is looked at, so that no change between the two is missed.
+            // Mark the changes as seen before reading the state, so that no change is missed.
             let nobody = *connected.borrow_and_update() == 0;
             sessions.mark_unchanged();
             switches.mark_unchanged();
@@ -46,7 +46,7 @@ impl Presence {
     }
 }
 
-/// One who is connected, until it is dropped.
+/// One counted connection, until it is dropped.
 #[must_use = "a connection counts only as long as this lives"]
 #[derive(Debug)]
 pub struct Present(watch::Sender<usize>);

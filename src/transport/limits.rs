@@ -1,7 +1,4 @@
-//! What one connection may ask of the daemon before it is read from less, or closed.
-//!
-//! It must not know sockets or requests: numbers only, so that they can be read in one place. Here
-//! those of the configuration become what connections obey.
+//! The limits of one connection, above which the daemon reads less or closes it.
 
 use std::time::Duration;
 
@@ -9,45 +6,45 @@ use crate::config::ConnectionConfig;
 use crate::mcp::outbox::UnsentLimits;
 use crate::transport::line_memory::{ReadingRoom, Share};
 
-/// Longest line a client may send, in bytes, its end not counted.
+/// The longest line a client may send, in bytes, without its end.
 pub const LINE_MAX: usize = 1024 * 1024;
 
-/// Levels of objects and lists in a message; the parser refuses the next one.
+/// The maximum nesting of objects and lists, equal to the parser's own limit.
 pub const DEPTH_MAX: usize = 127;
 
-/// Part of a line that a connection may hold on its own account, in bytes.
+/// The part of a line that uses no shared memory, in bytes.
 pub const LINE_FREE: usize = 64 * 1024;
 
-/// Longest line that is read where it comes in, in bytes; others are read aside.
+/// The longest line that is parsed at once, in bytes. Longer lines are parsed on other threads.
 pub const LINE_SHORT: usize = 16 * 1024;
 
-/// Long requests of one connection of a program inside a session.
+/// The maximum of long requests per connection of a program inside a session.
 const INSIDE_LONG_MAX: usize = 16;
 
-/// Limits of one connection; clones share the memory for long lines.
+/// The limits of one connection. Clones share the memory for long lines.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest line, in bytes, its end not counted.
+    /// The longest line, in bytes, without its end.
     pub line_max: usize,
-    /// Braces, brackets, commas and colons of a message; each costs far more once it is parsed.
+    /// Braces, brackets, commas and colons of a message. Each needs much more memory once parsed.
     pub tokens_max: usize,
-    /// Bytes that are still to be sent.
+    /// Bytes that wait to be sent.
     pub unsent: UnsentLimits,
     /// Time to the first message.
     pub first_message: Duration,
     /// Time from the first byte of a message to its last.
     pub inside_message: Duration,
-    /// Short requests in flight that stop reading.
+    /// The number of short requests in flight at which reading pauses.
     pub short_max: usize,
     /// Long requests in flight; further ones are answered `busy`.
     pub long_max: usize,
     /// Time for short requests to finish after the end of input.
     pub winding_up: Duration,
-    /// Time for the client to read what is left when the service has ended.
+    /// Time for the client to read the last answers.
     pub closing: Duration,
-    /// Memory for long lines, of all connections of its user.
+    /// Memory for long lines, shared by all connections of the user.
     pub incoming: Share,
-    /// Where the long lines of all connections are read.
+    /// Where the long lines of all connections are parsed.
     pub parsing: ReadingRoom,
 }
 
@@ -70,7 +67,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same for a program inside a session, which has nothing long to say and little to wait for.
+    /// The limits for a program inside a session, with short lines and few long requests.
     #[must_use]
     pub fn inside(self) -> Self {
         let (line_max, long_max) = (LINE_SHORT, INSIDE_LONG_MAX);
@@ -81,15 +78,15 @@ impl Limits {
         }
     }
 
-    /// The same at a door for observers, where nothing is long that can be said: a line needs no memory that
-    /// others share.
+    /// The limits at an observer socket, where a line uses no shared memory.
     #[must_use]
     pub fn observing(self) -> Self {
         Self { line_max: self.line_max.min(LINE_FREE), ..self }
     }
 
-    /// The limits that the configuration asks for, for a connection of the daemon's own user.
-    /// `parsing` is what all connections share, which is as large as it was made.
+    /// The configured limits for a connection of the daemon's own user.
+    ///
+    /// `parsing` is shared by all connections and keeps its size.
     pub fn of(config: &ConnectionConfig, parsing: ReadingRoom) -> Self {
         Self {
             line_max: config.message_bytes,

@@ -1,7 +1,7 @@
-//! Memory for long lines: what one user may have coming in, and what is read at once of all.
+//! Memory for long lines: a quota per user for input, and one for parsing.
 //!
-//! It must not know what a line says. Nobody waits for a line that somebody else has begun: whoever
-//! began first gives way. What is whole waits only for what is being read, which is soon over.
+//! When a user's quota is full, the oldest incomplete line is discarded. A complete line waits only until others are
+//! parsed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,37 +10,34 @@ use bytes::BytesMut;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// The part of the memory for reading that one line takes at least: so few are read at once that
-/// those who answer keep a processor.
+/// The part of the parsing memory that each line takes at least. The limit keeps a processor free for answers.
 const AT_ONCE: usize = 8;
 
-/// The memory of one user for long lines; clones share it.
+/// The memory of one user for long lines. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Share(Arc<Mutex<Incoming>>);
 
 #[derive(Debug)]
 struct Incoming {
     bytes_max: usize,
-    /// Of begun lines and of whole ones that are still kept.
+    /// The bytes of incomplete lines and of complete ones that are still kept.
     used: usize,
     last: u64,
-    /// The lines that are not whole, in the order in which they began.
+    /// The incomplete lines, in the order in which they began.
     begun: BTreeMap<u64, BytesMut>,
 }
 
 impl Share {
-    /// Memory for so many bytes.
     pub fn of_bytes(bytes_max: usize) -> Self {
         let begun = BTreeMap::new();
         Self(Arc::new(Mutex::new(Incoming { bytes_max, used: 0, last: 0, begun })))
     }
 
-    /// Holds so many bytes from now on; what is there already stays.
+    /// Changes the size. Existing lines stay.
     pub fn resize(&self, bytes_max: usize) {
         self.lock().bytes_max = bytes_max;
     }
 
-    /// Begins a line, of which nothing is there yet.
     pub fn begin(&self) -> Begun {
         let mut incoming = self.lock();
         incoming.last += 1;
@@ -55,13 +52,13 @@ impl Share {
 }
 
 impl Incoming {
-    /// Drops a line that is not whole.
+    /// Discards an incomplete line.
     fn give_way(&mut self, number: u64) {
         self.used -= self.begun.remove(&number).map_or(0, |line| line.len());
     }
 }
 
-/// A line that is not whole; it may have to give way to later ones.
+/// An incomplete line; later lines may displace it.
 #[derive(Debug)]
 pub struct Begun {
     share: Share,
@@ -69,14 +66,14 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// How much of the line is there; none when it gave way.
+    /// The length so far. `None` when it was discarded.
     pub fn so_far(&self) -> Option<usize> {
         self.share.lock().begun.get(&self.number).map(BytesMut::len)
     }
 
-    /// Adds what came of the line, for which those that began before it give way.
+    /// Adds bytes to the line and discards older incomplete lines to make space.
     ///
-    /// `false` when it gave way itself, because whole lines have taken the rest.
+    /// Returns `false` when this line was discarded, because complete lines use the rest.
     pub fn add(&self, bytes: &[u8]) -> bool {
         let mut incoming = self.share.lock();
         while incoming.used + bytes.len() > incoming.bytes_max {
@@ -93,7 +90,7 @@ impl Begun {
         true
     }
 
-    /// The line, which is whole now; none when it gave way.
+    /// Completes the line. `None` when it was discarded.
     pub fn end(self) -> Option<(BytesMut, Kept)> {
         let line = self.share.lock().begun.remove(&self.number)?;
         let kept = Kept { share: self.share.clone(), bytes: line.len() };
@@ -107,7 +104,7 @@ impl Drop for Begun {
     }
 }
 
-/// A whole line's part of its user's memory, until it is dropped.
+/// The memory of a complete line, until it is dropped.
 #[derive(Debug)]
 pub struct Kept {
     share: Share,
@@ -120,7 +117,7 @@ impl Drop for Kept {
     }
 }
 
-/// Where long lines are read, on threads that nobody else waits for; clones share it.
+/// Parses long lines on blocking threads within a memory limit. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct ReadingRoom {
     /// In permits of one KiB.
@@ -129,13 +126,12 @@ pub struct ReadingRoom {
 }
 
 impl ReadingRoom {
-    /// Room for lines of so many bytes at once.
     pub fn of_bytes(bytes: usize) -> Self {
         let size = bytes / 1024;
         Self { memory: Arc::new(Semaphore::new(size)), size }
     }
 
-    /// Has a line of so many bytes read by `read` as soon as there is room; none when that failed.
+    /// Calls `read` for a line of `bytes` bytes as soon as memory is free. `None` when it panicked.
     pub async fn read<T, F>(self, bytes: usize, read: F) -> Option<T>
     where
         T: Send + 'static,

@@ -1,7 +1,6 @@
-//! Telling a service manager how the daemon is, in the words that systemd reads.
+//! Reports the daemon's state to a service manager, in systemd's protocol.
 //!
-//! It knows nothing of the daemon. One socket is kept for all messages, so that a daemon which has
-//! run out of descriptors can still say that it is alive.
+//! One socket stays open for all messages, so that a daemon without free descriptors can still report.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,8 +12,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use tokio::net::UnixDatagram;
 
-/// The variables of a process by which it and its service manager know each other; they mean nobody
-/// else, and no child should inherit them.
+/// The variables that a service manager sets for one process; no child may inherit them.
 pub const VARIABLES: [&str; 6] = [
     "LISTEN_FDNAMES",
     "LISTEN_FDS",
@@ -24,22 +22,22 @@ pub const VARIABLES: [&str; 6] = [
     "WATCHDOG_USEC",
 ];
 
-/// What a service manager is told.
+/// A message for the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// Clients can come.
+    /// Clients can connect.
     Ready,
-    /// The configuration is being read again; [`News::Ready`] says that it was.
+    /// The configuration is being reloaded; [`News::Ready`] follows.
     Reloading,
-    /// Not much longer.
+    /// The daemon is exiting.
     Stopping,
-    /// The watchdog may wait for another while.
+    /// Resets the watchdog.
     Alive,
-    /// A line for people.
+    /// A status line for people.
     Status(&'a str),
 }
 
-/// The way to the service manager; where there is none, nothing is told.
+/// The connection to the service manager. Without one, messages are discarded.
 #[derive(Debug, Default)]
 pub struct Notifier {
     socket: Option<UnixDatagram>,
@@ -47,9 +45,9 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Finds the service manager by the variables it has set; call it within a runtime.
+    /// Finds the service manager by its environment variables. Call it within a runtime.
     ///
-    /// A socket that cannot be reached is told to the log and counts as none.
+    /// A socket that cannot be reached is logged and ignored.
     pub fn find<'a>(variable: impl Fn(&str) -> Option<&'a OsString>) -> Self {
         let Some(address) = variable("NOTIFY_SOCKET").filter(|address| !address.is_empty()) else {
             return Self::default();
@@ -63,17 +61,17 @@ impl Notifier {
         }
     }
 
-    /// Whether somebody is told.
+    /// Whether there is a service manager.
     pub fn is_heard(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// How long the service manager waits for [`News::Alive`]; none if it does not.
+    /// The watchdog timeout, if the service manager has one.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// Tells the service manager, waiting while it has more to read than it can take.
+    /// Sends a message; waits while the service manager's queue is full.
     pub async fn tell(&self, news: News<'_>) {
         let Some(socket) = &self.socket else { return };
         let message = match news {
@@ -89,7 +87,7 @@ impl Notifier {
     }
 }
 
-/// Connects to a path, or to a name of the kernel's when it begins with `@`.
+/// Connects to a path, or to an abstract name that begins with `@`.
 fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     let address = match address.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -101,7 +99,7 @@ fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     UnixDatagram::from_std(socket)
 }
 
-/// The time by which systemd tells whether a reload began before or after it asked for one.
+/// systemd compares this time with that of its reload request.
 fn monotonic_micros() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
     now.tv_sec() * 1_000_000 + now.tv_nsec() / 1_000

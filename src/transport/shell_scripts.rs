@@ -1,7 +1,6 @@
-//! The scripts that shells read at their start, put where the sessions of this daemon find them.
+//! Installs the shell integration scripts for the sessions of this daemon.
 //!
-//! It knows nothing of what is in them. They hold no secret, but whoever could change one would run
-//! commands in every session, so they lie where nobody else can write.
+//! Write access to a script would allow running commands in every session, so only our user can write to them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,15 +13,15 @@ use crate::session::pty::shell::SCRIPTS;
 use crate::surface::terminal::script::COMMAND_EXTENSION;
 use crate::transport::unix::private;
 
-/// Scripts that are removed with the process that has them.
+/// Scripts that are removed on drop.
 #[derive(Debug)]
 pub(in crate::transport) struct PassingScripts(PathBuf);
 
 impl PassingScripts {
-    /// Puts the scripts into a directory that was not there, beside other temporary files.
+    /// Installs the scripts in a new temporary directory.
     ///
     /// # Errors
-    /// What the system said; nothing is left behind then.
+    /// Returns the system's error and removes the directory.
     pub(in crate::transport) fn place() -> io::Result<Self> {
         let name = format!("termgate-{}", Uuid::new_v4().simple());
         let directory = std::env::temp_dir().join(name);
@@ -39,16 +38,16 @@ impl PassingScripts {
 
 impl Drop for PassingScripts {
     fn drop(&mut self) {
-        // What cannot be removed does no harm.
+        // A leftover directory does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Puts the scripts below a directory that nobody else can change, in the place of those of an older
-/// daemon. Only one process at a time may do so.
+/// Installs or replaces the scripts in a directory that only our user can change. Only one process at a time may call
+/// this.
 ///
 /// # Errors
-/// What the system said; each script is the old or the new one then.
+/// Returns the system's error. Each script is then the old or the new one.
 pub(in crate::transport) fn place_scripts(directory: &Path) -> io::Result<()> {
     for (path, text) in SCRIPTS {
         let path = directory.join(path);
@@ -59,7 +58,7 @@ pub(in crate::transport) fn place_scripts(directory: &Path) -> io::Result<()> {
     remove_commands(directory)
 }
 
-/// Removes commands that a daemon before left for shells, which have long read them.
+/// Removes command files that an earlier daemon left; their shells have read them.
 fn remove_commands(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -70,7 +69,7 @@ fn remove_commands(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What was placed, or a word to the operator about why shells will be started as they are.
+/// Returns the value, or logs that shells start without integration.
 pub(in crate::transport) fn or_told<T>(placed: io::Result<T>) -> Option<T> {
     placed
         .inspect_err(|error| {

@@ -1,21 +1,19 @@
-//! The signals by which a process is told to end.
+//! The signals that end the process.
 //!
-//! It must not know what ends. They are listened to before anything is begun that must be ended.
+//! Listening must start before any work that the end must undo.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a process is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// To end, with all that it began: SIGTERM and SIGINT.
+    /// Exit and end everything that was started: SIGTERM and SIGINT.
     End,
-    /// To end and leave what can go on without it: SIGUSR1.
+    /// Exit and leave the sessions running: SIGUSR1.
     Leave,
 }
 
-/// The signals, from the moment of listening on.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -24,17 +22,17 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen; must be called inside a runtime.
+    /// Starts listening. Call it inside a runtime.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// Returns the kernel's error.
     pub fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Self { terminate, interrupt, leave: signal(SignalKind::user_defined1())? })
     }
 
-    /// Waits for the first of them.
+    /// Waits for the first signal.
     pub async fn told(mut self) -> Told {
         tokio::select! {
             _ = self.terminate.recv() => Told::End,
@@ -43,7 +41,7 @@ impl Signals {
         }
     }
 
-    /// Waits for the first of them, where nothing could be left.
+    /// Waits for the first signal, when nothing can be left running.
     pub async fn told_to_end(self) {
         match self.told().await {
             Told::End | Told::Leave => {}

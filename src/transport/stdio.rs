@@ -1,7 +1,6 @@
-//! A daemon without sockets: one client at standard input and output, and nobody else.
+//! A daemon without sockets that serves one client at standard input and output.
 //!
-//! It decides nothing. The sessions are the client's own and end with it, so there is no lock, no
-//! door to open and nobody else to be told.
+//! The sessions belong to this client and end with it, so there is no lock.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,16 +25,15 @@ use crate::transport::shell_scripts::{PassingScripts, or_told};
 use crate::transport::signals::Signals;
 use crate::transport::unix::limits::own_uid;
 
-/// The one connection and its principal.
+/// The number of the one connection and its principal.
 const ONLY: u64 = 1;
 
-/// Serves the client at standard input and output until it has gone or ended its input, or the
-/// process is told to end; then ends every session.
+/// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
-/// `environment` and `cwd` are those that sessions start from.
+/// Sessions start with `environment` and `cwd`.
 ///
 /// # Errors
-/// What the kernel refused before the client was heard.
+/// Returns the kernel's error during startup.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,
@@ -44,7 +42,7 @@ pub async fn serve_stdio(
     let signals = Signals::listen()?;
     let mut hangup = signal(SignalKind::hangup())?;
     prepare_process()?;
-    // Where no other process looks; they go with this one.
+    // No other process needs the scripts; they are removed at exit.
     let scripts = or_told(PassingScripts::place());
     let places = Places {
         environment,
@@ -55,7 +53,7 @@ pub async fn serve_stdio(
     };
     let Assembly { registry, doors, listening, .. } = Assembly::new(config, places)?;
     let Listening { facts, announcements } = listening;
-    // There are no doors that creating a session would have to wait for.
+    // Without sockets, creating a session waits for none.
     drop(announcements);
     let shared = doors.shared;
     let mut tasks = JoinSet::new();
@@ -76,7 +74,7 @@ pub async fn serve_stdio(
     Ok(())
 }
 
-/// Whoever started the process: an agent that sees every session there is.
+/// The standing of the process's parent: an agent that sees every session.
 fn standing() -> Standing {
     let kind = Kind::Agent;
     let caller = Caller {

@@ -1,6 +1,4 @@
-//! What a daemon under a service manager says while it runs: that it is alive, and how it is.
-//!
-//! It changes nothing in the daemon, and says nothing where nobody listens.
+//! Periodic messages to the service manager: watchdog and status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +12,9 @@ use crate::transport::notify::{News, Notifier};
 /// The shortest time between two status lines.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Notifies the watchdog twice as often as it must, until one of these tasks has ended.
+/// Resets the watchdog twice per timeout until one of these tasks has ended.
 ///
-/// The service manager decides what to do then. Returns at once where no watchdog is set.
+/// Then the service manager acts. Returns at once without a watchdog.
 pub async fn keep_alive(notifier: Arc<Notifier>, tasks: Vec<AbortHandle>) {
     let Some(watchdog) = notifier.watchdog() else { return };
     let mut ticks = interval(watchdog / 2);
@@ -31,7 +29,7 @@ pub async fn keep_alive(notifier: Arc<Notifier>, tasks: Vec<AbortHandle>) {
     }
 }
 
-/// Says how the daemon is, at first and whenever that changes.
+/// Reports a status line at first and after each change.
 pub async fn tell_status(notifier: Arc<Notifier>, daemon: Arc<Daemon>) {
     if !notifier.is_heard() {
         return;
@@ -56,7 +54,7 @@ pub async fn tell_status(notifier: Arc<Notifier>, daemon: Arc<Daemon>) {
     }
 }
 
-/// Such as `2 sessions, 1 leased; writing is off`.
+/// For example `2 sessions, 1 leased; writing is off`.
 fn status(daemon: &Daemon) -> String {
     let frames = daemon.sessions.all().into_iter().map(|session| session.frame());
     let (mut running, mut leased) = (0, 0);

@@ -1,8 +1,6 @@
-//! Tokens where they lie: hashes in one file of the state directory, each secret in a file of its
-//! owner's choice.
+//! Stores tokens: hashes in one file of the state directory, each secret in its own file.
 //!
-//! It decides nothing about who may do what. The file of hashes is read as it is now and changed by
-//! one process at a time; a secret is written once and never shown.
+//! One process at a time changes the hashes. A secret is written once and never printed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -15,12 +13,12 @@ use crate::core::token::{
 };
 use crate::transport::unix::private::{self, PrivateError};
 
-/// Longest file of hashes that is read, in bytes.
+/// The maximum size of the hash file, in bytes.
 const STORE_BYTES_MAX: u64 = 256 * 1024;
-/// Longest file of a secret that is read, in bytes.
+/// The maximum size of a secret file, in bytes.
 const SECRET_BYTES_MAX: u64 = 256;
 
-/// Says why the tokens are not read or changed.
+/// Why the tokens cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{path} cannot be read: {source}")]
@@ -33,14 +31,14 @@ pub enum StoreError {
     NotAdded(#[from] NotAdded),
     #[error("no token is named `{0}`")]
     NoSuchToken(TokenName),
-    /// The secret found no place.
+    /// The secret file cannot be created.
     #[error("cannot make {path}: {source}")]
     Secret { path: PathBuf, source: io::Error },
     #[error("the system has no random numbers: {0}")]
     NoRandom(getrandom::Error),
 }
 
-/// Says why a file gives no secret; never what is in it.
+/// Why a file contains no valid secret; never includes its content.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error(transparent)]
@@ -49,7 +47,6 @@ pub enum SecretError {
     NotASecret(#[from] NotASecret),
 }
 
-/// What a token is to be like.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     pub name: TokenName,
@@ -57,41 +54,39 @@ pub struct NewToken {
     pub expires: Option<UnixTime>,
 }
 
-/// Tells a file from itself after a change.
+/// Identifies one version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     file: [u64; 3],
     changed: [i64; 4],
 }
 
-/// The tokens of our user.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
     path: PathBuf,
 }
 
 impl TokenStore {
-    /// The tokens that are kept in a state directory, which need not be there.
+    /// The tokens in a state directory, which need not exist.
     pub fn in_state(directory: &Path) -> Self {
         Self { path: directory.join("tokens.toml") }
     }
 
-    /// The file they are kept in.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What tells the file from one that was changed or put in its place; none where there is no file.
+    /// The version of the file. `None` if it does not exist.
     pub fn stamp(&self) -> Option<FileStamp> {
         let file = fs::metadata(&self.path).ok()?;
         let changed = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
         Some(FileStamp { file: [file.dev(), file.ino(), file.len()], changed })
     }
 
-    /// The tokens there are now.
+    /// Reads the current tokens.
     ///
     /// # Errors
-    /// That the file cannot be read, is not ours alone, or is not understood.
+    /// Fails when the file cannot be read, is accessible to other users, or is malformed.
     pub fn read(&self) -> Result<Tokens, StoreError> {
         let path = || self.path.clone();
         match private::read(&self.path, STORE_BYTES_MAX) {
@@ -104,10 +99,10 @@ impl TokenStore {
         }
     }
 
-    /// Makes a token, and the file `out` with its secret.
+    /// Creates a token and writes its secret to the new file `out`.
     ///
     /// # Errors
-    /// Why there is neither; a file that was there is left as it is.
+    /// Returns why neither was created. An existing file stays unchanged.
     pub fn make(&self, now: UnixTime, new: NewToken, out: &Path) -> Result<Token, StoreError> {
         let secret = random_secret().map_err(StoreError::NoRandom)?;
         let _alone = self.lock()?;
@@ -117,17 +112,17 @@ impl TokenStore {
         private::create(out, &format!("{}\n", secret.reveal()))
             .map_err(|source| StoreError::Secret { path: out.to_owned(), source })?;
         if let Err(error) = self.write(&tokens) {
-            // The reason is told; a secret that nothing knows opens nothing.
+            // The first error is returned. Without its hash, the secret is useless.
             let _ = fs::remove_file(out);
             return Err(error);
         }
         Ok(token)
     }
 
-    /// Takes a token out, from when on it is worth nothing, and gives back what it was.
+    /// Removes a token, which invalidates it, and returns it.
     ///
     /// # Errors
-    /// That there is none of this name, or why it is there still.
+    /// Fails when no token has this name or the file cannot be written.
     pub fn revoke(&self, name: &TokenName) -> Result<Token, StoreError> {
         let _alone = self.lock()?;
         let mut tokens = self.read()?;
@@ -136,7 +131,7 @@ impl TokenStore {
         Ok(token)
     }
 
-    /// Keeps every other process from changing the tokens until what it gives back is dropped.
+    /// Locks the tokens against other processes until the returned file is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.path.with_extension("lock");
         let locked = self.make_directory().and_then(|()| {
@@ -158,10 +153,10 @@ impl TokenStore {
     }
 }
 
-/// Reads the secret that a file holds.
+/// Reads the secret from a file.
 ///
 /// # Errors
-/// That the file cannot be read, is not ours alone, or holds no secret.
+/// Fails when the file cannot be read, is accessible to other users, or contains no secret.
 pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
     let text = private::read(path, SECRET_BYTES_MAX)?;
     Ok(text.trim_ascii_end().parse()?)

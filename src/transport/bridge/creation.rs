@@ -1,7 +1,6 @@
-//! What a session gets of the place where its bridge was started: directory, PATH, locale and agent.
+//! Adds the bridge's own directory and environment to `create_session` calls that leave them out.
 //!
-//! It must not know how a session is made. Only the one call that creates one is taken apart, and
-//! only where it left something out; every value in it stays the text it was.
+//! All other values of a call keep their text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,19 +14,18 @@ use crate::session::pty::environment::ClientEnvironment;
 use crate::transport::bridge::message::Message;
 use crate::transport::framing::to_line;
 
-/// The call that is filled up.
 const TOOL: &str = "create_session";
 
-/// The arguments that are filled in, where a call leaves them out.
+/// The default arguments for calls that leave them out.
 #[derive(Clone, Debug, Default)]
 pub struct CreationDefaults(Members);
 
-/// The members of an object, each value as it was written.
+/// The members of an object, each with its original text.
 type Members = BTreeMap<String, Box<RawValue>>;
 
 impl CreationDefaults {
-    /// The defaults of a bridge that was started in this directory with this environment; what is
-    /// not UTF-8 has no form on the wire and is left out.
+    /// The defaults of a bridge started in this directory with this environment. Values that are not UTF-8 are left
+    /// out.
     pub fn of(cwd: Option<&Path>, environment: &ClientEnvironment) -> Self {
         let vars = environment.vars().iter();
         let vars: BTreeMap<&str, &str> =
@@ -37,7 +35,7 @@ impl CreationDefaults {
         Self(members.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// The line with the defaults filled in; none, when there is nothing to fill in.
+    /// Returns the line with the defaults added, `None` if nothing is to add.
     pub(super) fn fill(&self, line: &[u8], message: &Message<'_>) -> Option<Bytes> {
         #[derive(Deserialize)]
         struct Call<'a> {

@@ -1,6 +1,4 @@
-//! Reaching a daemon, and what whoever waits for one is told if none is reached.
-//!
-//! It must not know how a daemon is found or started; that is done by whoever made the bridge.
+//! Reaching a daemon with retries, and the error when none is reached.
 
 use std::time::Duration;
 
@@ -9,15 +7,14 @@ use tokio::time::{Instant, sleep};
 use crate::core::code::Code;
 use crate::transport::bridge::upstream::Upstream;
 
-/// How soon is tried again.
+/// The delay between attempts.
 pub(super) const RETRY_MIN: Duration = Duration::from_millis(50);
 
-/// How much may be done to reach a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dial {
-    /// Look whether one is there.
+    /// Only check for a running daemon.
     Connect,
-    /// Somebody waits for it: start one, where that is allowed.
+    /// A request is waiting: start a daemon if that is allowed.
     ConnectOrStart,
 }
 
@@ -25,8 +22,7 @@ pub enum Dial {
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct Undialed {
-    /// What whoever waits for one is answered; [`Code::UpstreamUnavailable`] where it may well be
-    /// reached in a moment.
+    /// The error code for waiting requests. [`Code::UpstreamUnavailable`] means that a later attempt may succeed.
     pub code: Code,
     pub reason: String,
 }
@@ -37,8 +33,7 @@ impl Undialed {
     }
 }
 
-/// Tries to reach a daemon until the time is over, and once at least; gives up at once where it was
-/// reached and turned us away.
+/// Retries until the deadline, but tries at least once. Stops at once when a daemon rejected the connection.
 pub(super) async fn insist(
     dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     give_up_at: Instant,

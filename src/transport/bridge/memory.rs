@@ -1,8 +1,7 @@
-//! What a bridge remembers of its client, so that another daemon can take the place of the first.
+//! The state of a client that the bridge replays to the next daemon.
 //!
-//! Values in, values out: it reads and writes nothing. It keeps what a client says once and relies
-//! on ever after, and the requests that are not answered; only those that ask what there is are kept
-//! to be sent again.
+//! It performs no I/O. It keeps the client's lasting settings and its unanswered requests. Only requests without
+//! effects are kept for sending again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,13 +16,13 @@ use crate::core::code::Code;
 use crate::transport::bridge::message::{Message, failed};
 use crate::transport::framing::to_line;
 
-/// Subscriptions that are remembered; a daemon allows no more of its own user by default.
+/// The maximum number of subscriptions, equal to a daemon's default limit for its own user.
 const SUBSCRIPTIONS_MAX: usize = 4_096;
 
-/// Longest request that is kept to be sent again, in bytes.
+/// The longest request that is kept for sending again, in bytes.
 const AGAIN_MAX: usize = 64 * 1024;
 
-/// A line on its way to the daemon.
+/// A line for the daemon.
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     pub(super) line: Bytes,
@@ -31,7 +30,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The id, if somebody waits for an answer.
+    /// The id, if the line is a request.
     pub(super) fn request(&self) -> Option<&RequestId> {
         match &self.note {
             Note::Request(id, ..) => Some(id),
@@ -40,17 +39,16 @@ impl Outgoing {
     }
 }
 
-/// What a message of the client changes once it was sent.
+/// What to remember once a message of the client is sent.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     Request(RequestId, Effect, Loss),
     Initialized,
     Cancelled(RequestId),
-    /// Nothing that anybody must remember.
     Nothing,
 }
 
-/// What a request changes once it was answered well.
+/// What to remember once a request succeeded.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     None,
@@ -60,12 +58,12 @@ pub(super) enum Effect {
     Unsubscribe(String),
 }
 
-/// What becomes of a request whose daemon ends before it answers.
+/// What happens to a request whose daemon ends before it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// Another daemon may answer it as well.
+    /// It is sent to the next daemon.
     SentAgain,
-    /// Nobody knows whether it took effect.
+    /// The client receives an error, because the request may have had an effect.
     Told,
 }
 
@@ -81,7 +79,7 @@ struct OfCancel {
 }
 
 impl Note {
-    /// What there is to remember of a message.
+    /// What to remember of a message.
     pub(super) fn of(message: &Message<'_>) -> Self {
         match (message.method.as_deref(), &message.id) {
             (Some(method), Some(id)) => {
@@ -113,7 +111,7 @@ impl Effect {
 }
 
 impl Loss {
-    /// What a client asks before it does anything can be asked twice.
+    /// Only requests without effects may be sent twice.
     fn of(method: &str) -> Self {
         const ASKING: [&str; 7] = [
             "initialize",
@@ -128,36 +126,34 @@ impl Loss {
     }
 }
 
-/// A request that is not answered.
 #[derive(Debug)]
 struct Unanswered {
-    /// Its place among all requests.
+    /// The position among all requests.
     number: u64,
     effect: Effect,
-    /// What is sent again, where that does no harm.
+    /// The line, if the request can be sent again.
     again: Option<Bytes>,
 }
 
-/// What is left of a connection that broke.
+/// The requests in flight when a connection broke.
 #[derive(Debug, Default)]
 pub(super) struct Broken {
-    /// What another daemon is to hear, in the order it was sent.
+    /// The lines for the next daemon, in their original order.
     pub(super) again: Vec<Outgoing>,
-    /// What the callers of all other requests are answered.
+    /// The error answers for all other requests.
     pub(super) lost: Vec<Bytes>,
 }
 
-/// Whom a message of the daemon's is for.
+/// The receiver of a daemon's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Client,
     Bridge,
 }
 
-/// What a bridge remembers of its client.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// What the ids of the bridge's own requests begin with.
+    /// The prefix of the ids of the bridge's own requests.
     own: String,
     last_own: u64,
     greeting: Option<Box<RawValue>>,
@@ -182,7 +178,7 @@ impl Memory {
         }
     }
 
-    /// Remembers a message that was sent.
+    /// Records a message that was sent.
     pub(super) fn on_sent(&mut self, Outgoing { line, note }: Outgoing) {
         match note {
             Note::Request(id, effect, loss) => {
@@ -192,7 +188,7 @@ impl Memory {
                 self.in_flight.insert(id, Unanswered { number: self.requests, effect, again });
             }
             Note::Initialized => self.initialized = true,
-            // It is not answered any more.
+            // A cancelled request gets no answer.
             Note::Cancelled(id) => {
                 self.in_flight.remove(&id);
             }
@@ -200,7 +196,7 @@ impl Memory {
         }
     }
 
-    /// Remembers what a message of the daemon's settles, and says whom it is for.
+    /// Records an answer of the daemon and returns the receiver of the message.
     pub(super) fn on_received(&mut self, line: &[u8]) -> For {
         let Some(message) = Message::read(line) else { return For::Client };
         let Some(id) = message.answered() else { return For::Client };
@@ -231,14 +227,14 @@ impl Memory {
         }
     }
 
-    /// Forgets a request that no daemon has read.
+    /// Removes a request that no daemon has read.
     pub(super) fn on_unread(&mut self, id: &RequestId) {
         self.in_flight.remove(id);
     }
 
-    /// Gives up every request in flight, and says what becomes of them.
+    /// Removes every request in flight and returns what to send again and what to answer.
     ///
-    /// Each is sent again once at most, lest one that no daemon survives ends them all.
+    /// A request is sent again only once, so that one that crashes every daemon does not end them all.
     pub(super) fn on_break(&mut self) -> Broken {
         let mut unanswered: Vec<(RequestId, Unanswered)> = self.in_flight.drain().collect();
         unanswered.sort_unstable_by_key(|(_, request)| request.number);
@@ -251,14 +247,14 @@ impl Memory {
             let greets = matches!(effect, Effect::Greet(_));
             broken.again.push(Outgoing { line, note: Note::Request(id, effect, Loss::Told) });
             if greets && self.initialized {
-                // It was said without waiting for the answer.
+                // The client sent it without waiting for the answer.
                 broken.again.push(initialized());
             }
         }
         broken
     }
 
-    /// What another daemon must hear before it can go on with this client.
+    /// The requests that restore this client's state in the next daemon.
     pub(super) fn replay(&mut self) -> Vec<Bytes> {
         let mut lines = Vec::new();
         if let Some(params) = self.greeting.clone() {
@@ -277,9 +273,9 @@ impl Memory {
         lines
     }
 
-    /// What the client must hear once another daemon goes on: whatever it may look at has changed.
+    /// The notifications for the client after a reconnect: everything it watches may have changed.
     ///
-    /// Only clients of the older era are told anything unasked.
+    /// Only clients of the older protocol era receive them.
     pub(super) fn catch_up(&self) -> Vec<Bytes> {
         if self.greeting.is_none() || !self.initialized {
             return Vec::new();

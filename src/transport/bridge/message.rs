@@ -1,7 +1,4 @@
-//! One line as the bridge sees it: whose answer or what request it is, and no more of it.
-//!
-//! It must not know what a request means to a daemon. Lines are looked at and passed on as they
-//! came; nothing is built of what they carry.
+//! The parts of a line that the bridge needs: the method, id, parameters and error.
 
 use std::borrow::Cow;
 
@@ -16,10 +13,10 @@ use crate::core::code::Code;
 use crate::transport::framing::{error_line, object};
 use crate::wire::error::ErrorWire;
 
-/// The JSON-RPC code of what the bridge answers in the daemon's place; ours, from the free range.
+/// The JSON-RPC code of the bridge's own errors, from the range for implementations.
 const UPSTREAM: ErrorCode = ErrorCode(-32010);
 
-/// What stands at the top of a message.
+/// The top-level members of a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(default)]
@@ -33,7 +30,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a line; none, when it is no message.
+    /// Reads a line. `None` when it is not a message.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
         object(line).ok()
     }
@@ -43,13 +40,13 @@ impl<'a> Message<'a> {
         self.id.as_ref().filter(|_| self.method.is_none())
     }
 
-    /// Reads the parameters; none, when they are not of this form.
+    /// Reads the parameters. `None` when they do not match the type.
     pub(super) fn params<T: Deserialize<'a>>(&self) -> Option<T> {
         object(self.params?.get().as_bytes()).ok()
     }
 }
 
-/// The answer to a request that no daemon answers.
+/// The error answer for a request that no daemon answers.
 pub(super) fn failed(id: &RequestId, code: Code) -> Bytes {
     let text = format!("{}: {} {}", code.as_str(), code.meaning(), code.advice());
     error_line(Some(id), &ErrorData::new(UPSTREAM, text, Some(json!(ErrorWire::from(code)))))

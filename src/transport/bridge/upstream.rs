@@ -1,7 +1,6 @@
-//! The bridge's end of a connection to a daemon, which has greeted before anybody relies on it.
+//! The bridge's connection to a daemon, checked by one request before it is used.
 //!
-//! It must not know clients. The greeting shows that a daemon lives behind the socket, and makes it
-//! keep the connection for as long as a client has nothing to say.
+//! An answered request proves that a daemon is at the socket. The daemon then keeps an idle connection open.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,30 +21,28 @@ use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::Share;
 
-/// How long a daemon may take to greet.
+/// How long a daemon may take to answer the first request.
 const GREETING_MAX: Duration = Duration::from_secs(5);
 
-/// Longest line taken from a daemon: a full frame is longer than what a daemon takes itself.
+/// The longest line from a daemon. A full frame is longer than what a daemon accepts.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
-/// Whoever is at the other end of a bridge may be silent for as long as they like.
+/// Both sides of a bridge may stay silent without limit.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The id of the bridge's own requests, which are over, one by one, before the first message of a
-/// client.
+/// The id of the bridge's own requests. They end one by one before the client's first message is sent.
 const OWN: &str = "termgate-mcp";
 
-/// Says why a bridge has no daemon at its other end.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// There is one, and it does not take the token; with what it says instead.
+    /// The daemon rejects the token; contains its error data.
     #[error("the daemon does not take the token")]
     Rejected(Value),
 }
 
-/// A connection to a daemon that has greeted.
+/// A connection to a daemon that has answered.
 #[derive(Debug)]
 pub struct Upstream {
     pub(super) lines: Lines<OwnedReadHalf>,
@@ -53,12 +50,11 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Connects to the daemon whose socket is at `path`, as the owner of a token if there is one, and
-    /// waits until it has greeted.
+    /// Connects to the daemon at `path`, shows the token if there is one, and waits for the first answer.
     ///
     /// # Errors
     ///
-    /// Why there is no daemon to talk to, or that it does not take the token.
+    /// Returns why no daemon answered, or that it rejected the token.
     pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
         let (reader, writer) = dial(path).await?.into_split();
         let mut upstream = Self { lines: Lines::new(reader, &patient(ANSWER_MAX)), writer };
@@ -84,7 +80,7 @@ impl Upstream {
             Some(Refused { data: Some(data) }) if data["error_code"].is_string() => {
                 Err(JoinError::Rejected(data))
             }
-            // A daemon from before there were tokens.
+            // This daemon does not know the method.
             Some(Refused { .. }) => Err(JoinError::Rejected(json!({
                 "error_code": Code::NotSupported.as_str(),
                 "message": "this daemon takes no token",
@@ -93,7 +89,7 @@ impl Upstream {
         }
     }
 
-    /// Makes a request of the bridge's own, and waits for the line that answers it.
+    /// Sends one of the bridge's own requests and waits for its answer.
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Line, ConnectError> {
         let request = json!({"jsonrpc": "2.0", "id": OWN, "method": method, "params": params});
         let sent = self.writer.write_all(format!("{request}\n").as_bytes()).await;
@@ -108,7 +104,7 @@ impl Upstream {
     }
 }
 
-/// What of an answer tells whether a token was taken.
+/// The error of an answer, if it has one.
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     error: Option<Refused>,
@@ -119,7 +115,7 @@ struct Refused {
     data: Option<Value>,
 }
 
-/// Limits of length only, for a bridge holds nobody up but the two it joins.
+/// Limits of length without time limits.
 pub(super) fn patient(line_max: usize) -> Limits {
     Limits {
         line_max,
@@ -130,7 +126,7 @@ pub(super) fn patient(line_max: usize) -> Limits {
     }
 }
 
-/// The parameters of the one request that any client may make in any era before its own greeting.
+/// The parameters of `server/discover`, the request that every client may send first.
 fn greeting() -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

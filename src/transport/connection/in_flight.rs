@@ -1,7 +1,6 @@
-//! The requests of one connection that are not answered, and how many of them may be.
+//! The requests of one connection without an answer yet, and their limits.
 //!
-//! It must not know sockets. The bounds here are what keeps a client from starting more
-//! work than the daemon is willing to hold for it.
+//! The limits bound the work that one client can start.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -16,29 +15,27 @@ use crate::mcp::request_class::Span;
 use crate::transport::framing::error_line;
 use crate::transport::limits::Limits;
 
-/// Handlers of cancelled requests that may be still on their way out.
+/// Cancelled handlers that may still be running.
 const LEAVING_MAX: usize = 64;
 
-/// Who runs a request, and what ends it there.
+/// Where a request runs and how it is stopped.
 #[derive(Clone, Debug)]
 pub(super) enum Runner {
-    /// The connection itself, which stops it.
+    /// The connection runs the request and aborts it.
     Here(AbortHandle),
-    /// The library, which stops it by itself; its pushes end with the lane.
+    /// The library runs the request and stops it; closing the lane ends its pushes.
     Library(PushLane),
 }
 
-/// A request that is not answered.
 #[derive(Debug)]
 struct Entry {
     span: Span,
     runner: Runner,
 }
 
-/// Why a request is not taken.
+/// Why a request is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// Its id belongs to a request in flight.
     IdInUse,
     /// Too many long requests are in flight.
     Busy,
@@ -76,7 +73,6 @@ impl InFlight {
         }))
     }
 
-    /// Takes a request in.
     pub(super) fn admit(&self, id: &RequestId, span: Span, runner: Runner) -> Result<(), Full> {
         let mut table = self.lock();
         if table.entries.contains_key(id) {
@@ -90,16 +86,16 @@ impl InFlight {
         Ok(())
     }
 
-    /// What the library's handler of a request holds while it runs.
+    /// Returns a guard that the library's handler holds while it runs.
     pub(super) fn running(&self, id: &RequestId) -> Running {
         self.lock().running += 1;
         let held = Held { in_flight: self.clone(), id: id.clone(), outbox: self.0.outbox.clone() };
         Running { _held: Arc::new(held) }
     }
 
-    /// Ends a request: it is answered or cancelled, and nothing more is sent for it.
+    /// Ends a request that was answered or cancelled; nothing more is sent for it.
     ///
-    /// `false` when it was not in flight.
+    /// Returns `false` when it was not in flight.
     pub(super) fn end(&self, id: &RequestId) -> bool {
         let ended = self.lock().remove(id);
         self.0.changed.notify_waiters();
@@ -129,7 +125,7 @@ impl InFlight {
     }
 
     async fn until(&self, holds: impl Fn(&Table) -> bool) {
-        // Looked at first, since that is cheaper than getting ready to wait.
+        // Check first, because registering a waiter costs more.
         while !holds(&self.lock()) {
             let mut changed = pin!(self.0.changed.notified());
             changed.as_mut().enable();
@@ -140,14 +136,14 @@ impl InFlight {
         }
     }
 
-    /// A request that may stay open long, if one is in flight.
+    /// Any long request in flight.
     pub(super) fn any_long(&self) -> Option<RequestId> {
         let table = self.lock();
         let mut entries = table.entries.iter();
         entries.find(|(_, entry)| entry.span.is_long()).map(|(id, _)| id.clone())
     }
 
-    /// The lane of a request in flight at the library.
+    /// The lane of a request that the library runs.
     pub(super) fn lane(&self, id: &RequestId) -> Option<PushLane> {
         match &self.lock().entries.get(id)?.runner {
             Runner::Library(lane) => Some(lane.clone()),
@@ -172,8 +168,7 @@ impl Table {
     }
 }
 
-/// Held by the handler of a request for as long as it runs, which may be longer than the request
-/// is in flight: a cancelled one is no longer answered, but has yet to stop.
+/// Held by a request's handler while it runs. A cancelled request leaves the table before its handler stops.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     _held: Arc<Held>,
@@ -193,7 +188,7 @@ impl Drop for Held {
         // The library never answers a request whose handler panicked.
         if std::thread::panicking() && self.in_flight.end(&self.id) {
             let error = ErrorData::internal_error("the request failed inside the daemon", None);
-            // A client that has gone needs no answer.
+            // The client may have gone.
             let _ = self.outbox.reply(Some(&self.id), error_line(Some(&self.id), &error));
         }
     }

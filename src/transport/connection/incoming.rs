@@ -1,7 +1,6 @@
-//! What a line of a client is: a tool call, which is dealt with here, or a message for the library.
+//! Sorts a client's lines into tool calls, which the connection runs, and messages for the library.
 //!
-//! It must not know what is in flight. A call is recognised by its head alone and its parameters are
-//! read once, without the detour of the library's types over all messages there are.
+//! Parsing the head first avoids the library's types for tool calls.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,6 @@ use serde_json::value::RawValue;
 use crate::mcp::call::{CALL_METHOD, CallParams};
 use crate::transport::framing::{self, Refusal};
 
-/// A message of a client.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Call { id: RequestId, params: CallParams },
@@ -30,11 +28,11 @@ struct Head<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Reads a line, which may have so many structural tokens.
+/// Reads a line of at most `tokens_max` structural tokens.
 ///
 /// # Errors
 ///
-/// What to answer when the line is no message, or one that asks for too much.
+/// Returns the refusal to send when the line is not a valid message.
 pub(super) fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, Refusal> {
     framing::check(line, tokens_max)?;
     match framing::object(line) {

@@ -1,7 +1,6 @@
-//! The messages of a client: lines, read as what they mean.
+//! Reads and parses the messages of a client.
 //!
-//! It must not know what is in flight. A long line is read where it keeps nobody waiting, and giving
-//! up in the middle of that loses nothing.
+//! Long lines are parsed on other threads, and cancelling a read loses nothing.
 
 use std::fmt;
 
@@ -14,10 +13,9 @@ use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 
-/// A long line that is being read: by a task, since nobody may hold the room for reading and not go on.
+/// A long line that a task parses. A separate task always continues, so it cannot hold the memory forever.
 type Aside = AbortOnDropHandle<Result<Incoming, Refusal>>;
 
-/// Reads the messages of one client.
 pub(super) struct Intake<R> {
     lines: Lines<R>,
     aside: Option<Aside>,
@@ -37,13 +35,12 @@ impl<R: AsyncRead + Unpin> Intake<R> {
         Self { lines, aside: None, parsing, tokens_max: limits.tokens_max }
     }
 
-    /// Notes that the client has shown to speak the protocol.
+    /// Notes that the client speaks the protocol, which ends the first time limit.
     pub(super) fn greeted(&mut self) {
         self.lines.greeted();
     }
 
-    /// Waits for the next message, or what to answer to a line that is none; none at the end of
-    /// input. Cancel-safe.
+    /// Waits for the next message or refusal. `None` at the end of input. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Result<Incoming, Refusal>> {
         let aside = match &mut self.aside {
             Some(aside) => aside,
@@ -72,7 +69,7 @@ async fn read_aside(
 ) -> Result<Incoming, Refusal> {
     let length = line.bytes().len();
     let read = parsing.read(length, move || incoming::read(line.bytes(), tokens_max)).await;
-    // Nothing in it fails; whatever would is as good as no message.
+    // Parsing does not fail. A panic counts as an invalid message.
     read.unwrap_or(Err(Refusal::NotJson))
 }
 

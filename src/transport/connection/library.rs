@@ -1,7 +1,6 @@
-//! The MCP library, which answers all requests but tool calls, over a transport of ours.
+//! Runs the MCP library, which answers all requests except tool calls, over channels.
 //!
-//! It must not read or write the connection: what the library is to see is handed to it, and what it
-//! says goes into the outbox in the order it says it.
+//! Its messages enter the outbox in the order in which it sends them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,25 +19,25 @@ use crate::mcp::outbox::{Closed, Delivery, PushLane, PushReceipt};
 use crate::transport::connection::in_flight::InFlight;
 use crate::transport::framing::message_line;
 
-/// The way to the library.
+/// The sending end of the channel to the library.
 #[derive(Debug)]
 pub(super) struct Library {
     messages: mpsc::Sender<ClientJsonRpcMessage>,
-    /// The greeting, while it is not answered: what follows depends on what is agreed on.
+    /// The unanswered `initialize` request. Later messages depend on its result.
     greeting: Option<RequestId>,
 }
 
 impl Library {
-    /// The two ends of the way: ours, and the transport that the library is run over.
+    /// Creates both ends: ours, and the transport for the library.
     pub(super) fn new(connection: Arc<Connection>, in_flight: InFlight) -> (Self, Wire) {
-        // One message at a time: those that wait stay in the socket.
+        // One message at a time; the others stay in the socket.
         let (sender, messages) = mpsc::channel(1);
         let common = connection.outbox.lane();
         let ours = Self { messages: sender, greeting: None };
         (ours, Wire { messages, connection, in_flight, common })
     }
 
-    /// Waits until it takes another message; `false` when it takes none any more.
+    /// Waits until the library accepts another message; `false` when it has ended.
     pub(super) async fn ready(&mut self, in_flight: &InFlight) -> bool {
         if let Some(greeting) = &self.greeting {
             in_flight.ended(greeting).await;
@@ -47,7 +46,7 @@ impl Library {
         self.messages.reserve().await.is_ok()
     }
 
-    /// Hands a request on. It was waited for room before.
+    /// Passes a request to the library. Call [`Library::ready`] first.
     pub(super) fn hand_on_request(&mut self, id: RequestId, request: ClientRequest) {
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             self.greeting = Some(id.clone());
@@ -55,7 +54,7 @@ impl Library {
         self.hand_on(ClientJsonRpcMessage::request(request, id));
     }
 
-    /// Hands on any message. It was waited for room before.
+    /// Passes any message to the library. Call [`Library::ready`] first.
     pub(super) fn hand_on(&self, message: ClientJsonRpcMessage) {
         if self.messages.try_send(message).is_err() {
             tracing::trace!("a message came after the end");
@@ -63,31 +62,31 @@ impl Library {
     }
 }
 
-/// The transport the library sees.
+/// The transport that the library uses.
 #[derive(Debug)]
 pub(super) struct Wire {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     connection: Arc<Connection>,
     in_flight: InFlight,
-    /// Carries what belongs to no request.
+    /// The lane of messages that belong to no request.
     common: PushLane,
 }
 
 impl Wire {
-    /// Runs the library until nothing more comes or it ends by itself.
+    /// Runs the library until its input ends or it stops.
     pub(super) async fn run<H: ServerHandler>(self, handler: H) {
         let id = self.connection.id.0;
-        // A token of its own: the library cancels it at every end, and not every end is a hang-up.
+        // The library cancels its token at every end, and not every end is a hang-up.
         let service = self.connection.gone.child_token();
-        // Which revision a request is answered for is decided where it is read.
+        // The reading side decides which protocol revision applies to a request.
         match serve_directly_with_ct(handler, self, None, service).waiting().await {
             Ok(reason) => tracing::debug!(connection = id, ?reason, "connection ended"),
             Err(error) => tracing::error!(connection = id, %error, "the service failed"),
         }
     }
 
-    /// Queues a message of the library's; what is no answer leaves a receipt, unless the request it
-    /// belongs to has ended.
+    /// Queues a message of the library. Returns a receipt, except for answers and for messages of a request that has
+    /// ended.
     fn queue(&self, message: ServerJsonRpcMessage) -> Option<PushReceipt> {
         let id = match &message {
             JsonRpcMessage::Response(response) => Some(&response.id),
@@ -98,7 +97,7 @@ impl Wire {
                 return Some(self.connection.outbox.push(&lane, None, segments));
             }
         };
-        // A request may end here before the library hears of its cancel; then nobody is answered.
+        // A request may be cancelled here before the library learns of it. Then no answer is sent.
         let awaited = id.is_none_or(|id| self.in_flight.end(id));
         if awaited && self.connection.outbox.reply(id, message_line(&message, id)).is_err() {
             tracing::trace!(connection = self.connection.id.0, "an answer came too late");
@@ -106,7 +105,7 @@ impl Wire {
         None
     }
 
-    /// The lane a message of ours goes by; `None` when the request it belongs to has ended.
+    /// The lane of a message. `None` when its request has ended.
     fn lane_of(&self, message: &ServerJsonRpcMessage) -> Option<PushLane> {
         let JsonRpcMessage::Notification(message) = message else {
             return Some(self.common.clone());
@@ -121,9 +120,9 @@ impl Wire {
 impl Transport<RoleServer> for Wire {
     type Error = Closed;
 
-    /// Queues a message at once, so that messages leave in the order of the calls.
+    /// Queues a message at once, so that messages keep their order.
     ///
-    /// For what is no answer, the future completes when the client has taken it.
+    /// Except for answers, the future completes when the message is written or dropped.
     fn send(
         &mut self,
         message: ServerJsonRpcMessage,

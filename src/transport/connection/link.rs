@@ -1,6 +1,6 @@
-//! The two directions of a connection and the news that its client has hung up.
+//! The two directions of a connection and the signal that its client has hung up.
 //!
-//! It must not know messages. Sockets, pipes and tests differ only here.
+//! Sockets, pipes and tests differ only here.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -16,18 +16,15 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use crate::transport::framing::lines::Lines;
 use crate::transport::limits::Limits;
 
-/// What a connection is served over.
 pub struct Link<R, W, G> {
-    /// What the client sends.
     pub reader: R,
-    /// What the client is sent.
     pub writer: W,
-    /// Completes when the client will not read any more, also while nothing is read from it.
+    /// Completes when the client stops reading, even while nothing is read from it.
     pub hangup: G,
 }
 
 impl<R: AsyncRead + Unpin, W, G> Link<R, W, G> {
-    /// Reads lines within these limits from what the client sends.
+    /// Splits the input into lines within these limits.
     pub fn in_lines(self, limits: &Limits) -> Link<Lines<R>, W, G> {
         let Self { reader, writer, hangup } = self;
         Link { reader: Lines::new(reader, limits), writer, hangup }
@@ -40,7 +37,7 @@ impl<R, W, G> fmt::Debug for Link<R, W, G> {
     }
 }
 
-/// Links two ends that cannot tell a client which has gone from one that only ended its input.
+/// Links a reader and a writer without hang-up detection.
 pub fn plain<R, W>(reader: R, writer: W) -> Link<R, W, impl Future<Output = ()> + Send> {
     Link { reader, writer, hangup: pending() }
 }
@@ -48,7 +45,7 @@ pub fn plain<R, W>(reader: R, writer: W) -> Link<R, W, impl Future<Output = ()> 
 /// Links standard input and output.
 pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
     let output = std::io::stdout();
-    // A socket tells its end in one way and a pipe in the other; a file never ends.
+    // A socket and a pipe report the end in different ways; a file never ends.
     let (socket, pipe) = (end(&output, Interest::PRIORITY), end(&output, Interest::ERROR));
     let hangup = async move {
         tokio::select! {
@@ -59,17 +56,16 @@ pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
     Link { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
 }
 
-/// A Unix socket as a link.
 pub type UnixLink = Link<OwnedReadHalf, OwnedWriteHalf, Hangup>;
 
 /// Completes when a client has hung up.
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Watches a Unix socket for its client's hanging up.
+/// Watches a Unix socket for the hang-up of its client.
 ///
 /// # Errors
 ///
-/// When no descriptor is left to watch the socket with.
+/// Fails when no descriptor is left for the watch.
 pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
     Ok(Box::pin(end(stream, Interest::PRIORITY)?))
 }
@@ -87,11 +83,11 @@ async fn or_never(end: io::Result<impl Future<Output = ()>>) {
     }
 }
 
-/// Watches a descriptor for its end without taking bytes from it.
+/// Waits for the end of a descriptor without reading from it.
 ///
-/// A registration for urgent data alone is told of EPOLLHUP, which Linux never leaves out, but
-/// neither of bytes to read nor of a client that closed one direction only. One for errors alone is
-/// told of EPOLLERR, which a pipe has when nobody is left to read from it.
+/// * A watch for urgent data only also reports EPOLLHUP, which Linux always includes. It reports neither readable
+///   bytes nor a client that closed one direction.
+/// * A watch for errors only reports EPOLLERR, which a pipe has when its reader is gone.
 fn end<F: AsFd>(
     descriptor: &F,
     interest: Interest,

@@ -1,8 +1,6 @@
-//! What a client sends, dealt with in order and within bounds: tool calls here, the rest by the
-//! library.
+//! Reads a client's messages in order and within limits. Tool calls run here, all else in the library.
 //!
-//! It must not know which tools exist. CallHandler run inside this one task, so that none costs a task of
-//! its own and its answer is on its way as soon as it is there.
+//! Calls run inside this one task: a call needs no task of its own, and its answer is queued at once.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -37,10 +35,9 @@ use crate::transport::framing::lines::Lines;
 use crate::transport::framing::{Refusal, answer_line, error_line};
 use crate::transport::limits::Limits;
 
-/// A call that runs; it ends without a reply when it is cancelled.
+/// A running call. A cancelled call ends without a reply.
 type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Send + 'a>>;
 
-/// The reading side of a connection.
 pub(super) struct Reading<'a, H, R> {
     handler: &'a H,
     connection: Arc<Connection>,
@@ -53,7 +50,7 @@ pub(super) struct Reading<'a, H, R> {
 }
 
 impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
-    /// The reading side of a connection on which nothing was read yet.
+    /// Creates the reading side of a new connection.
     pub(super) fn new(
         handler: &'a H,
         lines: Lines<R>,
@@ -73,11 +70,11 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Reads until the end of input, then waits until what is in flight is answered.
+    /// Reads until the end of input, then waits until the requests in flight are answered.
     pub(super) async fn run(mut self) {
         while let Some(read) = self.next().await {
             if !self.connection.may_speak() {
-                // What it said last counts no more than what it would say next.
+                // A message read after the token ended does not count.
                 self.connection.gone.cancel();
                 return;
             }
@@ -87,17 +84,16 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
             }
         }
         let over_by = Instant::now() + self.winding_up;
-        // Until then a call may still take a lease, or type with one that its client has.
+        // Until the end is announced, a call may still acquire a lease or use one.
         let _ = timeout_at(over_by, self.all_accepted()).await;
         self.connection.ended.cancel();
         if timeout_at(over_by, self.wind_up()).await.is_err() {
-            // Whoever is late is not answered, and nobody waits for them any longer.
+            // Later answers are discarded.
             self.connection.outbox.close();
         }
     }
 
-    /// Waits until each request that was read has taken effect or stands in line, while calls go
-    /// on.
+    /// Waits until each request that was read has taken effect or waits in a queue. Calls continue meanwhile.
     async fn all_accepted(&mut self) {
         let last = self.connection.turnstile.turn();
         loop {
@@ -110,10 +106,10 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Waits for the next message that may be taken, while calls go on; none at the end of input.
+    /// Waits for the next message while calls continue. `None` at the end of input.
     async fn next(&mut self) -> Option<Result<Incoming, Refusal>> {
         loop {
-            // A client that sends without a pause must not keep its answers from being written.
+            // A client that sends without a pause must not delay its own answers.
             consume_budget().await;
             let Self { intake, in_flight, connection, calls, library, .. } = self;
             let reading = async {
@@ -135,7 +131,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
             Incoming::Call { id, params } => self.begin(id, params),
             Incoming::Other(message) => match *message {
                 JsonRpcMessage::Request(request) => self.hand_on(request.id, request.request),
-                // It may hold a token, and the library logs what it is handed.
+                // It may contain a token, and the library logs its messages.
                 JsonRpcMessage::Notification(notification)
                     if is_authentication(&notification.notification) => {}
                 JsonRpcMessage::Notification(notification) => {
@@ -149,7 +145,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Begins a tool call, in its turn.
+    /// Starts a tool call, in request order.
     fn begin(&mut self, id: RequestId, params: CallParams) {
         let (stop, stopped) = AbortHandle::new_pair();
         match self.in_flight.admit(&id, Span::of_call(&params), Runner::Here(stop)) {
@@ -173,7 +169,6 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }));
     }
 
-    /// Sends the reply to a call that has ended.
     fn answer(&self, id: &RequestId, reply: Option<Reply>) {
         if let Some(Reply { result, room }) = reply {
             let line = answer_line(id, result.as_ref());
@@ -182,7 +177,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Hands any other request on to the library.
+    /// Passes any other request to the library.
     fn hand_on(&mut self, id: RequestId, mut request: ClientRequest) {
         if let ClientRequest::CustomRequest(custom) = &request {
             let method = custom.method.clone();
@@ -210,7 +205,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         self.library.hand_on_request(id, request);
     }
 
-    /// Notes that the client has shown to speak the protocol.
+    /// Notes that the client speaks the protocol.
     fn greet(&mut self) {
         if !self.greeted {
             self.greeted = true;
@@ -218,7 +213,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    /// Ends a cancelled request here already, so that nothing is sent for it any more.
+    /// Ends a cancelled request here, before the library does, so that nothing more is sent for it.
     fn note_cancel(&self, notification: &ClientNotification) {
         if let ClientNotification::CancelledNotification(cancelled) = notification
             && let Some(id) = &cancelled.params.request_id
@@ -233,15 +228,14 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         self.reply(None, refusal.to_line());
     }
 
-    /// Queues an answer. That the client has gone is no error of anybody here.
+    /// Queues an answer. A client that has gone is not an error.
     fn reply(&self, room: Option<Room>, line: Bytes) {
         if let Err(Closed) = self.connection.outbox.reply_here(room, line) {
             tracing::trace!(connection = self.connection.id.0, "an answer came too late");
         }
     }
 
-    /// After the end of input: ends what waits or stands, since no cancel can come any more and
-    /// whoever closes wants to go, and waits for the rest.
+    /// After the end of input, cancels long requests, because no cancel can arrive any more. Then waits for the rest.
     async fn wind_up(&mut self) {
         while let Some(id) = self.in_flight.any_long() {
             let params = CancelledNotificationParam::new(Some(id), Some("end of input".to_owned()));
@@ -267,7 +261,7 @@ fn is_authentication(notification: &ClientNotification) -> bool {
     matches!(notification, ClientNotification::CustomNotification(it) if it.method == AUTHENTICATE_METHOD)
 }
 
-/// Whether a request may come before a client has said which revision it speaks.
+/// Whether a client may send the request before it has named its protocol revision.
 fn opens(request: &ClientRequest) -> bool {
     matches!(
         request,

@@ -1,7 +1,7 @@
-//! How a daemon ends: with its sessions, or without them, for one that comes after it.
+//! The ways a daemon ends: with its sessions, or leaving them for the next daemon.
 //!
-//! It decides nothing. What differs is the order: whoever waits for a session that ends is told so,
-//! and whoever waits for one that goes on is hung up on before it could seem to be gone.
+//! The order matters. Calls that wait for a session are answered when it ends. They are disconnected when it stays, so
+//! that it never appears gone.
 
 use std::io;
 use std::sync::Arc;
@@ -22,28 +22,27 @@ use crate::transport::unix::handed::onward::ignore_hangup;
 use crate::transport::unix::limits::DescriptorLimit;
 use crate::transport::unix::lock::DaemonLock;
 
-/// How long all sessions together may take to end. The ladder of each takes three seconds at most, a last
-/// look at what is left half a second, and the end of its shim another half.
+/// The time for all sessions to end. Each one's signals take up to three seconds, a final check half a second, and the
+/// end of its shim another half.
 const SHUT_DOWN: Duration = Duration::from_millis(4_500);
-/// How long all sessions together may take to hand over what the next daemon needs.
+/// The time for all sessions to save what the next daemon needs.
 const LEAVE_MAX: Duration = Duration::from_secs(8);
-/// How long clients may take to hang up when the daemon ends.
+/// The time for clients to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long whoever waits may take to be answered that their session has ended or the daemon leaves.
+/// The time for waiting calls to be answered.
 const LAST_WAITS: Duration = Duration::from_secs(2);
-/// How long is still answered before clients of sessions that go on are hung up on.
+/// The time for last answers before clients of remaining sessions are disconnected.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
-/// How a daemon ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// With all its sessions.
     Stopped,
-    /// The same, but something of its sessions did not end.
+    /// Like [`Ended::Stopped`], but some processes of its sessions still run.
     Unfinished,
-    /// Its sessions go on, and the next daemon finds them.
+    /// Its sessions continue, and the next daemon finds them.
     Left,
-    /// Its sessions go on, and another program is to take its place in this process.
+    /// Its sessions continue, and another program replaces this one in the same process.
     Replaced,
 }
 
@@ -56,7 +55,7 @@ impl From<Told> for Ended {
     }
 }
 
-/// How the process was found at its start, as far as the next program must find it so.
+/// The state of the process at start, as far as the next program needs it.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) sockets: Numbers,
@@ -72,7 +71,7 @@ impl Found {
     }
 }
 
-/// All that a daemon has to let go of.
+/// Everything that a daemon releases at its end.
 pub(super) struct Ending {
     pub(super) daemon: Arc<Daemon>,
     pub(super) registry: Registry,
@@ -85,7 +84,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends the daemon as it was told to, and says how it did.
+    /// Ends the daemon in this way and returns the result.
     pub(super) async fn end(self, told: Ended) -> Ended {
         match told {
             Ended::Stopped | Ended::Unfinished => return self.stop().await,
@@ -103,9 +102,9 @@ impl Ending {
         self.notifier.tell(News::Stopping).await;
         self.doors.closing.cancel();
         let unended = end_sessions(&self.registry).await;
-        // Whoever waited for one of them is answered how it ended.
+        // Answer calls that wait for a session of these.
         let _ = timeout(LAST_WAITS, self.daemon.departure.nobody_waits()).await;
-        // And whoever stopped the daemon, what did not.
+        // Answer the client that stopped the daemon, too.
         self.doors.tasks.close();
         let _ = timeout(LAST_ANSWERS, self.doors.tasks.wait()).await;
         hang_up(&self.doors).await;
@@ -115,18 +114,18 @@ impl Ending {
         if unended.is_empty() { Ended::Stopped } else { Ended::Unfinished }
     }
 
-    /// Lets go of everything but the lock, which comes back.
+    /// Releases everything except the lock, which is returned.
     async fn leave(mut self) -> (Arc<DaemonLock>, Found) {
         tracing::info!(sessions = self.registry.all().len(), "leaving the sessions");
-        // Whoever waits is told, while there is somebody to tell them.
+        // Answer waiting calls while their connections exist.
         let _ = timeout(LAST_WAITS, self.daemon.departure.begin()).await;
         self.doors.closing.cancel();
         self.doors.tasks.close();
-        // What was about to be answered is.
+        // Let calls finish that are about to be answered.
         let _ = timeout(LAST_ANSWERS, self.doors.tasks.wait()).await;
         self.registry.spare_commands();
         hang_up(&self.doors).await;
-        // Before the sessions go, after which nobody here is to clear up.
+        // Do this before the sessions are left; after that, this daemon must not change them.
         self.tasks.shutdown().await;
         if timeout(LEAVE_MAX, self.registry.leave()).await.is_err() {
             tracing::error!("some sessions did not hand over in time");
@@ -134,8 +133,8 @@ impl Ending {
         (self.lock, self.found)
     }
 
-    /// Leaves, and makes the process fit for the next program. It keeps the lock, so that none can
-    /// come between.
+    /// Leaves the sessions and prepares the process for the next program. Keeps the lock, so that no other daemon
+    /// starts meanwhile.
     async fn give_way(self) {
         self.notifier.tell(News::Reloading).await;
         let (lock, found) = self.leave().await;
@@ -146,7 +145,7 @@ impl Ending {
     }
 }
 
-/// Ends every session with all its processes, in bounded time, and says what did not end.
+/// Ends every session with all its processes in bounded time. Returns those that did not end.
 pub(in crate::transport) async fn end_sessions(registry: &Registry) -> Arc<[Unended]> {
     let unended = registry.shut_down(SHUT_DOWN).await;
     for Unended { session, name, what } in unended.iter() {

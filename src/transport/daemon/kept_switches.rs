@@ -1,7 +1,6 @@
-//! The write switches beyond the daemon: a file that the next one reads, should this one be killed.
+//! A copy of the write switches in a file, for the next daemon after a crash.
 //!
-//! It opens nothing that the file does not say is open, and knows no session. What was switched off by
-//! hand must not be on because of a crash, so whatever cannot be understood or written means off.
+//! A crash must not turn writing on that an operator turned off. So anything unreadable means off.
 
 mod format;
 
@@ -21,34 +20,32 @@ use crate::transport::daemon::kept_switches::format::FormatError;
 use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::private::{self, PrivateError};
 
-/// How large the file may be: more than a switch for each of 10,000 sessions takes.
+/// The maximum file size, enough for a switch of each of 10,000 sessions.
 const FILE_MAX: u64 = 1 << 20;
-/// What the kernel calls this run of the machine; moments count from its beginning.
+/// The kernel's id of the current boot. Times in the file count from boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Where the write switches of a daemon that starts come from.
+/// The source of the write switches of a starting daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From the configuration.
     Configured,
-    /// From an operator, in a daemon that was killed.
+    /// Set by an operator in an earlier daemon that was killed.
     Kept,
-    /// An operator may have switched them in a daemon that was killed, and nobody knows how; all are
-    /// off.
+    /// The file of a killed daemon cannot be used; all switches are off.
     Unknown,
 }
 
-/// The file, which is there only after somebody has switched, and until a daemon ends in order.
+/// The file. It exists from the first switch by an operator until the daemon exits normally.
 #[derive(Debug)]
 pub(super) struct KeptSwitches {
     path: PathBuf,
-    /// The right to change the file; without it, another daemon has what it says.
+    /// The right to change the file. Without it, another daemon owns the file.
     lock: DaemonLock,
-    /// Whether nothing is kept any more. Locked while the file is changed.
+    /// Whether the file was discarded. Locked while the file changes.
     over: Mutex<bool>,
 }
 
-/// Why it is not known what was kept.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum KeptError {
     #[error(transparent)]
@@ -60,14 +57,14 @@ enum KeptError {
 }
 
 impl KeptSwitches {
-    /// The switches that are kept at a path in the lock's directory.
+    /// Creates the store for a path in the lock's directory.
     pub(super) fn at(path: PathBuf, lock: &DaemonLock) -> Arc<Self> {
         Arc::new(Self { path, lock: lock.clone(), over: Mutex::new(false) })
     }
 
-    /// Sets the board to what was kept, and says whether it now is as configured.
+    /// Restores the switches from the file and returns their source.
     ///
-    /// With `read_only` everything is off, also for the daemon after this one.
+    /// With `read_only` everything is off, also for the next daemon.
     pub(super) fn resume(&self, board: &Switchboard, read_only: bool, now: Moment) -> Origin {
         if read_only {
             if self.path.symlink_metadata().is_ok() {
@@ -96,7 +93,7 @@ impl KeptSwitches {
         }
     }
 
-    /// Keeps every change from now on; the future does so until it is dropped.
+    /// Returns a future that writes every change to the file until it is dropped.
     pub(super) fn keep_changes(
         self: Arc<Self>,
         daemon: Arc<Daemon>,
@@ -105,7 +102,7 @@ impl KeptSwitches {
         daemon.switchboard.on_kept(*changes.borrow(), Keeping::Kept);
         async move {
             while changes.changed().await.is_ok() {
-                // The number first, so that the switches are no older than it says.
+                // Read the number first, so that the switches are at least as new as it says.
                 let change = *changes.borrow_and_update();
                 let on = daemon.switchboard.open(daemon.now());
                 let kept = Arc::clone(&self);
@@ -119,7 +116,7 @@ impl KeptSwitches {
         }
     }
 
-    /// Removes the file for good, so that the next daemon starts as it is configured.
+    /// Removes the file, so that the next daemon starts with its configuration.
     pub(super) fn discard(&self) {
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         *over = true;
@@ -128,7 +125,7 @@ impl KeptSwitches {
         }
     }
 
-    /// Whether no other daemon keeps its own switches here by now.
+    /// Whether the lock is valid; otherwise another daemon may own the file.
     fn is_ours(&self) -> bool {
         let counts = self.lock.counts();
         if !counts {
@@ -138,7 +135,7 @@ impl KeptSwitches {
         counts
     }
 
-    /// Reads which switches were on; none where none were kept since the machine was booted.
+    /// Reads the switches that are on. `None` when nothing was written since boot.
     fn read(&self) -> Result<Option<Vec<(Scope, WriteWindow)>>, KeptError> {
         let text = match private::read(&self.path, FILE_MAX) {
             Err(PrivateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -153,7 +150,7 @@ impl KeptSwitches {
         Ok(on)
     }
 
-    /// Keeps these switches. Where that fails, everything will be off for the next daemon.
+    /// Writes these switches. On failure, everything is off for the next daemon.
     fn keep(&self, on: &[(Scope, WriteWindow)]) -> Keeping {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if *over {

@@ -1,7 +1,4 @@
-//! The configuration as limits: each module's own, filled from what the operator settled.
-//!
-//! It decides nothing and keeps nothing, so that a configuration that is read again is filled in the
-//! same way.
+//! Converts the configuration into the limits of each module.
 
 use crate::config::{Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
@@ -12,7 +9,6 @@ use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::unix::quota::Most;
 
-/// What sessions may have.
 pub(super) fn session_limits(config: &Config) -> SessionLimits {
     SessionLimits {
         lease: LeaseLimits {
@@ -21,7 +17,7 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
             grace_default: config.lease.grace,
             person_idle: config.lease.person_idle,
             waiters_max: config.lease.waiters,
-            // All who see a session are of its tenant, so the line is theirs as a whole.
+            // All principals that see a session have the same tenant, so the whole queue is theirs.
             tenant_waiters_max: config.lease.waiters,
             ..LeaseLimits::default()
         },
@@ -36,7 +32,7 @@ pub(super) fn session_limits(config: &Config) -> SessionLimits {
 }
 
 fn holding_limits(config: &HoldingConfig) -> HoldingLimits {
-    /// Rings are made of whole pages.
+    /// Rings consist of whole pages.
     const PAGE: usize = 4_096;
     HoldingLimits {
         orphan_ttl: (!config.orphan_ttl.is_zero()).then_some(config.orphan_ttl),
@@ -45,7 +41,7 @@ fn holding_limits(config: &HoldingConfig) -> HoldingLimits {
     }
 }
 
-/// What those who come in may have, whose long lines are read in `parsing`.
+/// The limits of clients; their long lines are parsed in `parsing`.
 pub(super) fn limits_of_doors(config: &Config, parsing: ReadingRoom) -> DoorLimits {
     let connection = Limits::of(&config.connection, parsing);
     let users = Most { connections: config.connections, incoming: config.connection.incoming };

@@ -1,6 +1,6 @@
-//! The sessions that a daemon before has left, in a daemon that starts.
+//! Takes over the sessions of an earlier daemon at start.
 //!
-//! It decides only how often is asked; what becomes of a session is decided where sessions are made.
+//! It decides only how often a silent shim is asked again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::session::recover::finding::Unanswered;
 use crate::surface::call::Daemon;
 
-/// How long is waited before a shim is asked again that did not answer.
+/// The delay before a silent shim is asked again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long at most where only descriptors are missing: looking for them takes all there are for a moment.
+/// The longest delay when only descriptors are missing. Each attempt briefly uses all that are left.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// Takes over every session that was left, and gives back what is still to be done: asking those
-/// again whose shims did not answer, until each has answered or is gone.
+/// Takes over every remaining session. The returned future asks silent shims again until each has answered or ended.
 pub(super) async fn recover_sessions(daemon: Arc<Daemon>) -> impl Future<Output = ()> + Send {
     let left = daemon.sessions.left_behind();
     let unanswered = recover(&daemon, left).await;
@@ -40,10 +39,10 @@ async fn ask_again(daemon: Arc<Daemon>, mut unanswered: Unanswered) {
 async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Unanswered {
     let window = |tenant: &TenantId, id| daemon.switchboard.window_of(tenant, Some(id));
     let unanswered = daemon.sessions.recover_left(left.clone(), window).await;
-    // Writing may have been switched before they were listed.
+    // The write switches may have changed before the sessions were listed.
     let recovered = left.into_iter().filter_map(|id| daemon.sessions.get(id));
     recovered.for_each(|session| daemon.switchboard.tell_one(&session));
-    // Nobody else tells of a session that did not come back.
+    // No other task reports a session that did not return.
     let waits = |id| unanswered.silent.contains(&id) || unanswered.crowded.contains(&id);
     daemon.switchboard.keep_sessions(|id| waits(id) || daemon.sessions.get(id).is_some());
     unanswered

@@ -1,7 +1,6 @@
-//! The configuration, read again while the daemon runs.
+//! Reloads the configuration while the daemon runs.
 //!
-//! It decides nothing: the keys say which of them may change. No right is given or taken here, so
-//! that what an operator switched by hand stays as it was switched.
+//! A reload leaves write switches unchanged that an operator has set.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,10 +17,10 @@ use crate::transport::door::DoorLimits;
 use crate::transport::hangup::{Hangup, Hangups};
 use crate::transport::notify::{News, Notifier};
 
-/// What it takes to give a running daemon another configuration.
+/// The state for reloading the configuration.
 pub(super) struct Reloading {
     pub(super) sources: Sources,
-    /// What the daemon runs with.
+    /// The current configuration.
     pub(super) running: Config,
     pub(super) shared: Arc<Shared>,
     pub(super) door_limits: watch::Sender<DoorLimits>,
@@ -29,8 +28,7 @@ pub(super) struct Reloading {
 }
 
 impl Reloading {
-    /// Reads the configuration whenever the signal asks for it; tells the daemon to end when it means
-    /// that the terminal is gone.
+    /// Reloads the configuration on each reload signal. Stops the daemon when its terminal is gone.
     pub(super) async fn run(mut self, mut hangups: Hangups) {
         while hangups.next().await == Hangup::Reload {
             self.notifier.tell(News::Reloading).await;
@@ -71,7 +69,7 @@ impl Reloading {
         tracing::info!(changes = changes.len(), "the configuration was read again");
     }
 
-    /// Hands the configuration to all who obey it.
+    /// Applies the configuration to all parts.
     fn spread(&self) {
         let Self { running, shared, .. } = self;
         let daemon = shared.gateway.daemon();

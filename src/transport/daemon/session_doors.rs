@@ -1,6 +1,4 @@
-//! The doors of sessions: two sockets each, as long as the session is there.
-//!
-//! It decides nothing about who may come in.
+//! Opens two sockets per session and closes them when it ends.
 
 use std::sync::Arc;
 
@@ -15,17 +13,17 @@ use crate::transport::unix::directory::prepare;
 use crate::transport::unix::listener::Listener;
 use crate::transport::unix::lock::DaemonLock;
 
-/// Opens the two doors of every session that is created.
+/// Opens both sockets of every session that is created.
 pub(super) async fn open_session_doors(
     mut announcements: mpsc::Receiver<Announcement>,
     (doors, paths, lock): (Doors, RuntimePaths, Arc<DaemonLock>),
 ) {
-    // Dropping the set closes the doors.
+    // Dropping the set closes the sockets.
     let mut open = JoinSet::new();
     while let Some(Announcement { session, opened }) = announcements.recv().await {
         while open.try_join_next().is_some() {}
         let id = session.id();
-        // Somebody may have removed them since.
+        // The directories may have been removed since.
         if let Err(error) = prepare(&paths) {
             tracing::warn!(session = %id, %error, "its sockets may be anybody's, and are not made");
             continue;

@@ -1,6 +1,4 @@
-//! Whose turn it is to be the daemon: at once, or after one that is ending; and until when.
-//!
-//! It knows neither sessions nor what is asked of a daemon.
+//! Acquires the daemon's lock, waits for an ending daemon, and notices the loss of the lock.
 
 use std::time::Duration;
 
@@ -13,20 +11,19 @@ use crate::session::pty::ProcessId;
 use crate::session::pty::processes::Process;
 use crate::transport::unix::lock::{DaemonLock, Keeping, LockError};
 
-/// How often is looked whether the one before has gone.
+/// The interval between attempts to take the lock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// For how long a daemon must take clients in to count as one that works.
+/// How long a daemon must accept clients to count as working.
 const SERVED_FOR: Duration = Duration::from_millis(200);
 
-/// How often a daemon looks whether it still has its place.
+/// The interval between checks of the lock.
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Takes the lock of the daemon, and waits for it while whoever has it takes nobody in any more,
-/// which is how one ends.
+/// Takes the daemon's lock. Waits while its owner accepts no clients, because such a daemon is ending.
 ///
 /// # Errors
-/// That another daemon has the lock and works, or has it for longer than `patience`.
+/// Fails when a working daemon has the lock, or any process has it longer than `patience`.
 pub(super) async fn take_in_turn(
     paths: &RuntimePaths,
     patience: Duration,
@@ -40,7 +37,7 @@ pub(super) async fn take_in_turn(
             Err(LockError::Held { pid }) => *pid,
             Ok(_) | Err(_) => return taken,
         };
-        // One that was just killed can still be connected with, until its last thread has ended.
+        // A killed process accepts connections until its last thread has ended.
         served_since = match is_served(paths).await && !has_ended(owner) {
             true => served_since.or(Some(Instant::now())),
             false => None,
@@ -57,15 +54,15 @@ pub(super) async fn take_in_turn(
     }
 }
 
-/// Keeps the place of the daemon that has the lock, and completes when another one has it.
+/// Keeps the lock's file in place; completes when another daemon has the lock.
 pub(super) async fn lost(lock: &DaemonLock) {
     loop {
         sleep(KEEP_INTERVAL).await;
         if lock.counts() {
             continue;
         }
-        // After a standstill another daemon may have come and gone. Sessions whose shims listened to that
-        // one notice it meanwhile, which ends this daemon: what it knows of them is old.
+        // While this process was stopped, another daemon may have run. Sessions whose shims served it notice that
+        // meanwhile and end this daemon, whose state is stale.
         sleep(KEEP_INTERVAL).await;
         let lock = lock.clone();
         if matches!(spawn_blocking(move || lock.keep()).await, Ok(Keeping::Lost)) {
@@ -74,7 +71,7 @@ pub(super) async fn lost(lock: &DaemonLock) {
     }
 }
 
-/// Whether a process has ended, though threads of it may still be ending.
+/// Whether a process has ended, even if some of its threads still run.
 fn has_ended(pid: Option<i32>) -> bool {
     pid.and_then(|pid| Process::find(ProcessId(pid))).is_some_and(|process| process.ended)
 }

@@ -1,7 +1,6 @@
-//! The program that takes the daemon's place: the file that it was started from, tried first.
+//! Upgrades: tests the program that will replace the daemon.
 //!
-//! It must not know sessions. A program is tried as people would try it, by running it; the daemon
-//! gives nothing up before that went well.
+//! The daemon runs the new program first and releases nothing before the test succeeds.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,23 +16,23 @@ use tokio::time::timeout;
 use crate::mcp::upgrade::{Upgrade, UpgradeAsked, UpgradeError};
 use crate::transport::notify::VARIABLES;
 
-/// How long the program may take for each of the two things it is tried with.
+/// The time limit for each of the two test runs.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
-/// How much of what it says is kept, in bytes.
+/// The maximum output that is read, in bytes.
 const SAID_MAX: u64 = 16 * 1024;
 
 /// The program of a daemon, as it was started.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its file, at which another one may be by now.
+    /// Its file, which may contain another version now.
     pub path: PathBuf,
-    /// Its words, its own name first.
+    /// Its arguments; the first is its own name.
     pub words: Vec<OsString>,
-    /// The words with which it judges the configuration of a daemon that is started like this.
+    /// The arguments that make it check the configuration of this daemon.
     pub check: Vec<OsString>,
 }
 
-/// What the program did when it was tried.
+/// The result of a test run.
 struct Trial {
     status: ExitStatus,
     output: String,
@@ -41,14 +40,14 @@ struct Trial {
 }
 
 impl Program {
-    /// Answers those who ask for an upgrade, until one of them is granted.
+    /// Answers upgrade requests until one is granted.
     pub(super) async fn replaceable(&self, mut upgrades: mpsc::Receiver<UpgradeAsked>) {
         while let Some(asked) = upgrades.recv().await {
             match self.trial().await {
                 Ok(version) => {
                     tracing::info!(version, path = %self.path.display(), "upgrading");
                     let from = env!("CARGO_PKG_VERSION");
-                    // Whoever asked may have gone, and wanted it all the same.
+                    // The client may have gone; the upgrade still happens.
                     let _ = asked.send(Ok(Upgrade { from, to: version }));
                     return;
                 }
@@ -61,10 +60,10 @@ impl Program {
         std::future::pending().await
     }
 
-    /// Finds out whether the program at the path could take this one's place, and its version.
+    /// Tests the program at the path and returns its version.
     ///
     /// # Errors
-    /// Why it could not.
+    /// Returns why it cannot replace this program.
     async fn trial(&self) -> Result<String, UpgradeError> {
         let version = self.run(&["--version".into()]).await?;
         let said = version.trim();
@@ -77,7 +76,7 @@ impl Program {
         Ok(number.to_owned())
     }
 
-    /// Runs the program with these words, which must go well, and gives back what it printed.
+    /// Runs the program with these arguments and returns its output.
     async fn run(&self, words: &[OsString]) -> Result<String, UpgradeError> {
         let shown = words.iter().map(|word| word.to_string_lossy().into_owned());
         let command = [self.path.display().to_string()].into_iter().chain(shown);
@@ -109,11 +108,11 @@ impl Program {
     }
 }
 
-/// The beginning of what a stream says.
+/// Reads the start of a stream, up to [`SAID_MAX`].
 async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> String {
     let mut said = Vec::new();
     if let Some(stream) = stream {
-        // What was read before a failure counts.
+        // Output before a read error counts.
         let _ = stream.take(SAID_MAX).read_to_end(&mut said).await;
     }
     String::from_utf8_lossy(&said).into_owned()

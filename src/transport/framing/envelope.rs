@@ -1,14 +1,11 @@
-//! The id of a message that is never kept: found while its bytes pass.
-//!
-//! It must not collect what it reads, since it is for lines that are too long to be kept. Whatever
-//! the bytes are, it ends with an id or without one.
+//! Finds the id of a message that is too long to keep, while its bytes pass.
 
 use rmcp::model::RequestId;
 
-/// Longest id that is looked for, in bytes of JSON.
+/// The longest id that is found, in bytes of JSON.
 const ID_BYTES_MAX: usize = 256;
 
-/// Where in the object of a message the scan is.
+/// The current position in the message object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
@@ -16,22 +13,21 @@ enum Place {
     Value,
 }
 
-/// Looks for the id of one message, piece by piece.
+/// Finds the id of one message, piece by piece.
 #[derive(Debug, Default)]
 pub(super) struct IdFinder {
     depth: usize,
     in_string: bool,
     escaped: bool,
     place: Place,
-    /// The key or the id being read, as far as it may be one.
+    /// The start of the current key or id.
     text: Vec<u8>,
-    /// The value that follows is the id.
+    /// Whether the next value is the id.
     is_id: bool,
     found: Option<RequestId>,
 }
 
 impl IdFinder {
-    /// Takes the next piece of the message.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.found.is_some() {
@@ -41,7 +37,6 @@ impl IdFinder {
         }
     }
 
-    /// The id, if the message has one.
     pub(super) fn into_id(self) -> Option<RequestId> {
         self.found
     }
@@ -72,7 +67,7 @@ impl IdFinder {
         }
     }
 
-    /// Keeps a byte that may belong to a key of the message itself or to its id.
+    /// Keeps a byte that may belong to a top-level key or to the id.
     fn collect(&mut self, byte: u8) {
         let wanted = self.depth == 1 && (self.place == Place::Key || self.is_id);
         if wanted && !byte.is_ascii_whitespace() && self.text.len() < ID_BYTES_MAX {

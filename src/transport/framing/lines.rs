@@ -1,7 +1,6 @@
-//! Lines out of a stream of bytes, within bounds of length, time and memory.
+//! Reads lines from a byte stream within limits of length, time and memory.
 //!
-//! It must not know what a line says. Giving up a read in its middle loses nothing: what came of a
-//! line is kept here until the rest comes.
+//! Cancelling a read loses nothing: an incomplete line stays here.
 
 use std::future::Future;
 use std::io;
@@ -15,22 +14,21 @@ use crate::transport::framing::envelope::IdFinder;
 use crate::transport::limits::{LINE_FREE, LINE_SHORT, Limits};
 use crate::transport::line_memory::{Begun, Kept, Share};
 
-/// Bytes asked of the stream at least and at most in one read.
+/// The minimum and maximum size of one read.
 const READ_MIN: usize = 4 * 1024;
 const READ_MAX: usize = 64 * 1024;
 
-/// What came next.
 #[derive(Debug)]
 pub enum Input {
     /// A line that is not empty, without its end.
     Line(Line),
-    /// A line that was not kept, and what to answer.
+    /// A line that was discarded, and the answer to it.
     Refused(Refusal),
-    /// The end of the stream, or a deadline that passed: nothing more will come.
+    /// The end of the stream, or a deadline that passed. No input follows.
     End,
 }
 
-/// A line, and the memory of its user that it occupies for as long as it is kept.
+/// A line and the memory quota that it uses while it is kept.
 #[derive(Debug)]
 pub struct Line {
     bytes: BytesMut,
@@ -38,17 +36,17 @@ pub struct Line {
 }
 
 impl Line {
-    /// The bytes of the line, its end left out.
+    /// The bytes of the line without its end.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)
     }
 
-    /// Whether it can be read at once, where others wait meanwhile.
+    /// Whether it is short enough to parse at once, while other clients wait.
     pub fn is_short(&self) -> bool {
         self.bytes.len() <= LINE_SHORT
     }
 
-    /// The line with its end, to be passed on.
+    /// The line with its end, ready to be sent.
     pub fn into_whole(mut self) -> Bytes {
         self.bytes.truncate(self.bytes().len());
         self.bytes.put_u8(b'\n');
@@ -56,15 +54,14 @@ impl Line {
     }
 }
 
-/// Reads lines from a stream.
 #[derive(Debug)]
 pub struct Lines<R> {
     stream: R,
-    /// What came last.
+    /// Bytes received last.
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
+    /// The length of the buffer's start that contains no line end.
     searched: usize,
-    /// What came before that of a line which is long.
+    /// The earlier part of a long line.
     long: Option<Long>,
     share: Share,
     greeting_by: Option<Instant>,
@@ -76,7 +73,7 @@ pub struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Starts reading; the time to the first message starts with it.
+    /// Starts reading, and the time limit of the first message.
     pub fn new(stream: R, limits: &Limits) -> Self {
         Self {
             stream,
@@ -93,17 +90,17 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Whether the other end closed the stream before it had read all that was sent to it.
+    /// Whether the other end closed the stream before it had read everything.
     pub fn was_reset(&self) -> bool {
         self.reset
     }
 
-    /// Notes that the client has shown to speak the protocol: it may be silent from now on.
+    /// Notes that the client speaks the protocol. From now on it may stay silent.
     pub fn greeted(&mut self) {
         self.greeting_by = None;
     }
 
-    /// Gives back what came last, to be the next again.
+    /// Returns an input to the front.
     pub fn put_back(&mut self, input: Input) {
         self.returned = Some(input);
     }
@@ -117,7 +114,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(input) = self.take() {
                 return input;
             }
-            // A line that has begun must end in time, however slowly this is called.
+            // A started line has a deadline, however rarely this is called.
             if self.line_by.is_none() && (self.long.is_some() || !self.buffer.is_empty()) {
                 self.line_by = Some(Instant::now() + self.inside_message);
             }
@@ -133,7 +130,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Takes a line whose end is in the buffer; puts a long one aside whose end is not.
+    /// Takes a complete line from the buffer, or moves an incomplete long one out of it.
     fn take(&mut self) -> Option<Input> {
         loop {
             let newline = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
@@ -156,18 +153,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Takes what stands before the end of the stream, since a complete message needs no line end.
+    /// Takes the rest before the end of the stream, because a complete message needs no line end.
     fn take_rest(&mut self) -> Input {
         let last = self.buffer.split();
         self.end_line(last).unwrap_or(Input::End)
     }
 
-    /// The line that ends with these bytes; none for an empty one.
+    /// The line that ends with these bytes. `None` if it is empty.
     fn end_line(&mut self, last: BytesMut) -> Option<Input> {
         self.searched = 0;
         self.line_by = None;
         if let Some(long) = self.long.take() {
-            // The rest would keep the memory in which the long line came.
+            // The remaining slice would keep the long line's memory alive.
             self.buffer = BytesMut::from(&self.buffer[..]);
             return Some(long.end(&last, self.line_max));
         }
@@ -185,15 +182,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// What came of a long line.
+/// The start of a long line.
 #[derive(Debug)]
 struct Long {
-    /// Has seen all of it, also what is not kept.
+    /// Sees all bytes, including discarded ones.
     id: IdFinder,
     kept: Result<Begun, Dropped>,
 }
 
-/// Why a long line is not kept.
+/// Why a long line was discarded.
 #[derive(Clone, Copy, Debug)]
 enum Dropped {
     TooLong,

@@ -1,12 +1,12 @@
-//! How complex a line of JSON would be, counted before anything is built from it.
+//! Measures the complexity of a JSON line before it is parsed.
 //!
-//! It must not parse: a megabyte of commas is one line of text, but a hundred times that as values.
+//! A megabyte of commas needs a hundred times as much memory once parsed.
 
 use crate::transport::limits::DEPTH_MAX;
 
-/// Whether a line has more structure than a message may have.
+/// Whether a line has too many structural tokens or levels.
 ///
-/// Counts only what stands outside strings; a line that is not JSON gets a count too.
+/// Characters inside strings do not count. Invalid JSON is counted, too.
 pub(super) fn is_excessive(line: &[u8], tokens_max: usize) -> bool {
     let mut bytes = line.iter();
     let (mut tokens, mut depth) = (0usize, 0usize);

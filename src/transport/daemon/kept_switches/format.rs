@@ -1,7 +1,6 @@
-//! What is written of write switches that are kept, and what it means to whoever reads it.
+//! The JSON format of the switch file.
 //!
-//! It touches no file. A reader that does not understand a part must not take the rest for all there
-//! is, so members that it does not know are a fault and none has a default.
+//! Unknown members are errors and none has a default, so that a reader never accepts a part as the whole.
 
 use std::time::Duration;
 
@@ -11,10 +10,9 @@ use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
 use crate::core::policy::switches::Scope;
 
-/// The form that there is now.
 const VERSION: u32 = 1;
 
-/// Why a text cannot be understood.
+/// Why a text cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FormatError {
     #[error("it cannot be read: {0}")]
@@ -25,14 +23,14 @@ pub(super) enum FormatError {
     Name { kind: &'static str, name: String },
 }
 
-/// What every version begins with; the rest may be anything.
+/// The members of every version.
 #[derive(Deserialize)]
 struct Head {
     v: u32,
     boot: String,
 }
 
-/// The whole; a switch that is not in it is off.
+/// The file. Switches that it does not list are off.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
@@ -61,22 +59,21 @@ enum ScopeWire {
 enum WindowWire {
     Closed,
     Open,
-    /// Milliseconds since the machine was booted.
+    /// Milliseconds since boot.
     UntilMs(u64),
 }
 
-/// The text for these switches and this run of the machine.
+/// Writes the text for these switches and this boot.
 pub(super) fn text(on: &[(Scope, WriteWindow)], boot: &str) -> String {
     let on = on.iter().map(SwitchWire::of).collect();
     let wire = Wire { v: VERSION, boot: boot.to_owned(), on };
     serde_json::to_string(&wire).expect("texts, numbers and lists of them are always JSON") + "\n"
 }
 
-/// Reads which switches are on; none when the text is of another run of the machine, whose moments
-/// and sessions mean nothing now.
+/// Reads which switches are on. `None` for a text of another boot, whose times and sessions are void.
 ///
 /// # Errors
-/// Why it cannot be understood.
+/// Returns why the text cannot be parsed.
 pub(super) fn read(
     text: &str,
     boot: &str,
