@@ -1,8 +1,6 @@
-//! The seam between a session and its terminal: bytes out, bytes in, size, signals, evidence, end.
-//!
-//! Above it nobody sees a file descriptor; below it nobody knows what a screen or a lease is. It is
-//! a trait so that a process that outlives the daemon, a terminal of the daemon's own and a fake in
-//! memory can stand behind one session task.
+//! The interface between a session and its terminal: output, input, size, signals, process facts and exit.
+//! No code above it sees a file descriptor; no code below it knows a screen or a lease.
+//! It is a trait because a shim, the daemon itself or a fake in tests can keep the terminal.
 
 pub mod census;
 pub mod command;
@@ -38,11 +36,10 @@ use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
 use crate::shim::wire;
 
-/// How many bytes one [`Pty::read`] hands over at most, so that a busy terminal leaves the others
-/// their turn.
+/// The most bytes that one [`Pty::read`] returns, so that a busy terminal does not delay the others.
 pub const READ_MAX: usize = 256 * 1024;
 
-/// The kernel's number of a process or of a process group.
+/// The kernel's number of a process or process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub i32);
 
@@ -52,33 +49,31 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// This many bytes were appended, at least one and at most [`READ_MAX`].
+    /// The number of bytes appended: at least 1, at most [`READ_MAX`].
     Bytes(usize),
-    /// The program ended and all it wrote was handed over.
+    /// The program has ended and all its output was read.
     End,
 }
 
-/// What the kernel knows about the terminal at this moment.
+/// What the kernel knows about the terminal at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The process the session was started with.
+    /// The process that the session started.
     pub leader: ProcessId,
-    /// The process group that may read the terminal; none once the leader has ended.
+    /// The process group that may read the terminal; `None` once the leader has ended.
     pub foreground: Option<ProcessId>,
     /// Whether the kernel collects input into lines.
     pub canonical: bool,
-    /// Whether the kernel shows what is typed.
+    /// Whether the kernel echoes input.
     pub echo: bool,
-    /// What takes back all of a line that the kernel collects; none where nothing does, or none is
-    /// collected.
+    /// The character that erases the line that the kernel collects. `None` if no character does, or if the
+    /// kernel collects no lines.
     pub line_kill: Option<u8>,
 }
 
 impl Evidence {
-    /// What the modes of a terminal and its groups say.
     fn of(leader: ProcessId, foreground: Option<ProcessId>, modes: &Termios) -> Self {
         let canonical = modes.local_flags.contains(LocalFlags::ICANON);
         let kill = modes.control_chars[SpecialCharacterIndices::VKILL as usize];
@@ -91,206 +86,197 @@ impl Evidence {
         }
     }
 
-    /// Whether the program the session was started with has the terminal to itself; for a shell
-    /// with job control, that it is at its prompt.
+    /// Whether the session's program is in the foreground. A shell with job control then shows its prompt.
     pub fn leader_in_front(&self) -> bool {
         self.foreground == Some(self.leader)
     }
 
-    /// Whether a line is asked for that must not be shown, such as a password.
+    /// Whether the program asks for hidden input, such as a password.
     pub fn secret_prompt(&self) -> bool {
         self.canonical && !self.echo
     }
 }
 
-/// What a program does about what was typed.
+/// What a program does about the input that was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// It is in front, has read all of it, and waits for more.
+    /// It is in the foreground, has read all input, and waits for more.
     Waits,
-    /// The same, but what it waits for may be another part of itself, for a moment.
+    /// As [`Rest::Waits`], but it may only wait for another part of itself for a moment.
     Pauses,
-    /// Not all of it was read.
+    /// Some input is still unread.
     Unread,
-    /// All of it was read, by a program that does something now, or is not in front.
+    /// All input was read, but the program is busy or in the background.
     Works,
-    /// All of it was read; what is done now, the kernel does not say.
+    /// All input was read. The kernel does not say what the program does now.
     Unknown,
 }
 
-/// What goes with input, so that whoever keeps the terminal can judge and remember it.
+/// Facts that accompany input, so that the shim can check and remember it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// The epoch of the lease it was typed under; none for what needs no lease: the terminal's own
-    /// answers, and the end of what was begun. Input of a lower epoch than the highest seen is
-    /// refused.
+    /// The epoch of the lease; `None` for input without a lease: the terminal's own answers, and the end of a
+    /// write that has begun. The shim refuses input with a lower epoch than the highest it has seen.
     pub epoch: Option<Epoch>,
-    /// The queries in the output before this offset have had their answers once this is taken.
+    /// Once the terminal has taken this input, all queries in the output before this offset are answered.
     pub answered: u64,
-    /// The write it is a part of, so that how much of it was taken can be told after a restart.
+    /// The write that the input belongs to, so that its progress is known after a restart.
     pub write: Option<WriteStamp>,
 }
 
-/// All that a daemon to come needs to know of the output before an offset.
+/// All that the next daemon needs to know of the output before an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The output before it will not be asked for again.
+    /// Output before this offset will not be read again.
     pub offset: u64,
-    /// The screen at this offset, in the screen's own writing; the one before it still counts when
-    /// it is empty.
+    /// The encoded screen at this offset. If empty, the previous snapshot stays valid.
     pub snapshot: Vec<u8>,
-    /// The rows that went into history since the last checkpoint, in history's own writing.
+    /// The encoded rows that entered history since the last checkpoint.
     pub rows: Vec<u8>,
-    /// Whether these are all rows of history, so that those kept before are not needed any more.
+    /// Whether `rows` is the whole history, so that the shim can drop all earlier rows.
     pub whole: bool,
-    /// The oldest row that history still has.
+    /// The oldest row in history.
     pub first_row: RowNumber,
     /// The row after the newest one in history.
     pub end_row: RowNumber,
-    /// Whether nothing more is expected soon, so that memory may be given back.
+    /// Whether no more output is expected soon, so that the shim may free memory.
     pub quiet: bool,
 }
 
-/// What is kept beside a terminal for the next daemon.
+/// What a shim stores beside a terminal for the next daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Note {
-    /// Which session it is of.
+    /// Which session it is.
     Identity,
-    /// How its lease stands.
+    /// The state of the lease.
     Lease,
-    /// What a screen does not tell of the terminal: since when it is as it is.
+    /// Facts about the terminal that a screen does not contain, such as when it last changed.
     Terminal,
-    /// How far its commands are numbered.
+    /// The number of the last command.
     Commands,
     /// Which output was lost.
     Gaps,
 }
 
 impl Note {
-    /// Every note there is.
     pub const ALL: [Self; 5] =
         [Self::Identity, Self::Lease, Self::Terminal, Self::Commands, Self::Gaps];
 
-    /// How many bytes a note may have.
+    /// The longest note, in bytes.
     pub const BYTES_MAX: usize = wire::NOTE_MAX;
 }
 
 /// A terminal with a program in it.
 ///
-/// All operations take `&self`, so that one task may wait for several of them at once. Every
-/// future is cancel-safe: when it is dropped, nothing is lost and it may be asked for again. One
-/// task reads.
+/// All operations take `&self`, so that one task can wait for several at once. Every future is cancel-safe.
+/// Only one task reads.
 pub trait Pty: Send + Sync + 'static {
-    /// Waits for output from the absolute `offset` on and appends it to `into`.
+    /// Waits for output at the absolute `offset` and appends it to `into`.
     ///
-    /// Offsets count the bytes the program has written since its start. Output that no checkpoint covers
-    /// can be read again, as far as it is kept. [`Output::End`] comes after
-    /// the program's exit, when all it wrote before was handed over, and again at each later call.
+    /// Offsets count bytes since the program started. Output without a checkpoint can be read again while it
+    /// is kept. After the program's exit, and once all output was read, every call returns [`Output::End`].
     ///
     /// # Errors
-    /// `InvalidInput` for an offset that is no longer, or not yet, to be had; `InvalidData` when the
-    /// keeper's marks make no sense; otherwise what the kernel said.
+    /// `InvalidInput` if the offset is not available; `InvalidData` if the ring's marks are damaged;
+    /// otherwise the kernel's error.
     fn read(
         &self,
         offset: u64,
         into: &mut Vec<u8>,
     ) -> impl Future<Output = io::Result<Output>> + Send;
 
-    /// The first byte of output that can still be read; what came before is lost if nobody read it.
+    /// The offset of the oldest output that can still be read.
     fn oldest(&self) -> u64;
 
-    /// Whether a checkpoint is due, now that the output was read up to `offset`; without one there
-    /// would soon be no room for more.
+    /// Whether a checkpoint is due after the output was read up to `offset`. Without one the buffer would
+    /// soon be full.
     fn owes(&self, offset: u64) -> bool;
 
-    /// Whether it goes on when the daemon ends, so that checkpoints and notes are of use.
+    /// Whether the terminal outlives the daemon, so that checkpoints and notes are useful.
     fn outlives_daemon(&self) -> bool;
 
-    /// Hands over a checkpoint. The output before its offset will not be asked for again.
+    /// Stores a checkpoint. The output before its offset will not be read again.
     ///
     /// # Errors
-    /// Why it was not kept; the one before still counts.
+    /// If it was not stored. The previous checkpoint stays valid.
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()>;
 
-    /// Keeps a note of at most [`Note::BYTES_MAX`] for the next daemon, in place of the one before;
-    /// a terminal that ends with its daemon keeps nothing.
+    /// Replaces a note of at most [`Note::BYTES_MAX`] bytes for the next daemon. A terminal that ends with
+    /// its daemon stores nothing.
     ///
-    /// Once this returns, a daemon that comes after the death of this one finds it.
+    /// Once this returns, the note survives a crash of this daemon.
     fn remember(&self, note: Note, bytes: &[u8]);
 
-    /// Keeps which session it is where even the end of whoever keeps the terminal leaves it, as far as
-    /// that can be done; nothing secret may be in it.
+    /// Stores the session's identity in a file that survives even the shim, if possible. `identity` must
+    /// contain no secret.
     fn entrust(&self, identity: &[u8]) {
         let _ = identity;
     }
 
-    /// Writes what the terminal takes at once and says how many bytes that was; 0 when it takes
-    /// nothing now.
+    /// Writes as much as the terminal takes at once and returns the byte count; 0 if it takes nothing now.
     ///
     /// # Errors
-    /// `BrokenPipe` once the program has ended; `PermissionDenied` when its epoch is over;
-    /// `TimedOut` when the terminal is silent, which may have taken some of this just before;
-    /// otherwise what the kernel said.
+    /// `BrokenPipe` once the program has ended; `PermissionDenied` if the epoch is outdated; `TimedOut` if
+    /// the shim does not answer, although it may have taken some bytes; otherwise the kernel's error.
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
-    /// Waits until [`Pty::try_write`] is worth another attempt.
+    /// Waits until [`Pty::try_write`] may succeed again.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Sets the size; the foreground group is told by SIGWINCH when it differs from before.
+    /// Sets the size. The kernel sends SIGWINCH to the foreground group if the size changes.
     ///
     /// # Errors
-    /// What the kernel said, or that the terminal is silent; it has the size that it had then.
+    /// Returns the kernel's error, or `TimedOut` if the shim does not answer.
     fn resize(&self, size: Size) -> io::Result<()>;
 
-    /// Sends a signal to every process of the foreground group; may block for milliseconds.
+    /// Sends a signal to every process of the foreground group. May block for milliseconds.
     ///
     /// # Errors
-    /// `NotFound` when there is no such group any more.
+    /// `NotFound` if the group is gone.
     fn signal(&self, signal: Signal) -> io::Result<()>;
 
     /// Reads what the kernel knows about the terminal now.
     ///
     /// # Errors
-    /// What the kernel said, once the terminal is gone.
+    /// Returns the kernel's error once the terminal is gone.
     fn evidence(&self) -> io::Result<Evidence>;
 
-    /// Reads what else the kernel knows; once the terminal has `settled`, also whether somebody
-    /// waits in a read of it. May take some hundred microseconds.
+    /// Reads more from the kernel. Once the terminal has `settled`, this includes whether a process waits in
+    /// a read. May take some hundred microseconds.
     ///
     /// # Errors
-    /// What the kernel said, once the terminal is gone.
+    /// Returns the kernel's error once the terminal is gone.
     fn look(&self, settled: bool) -> io::Result<KernelView> {
         Ok(surroundings::look(self.evidence()?, settled))
     }
 
-    /// Reads what can have changed since something was `known`, when the session's shell has just marked
-    /// its prompt. Takes some microseconds where that shell was in front already.
+    /// Reads what can have changed since `known`, just after the session's shell has marked its prompt. Takes
+    /// microseconds if that shell was in the foreground before.
     ///
     /// # Errors
-    /// What the kernel said, once the terminal is gone.
+    /// Returns the kernel's error once the terminal is gone.
     fn look_at_prompt(&self, known: &KernelView) -> io::Result<KernelView> {
         let evidence = self.evidence()?;
         let again = surroundings::look_again(evidence, known);
         Ok(again.unwrap_or_else(|| surroundings::look(evidence, false)))
     }
 
-    /// Whether something was typed that nobody has read yet. May wait for the kernel to pass on what
-    /// was typed just before.
+    /// Whether the program has not read all input. May wait until the kernel passes on recent input.
     ///
     /// # Errors
-    /// What the kernel said, once the terminal is gone.
+    /// Returns the kernel's error once the terminal is gone.
     fn unread(&self) -> io::Result<bool>;
 
-    /// What the program that the session was started with does about what was typed.
+    /// What the session's program does about the input that was typed.
     ///
     /// # Errors
-    /// What the kernel said, once the terminal is gone.
+    /// Returns the kernel's error once the terminal is gone.
     fn leader_rest(&self) -> io::Result<Rest> {
         let evidence = self.evidence()?;
-        // What was typed is looked for first: whoever has read all and waits now is done with it.
+        // Checks the input first: a program that waits with all input read has finished with it.
         if self.unread()? {
             return Ok(Rest::Unread);
         }
@@ -298,48 +284,45 @@ pub trait Pty: Send + Sync + 'static {
         Ok(if in_front { surroundings::rest_of(evidence.leader) } else { Rest::Works })
     }
 
-    /// Whether `offset` is the end of all that was written to the terminal before this call, so that
-    /// what is known of the program and what is shown of it belong together.
+    /// Whether `offset` is the end of all output written before this call, so that process facts and the
+    /// screen belong together.
     ///
     /// # Errors
-    /// What the kernel or the shim said; `TimedOut` when the shim is silent.
+    /// Returns the error of the kernel or the shim; `TimedOut` if the shim does not answer.
     fn all_read(&self, offset: u64) -> io::Result<bool>;
 
-    /// Waits for the end of the program and says how it ended; the same answer every time.
+    /// Waits for the end of the program. Every call returns the same answer.
     fn exited(&self) -> impl Future<Output = Exit> + Send;
 
-    /// Ends the program and every process that came of it, within [`kill::LADDER_MAX`].
+    /// Ends the program and all its descendants, within [`kill::LADDER_MAX`].
     ///
     /// # Errors
-    /// Who is left, when the kernel would not let somebody go.
+    /// Returns the processes that did not end.
     fn kill(&self) -> impl Future<Output = Result<(), KillError>> + Send;
 
-    /// Says that the session is forgotten: nobody will ask for its terminal or its exit again, and
-    /// whatever still runs in it ends.
+    /// Ends what still runs in the session. No caller will use the terminal or its exit again.
     fn forget(&self);
 
-    /// Whether whoever keeps the terminal does not answer, though nothing says that it is gone.
-    /// Nothing can be written or kept meanwhile.
+    /// Whether the shim does not answer, though it may still run. Meanwhile nothing can be written or stored.
     fn is_silent(&self) -> bool {
         false
     }
 
-    /// Waits until the terminal is silent.
+    /// Waits until the shim is silent.
     fn fell_silent(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Whether another daemon has the terminal by now, so that nothing of it is known here any more.
+    /// Whether another daemon has taken over the terminal, so that this one knows nothing about it.
     fn is_superseded(&self) -> bool {
         false
     }
 
-    /// Waits until a terminal that is silent is so no more: it can be used again, or it is gone.
-    /// Of what was kept beside it last, nothing can be relied on.
+    /// Waits until a silent shim answers again or is gone. The last checkpoint and notes may be lost.
     fn returned(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Waits until nothing is left of a terminal that was forgotten, half a second at most.
+    /// Waits until a forgotten terminal has ended, at most half a second.
     fn vanished(&self) -> impl Future<Output = ()> + Send;
 }

@@ -1,8 +1,6 @@
-//! All processes at one moment, found by whom they came of: one look for everybody who ends a session.
-//!
-//! It reads only what the kernel knows by itself. What a process keeps in its own memory, as its environment,
-//! can make a reader wait for as long as that process likes. Who asks while a look is taken shares the next
-//! one, so that ending hundreds of sessions does not look hundreds of times; it is taken in a thread of its own.
+//! A snapshot of all processes, indexed for the code that ends sessions.
+//! It reads no process memory such as environments, because a process can delay such a read at will.
+//! Concurrent callers share one scan, which runs in a thread of its own.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +16,7 @@ use crate::session::pty::reaper;
 use crate::shim::mark::{self, Depth};
 use crate::shim::stat::Unseen;
 
-/// The processes of the machine, as they were.
+/// The processes of the machine at one moment.
 #[derive(Debug, Default)]
 pub struct Census {
     table: Vec<Process>,
@@ -30,7 +28,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Sorts a table, with the number of the session whose mark each process carries.
+    /// Indexes a table. `marked` returns the session number in the mark of a process.
     pub fn of(table: Vec<Process>, marked: impl Fn(&Process) -> Option<u64>) -> Self {
         let mut census = Self::default();
         for (index, process) in table.iter().enumerate() {
@@ -45,7 +43,7 @@ impl Census {
         census
     }
 
-    /// The same with those as strays for which `is_stray` holds.
+    /// Adds the processes for which `is_stray` holds as strays.
     pub fn with_strays(mut self, is_stray: impl Fn(&Process) -> bool) -> Self {
         let strays = self.table.iter().enumerate().filter(|(_, process)| is_stray(process));
         self.strays = strays.map(|(index, _)| index).collect();
@@ -54,32 +52,31 @@ impl Census {
 
     fn look() -> io::Result<Self> {
         let table = processes::read_table()?;
-        // What we adopted and has ended is nobody else's to ask.
+        // Adopted zombies have no other parent that would reap them.
         reaper::sweep(&table);
         Ok(Self::of(table, |process| mark::session_of(process.pid.0)).with_strays(is_stray))
     }
 
-    /// The process that had this number.
     pub fn find(&self, pid: ProcessId) -> Option<&Process> {
         self.numbers.get(&pid).map(|index| &self.table[*index])
     }
 
-    /// Those whose parent it was.
+    /// The children of a process.
     pub fn children(&self, parent: ProcessId) -> impl Iterator<Item = &Process> {
         self.all(self.children.get(&parent))
     }
 
-    /// Those in the session that it led, whether or not it was still there.
+    /// The processes in the kernel session of this leader, even if the leader is gone.
     pub fn in_session(&self, leader: ProcessId) -> impl Iterator<Item = &Process> {
         self.all(self.sessions.get(&leader))
     }
 
-    /// Those that carried the mark of the session of ours with this number.
+    /// The processes that carry the mark of this session number.
     pub fn marked(&self, session: u64) -> impl Iterator<Item = &Process> {
         self.all(self.marks.get(&session))
     }
 
-    /// Those of sessions whose shims died: they came to this process, whatever their marks say now.
+    /// Processes that this daemon adopted because their shim died. Their marks may have changed.
     pub fn strays(&self) -> impl Iterator<Item = &Process> {
         self.all(Some(&self.strays))
     }
@@ -89,10 +86,9 @@ impl Census {
     }
 }
 
-/// Whether a process came of a session, and then to this process: its shim, which would have adopted it,
-/// has died.
+/// Whether a process belongs to a session whose shim has died, so that this daemon adopted it.
 ///
-/// A shim lies as deep as its daemon. What a program calls itself says nothing.
+/// A shim is as deep as its daemon, and programs are deeper. The name of a process proves nothing.
 fn is_stray(process: &Process) -> bool {
     let lies_deeper = |pid: i32| Ok::<_, Unseen>(Depth::of(pid)? < Depth::own()?);
     reaper::is_left_to_us(process)
@@ -102,19 +98,18 @@ fn is_stray(process: &Process) -> bool {
 
 type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;
 
-/// How the processes are looked at.
 type Look = fn() -> io::Result<Census>;
 
-/// Those who wait for a look that has not begun; none when no thread looks.
+/// The callers that wait for the next scan; `None` while no thread runs.
 #[derive(Debug)]
 struct Queue(Mutex<Option<Vec<Asked>>>);
 
 static QUEUE: Queue = Queue::new();
 
-/// Looks at all processes; what is found is at least as new as the call.
+/// Scans all processes. The result is at least as new as the call.
 ///
 /// # Errors
-/// What the kernel said about `/proc`, or that there is no thread to look.
+/// Returns the error from `/proc`, or from the thread's start.
 pub async fn take() -> io::Result<Arc<Census>> {
     QUEUE.take(Census::look).await
 }
@@ -136,7 +131,7 @@ impl Queue {
         if is_first
             && let Err(error) = thread::Builder::new().name("census".to_owned()).spawn(looking)
         {
-            // Whoever asked meanwhile is told by its sender's end.
+            // Dropping the senders reports the failure to callers that queued up meanwhile.
             *self.waiting() = None;
             return Err(error);
         }
@@ -146,7 +141,7 @@ impl Queue {
         }
     }
 
-    /// Looks for all who wait, until nobody does.
+    /// Scans until no caller waits.
     fn serve(&self, look: Look) {
         loop {
             let asked = {
@@ -158,11 +153,11 @@ impl Queue {
                 }
                 asked
             };
-            // A panic is the end of this look, and not of those to come.
+            // A panic ends only this scan.
             let looked = catch_unwind(look).unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             let census = looked.map(Arc::new).map_err(|error| error.kind());
             for one in asked {
-                // Who does not wait any more needs no answer.
+                // The caller may have stopped waiting.
                 let _ = one.send(census.clone());
             }
         }

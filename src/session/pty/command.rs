@@ -1,7 +1,5 @@
-//! What a session runs: from the words a client said to a program on disk.
-//!
-//! It starts nothing and looks only at the session's own environment, so that an unusable command
-//! is told to the client before anything exists.
+//! Resolves what a client wants to run to a program on disk.
+//! It starts nothing, so that the client gets an error before anything exists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,29 +11,28 @@ use crate::core::frame::Size;
 use crate::core::ids::SessionId;
 use crate::session::pty::environment::Environment;
 
-/// Where programs are looked for when the environment has no PATH.
+/// The search path if the environment has no PATH.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Shells to fall back to, best first.
 const KNOWN_SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
-/// What accounts that nobody logs in to have for a shell.
+/// The shells of accounts without login.
 const NO_SHELLS: [&str; 2] = ["false", "nologin"];
 
-/// What a client wants to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launch {
     /// The user's shell, interactive.
     Shell,
-    /// A line for the user's shell, which ends with it.
+    /// A line that the user's shell runs before it exits.
     Line(String),
-    /// A program, by name or path, and its arguments.
+    /// A program, by name or path, with its arguments.
     Program { name: String, args: Vec<String> },
 }
 
 impl Launch {
-    /// Reads `create_session`'s `command` and `args`: no command is the shell, a command without
-    /// arguments is a shell line, one with arguments (even none of them) is a program.
+    /// Interprets `create_session`'s `command` and `args`. No command means the shell. A command without
+    /// `args` is a shell line; with `args`, even empty ones, it is a program.
     ///
     /// # Errors
     /// [`CommandError::NoCommand`] for arguments without a command.
@@ -49,7 +46,7 @@ impl Launch {
     }
 }
 
-/// Says why nothing can be started as it was asked for.
+/// Why a command cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     #[error("there are arguments but no command")]
@@ -67,13 +64,13 @@ pub enum CommandError {
 /// All that is needed to start a session's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnSpec {
-    /// The session it belongs to; every process that comes of it carries this in its environment.
+    /// The session. Every process in it has this id in its environment.
     pub session: SessionId,
-    /// The program's absolute path.
+    /// An absolute path.
     pub program: PathBuf,
-    /// The name it is called by.
+    /// The value of `argv[0]`.
     pub name: OsString,
-    /// What follows the name.
+    /// The arguments after `argv[0]`.
     pub args: Vec<OsString>,
     /// An absolute path.
     pub cwd: PathBuf,
@@ -82,10 +79,10 @@ pub struct SpawnSpec {
 }
 
 impl SpawnSpec {
-    /// Finds the program for `launch` as a process with this directory and environment would.
+    /// Finds the program for `launch`, using this directory and environment.
     ///
     /// # Errors
-    /// What about program, arguments or directory cannot be used.
+    /// If the program, an argument or the directory is unusable.
     pub fn resolve(
         launch: Launch,
         session: SessionId,
@@ -117,8 +114,7 @@ impl SpawnSpec {
     }
 }
 
-/// The shell of the user: `SHELL` of the environment when it can be used, else what the account
-/// says, else bash or sh.
+/// The user's shell: a usable `SHELL` from the environment, else the account's shell, else bash or sh.
 pub fn user_shell(environment: &Environment) -> PathBuf {
     let from_environment = environment.get(OsStr::new("SHELL")).map(PathBuf::from);
     let from_account = || User::from_uid(Uid::effective()).ok().flatten().map(|user| user.shell);
@@ -147,11 +143,11 @@ fn check_directory(path: &Path) -> Result<(), CommandError> {
     if usable { Ok(()) } else { Err(CommandError::BadDirectory { path: path.to_owned() }) }
 }
 
-/// Looks a program up as `execvp` does: a name with a slash is a path from `cwd`, any other is
-/// looked for in the directories of PATH, an empty one of which is `cwd`.
+/// Finds a program as `execvp` does. A name with a slash is a path relative to `cwd`. Any other name is
+/// searched in PATH, where an empty entry means `cwd`.
 ///
 /// # Errors
-/// That there is none, or none that may be run.
+/// If the program does not exist or is not executable.
 pub fn find_program(
     name: &str,
     cwd: &Path,

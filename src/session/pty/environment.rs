@@ -1,22 +1,21 @@
-//! The environment of a session's program: the daemon's own, cleaned, and what the caller adds.
-//!
-//! It reads no process's environment itself. What belongs to the daemon or to another terminal is
-//! left out, so that no secret of ours and no foreign terminal's habits reach a program.
+//! Builds the environment of a session's program from the daemon's and the caller's.
+//! It drops variables of the daemon and of other terminals, so that no secret and no foreign setting reaches
+//! a program.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Names and values, in the order of the names.
+/// Variables, sorted by name.
 pub type Environment = BTreeMap<OsString, OsString>;
 
-/// The name that marks every process of a session; its value is the session's id.
+/// The variable on every process of a session. Its value is the session's id.
 pub const SESSION_MARK: &str = "TERMGATE_SESSION";
 
-/// What every name of the daemon's own begins with.
+/// The prefix of the daemon's own variables.
 const OWN_PREFIX: &str = "TERMGATE_";
 
-/// Names of other terminals, of service managers and of what a shell keeps for itself.
+/// Variables of other terminals, of service managers, and of shells themselves.
 const DROPPED: [&str; 42] = [
     "_",
     "COLORFGBG",
@@ -62,7 +61,7 @@ const DROPPED: [&str; 42] = [
     "XTERM_VERSION",
 ];
 
-/// Beginnings of such names.
+/// Prefixes of such variables.
 const DROPPED_PREFIXES: [&str; 14] = [
     OWN_PREFIX,
     "ALACRITTY_",
@@ -80,15 +79,14 @@ const DROPPED_PREFIXES: [&str; 14] = [
     "ZELLIJ",
 ];
 
-/// What the command line or the bridge hands on of its own environment: locale, PATH and
-/// SSH_AUTH_SOCK, nothing else.
+/// The variables that the command line or the bridge passes to a session: locale, PATH and SSH_AUTH_SOCK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientEnvironment {
     vars: Environment,
 }
 
 impl ClientEnvironment {
-    /// Keeps of `vars` what a client may hand on.
+    /// Keeps the variables of `vars` that a client may pass on.
     pub fn of(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let kept = vars.into_iter().filter(|(name, value)| {
             is_handed_on(name) && check(&name.to_string_lossy(), value.as_bytes()).is_ok()
@@ -96,13 +94,12 @@ impl ClientEnvironment {
         Self { vars: kept.collect() }
     }
 
-    /// What was kept.
     pub fn vars(&self) -> &Environment {
         &self.vars
     }
 }
 
-/// Says why a variable cannot be set for a session.
+/// Why a variable cannot be set for a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     #[error("{name:?} cannot be the name of an environment variable")]
@@ -113,8 +110,8 @@ pub enum EnvironmentError {
     Reserved { name: String },
 }
 
-/// Puts a session's environment together: `base` without what belongs to the daemon and to other
-/// terminals, then what says which terminal this is, then `client`, then `own`, which wins.
+/// Builds a session's environment: `base` without dropped variables, then `client`, then the terminal's
+/// variables, then `own`. Later values win.
 ///
 /// # Errors
 /// The first variable of `own` that cannot be set.
@@ -127,7 +124,7 @@ pub fn clean_environment(
     let mut environment: Environment =
         kept.map(|(name, value)| (name.clone(), value.clone())).collect();
     if client.vars.keys().any(|name| is_locale(name)) {
-        // A locale counts as a whole: the client's LANG means nothing beside the daemon's LC_ALL.
+        // A locale counts as a whole: the client's LANG has no effect beside the daemon's LC_ALL.
         environment.retain(|name, _| !is_locale(name));
     }
     environment.extend(client.vars.clone());
@@ -146,7 +143,7 @@ pub fn clean_environment(
         environment.insert(name.into(), value.into());
     }
     if !environment.keys().any(|name| is_locale(name)) {
-        // The terminal speaks UTF-8; without any locale a shell would take it for single bytes.
+        // The terminal speaks UTF-8. Without a locale, a shell would treat input as single bytes.
         environment.insert("LANG".into(), "C.UTF-8".into());
     }
     Ok(environment)

@@ -1,8 +1,6 @@
-//! A terminal that another process holds, so that it outlives the daemon: the daemon's end of it.
-//!
-//! It knows how to speak with a shim and nothing of what a screen or a lease is. Output is read
-//! out of memory that the shim writes; whatever the shim keeps for daemons to come is written
-//! into memory that it is handed.
+//! The daemon's side of a terminal that a shim keeps, so that the terminal outlives the daemon.
+//! Output comes from shared memory that the shim writes. Checkpoints go into memory files that the shim
+//! stores.
 
 pub mod contact;
 mod joining;
@@ -45,50 +43,50 @@ use crate::shim::wire::from_shim::Outcome;
 use crate::shim::wire::to_shim::{Input, ToShim};
 use crate::shim::wire::{INPUT_MAX, Note as WireNote};
 
-/// Which part of the ring may be uncommitted before a checkpoint is due.
+/// A checkpoint is due once more than 1/`OWED_PART` of the ring is uncommitted.
 const OWED_PART: u64 = 4;
 
-/// How long a shim whose connection was closed may take to end, if it ends.
+/// How long a shim may take to end after its connection was closed.
 const SHIM_END_MAX: Duration = Duration::from_millis(500);
 
-/// The daemon's end of a terminal that another process holds.
+/// The daemon's side of a terminal in a shim.
 ///
-/// Dropping it ends nothing: the program goes on, and another daemon may come.
+/// Dropping it ends nothing: the program continues, and another daemon may attach.
 #[derive(Debug)]
 pub struct HeldPty {
     session: SessionId,
     socket: PathBuf,
     shims: Shims,
     remains: Remains,
-    /// Another one after the shim fell silent and was come to again.
+    /// Replaced when a silent shim answers again.
     link: Mutex<Arc<Link>>,
     ring: Reader,
     bell: AsyncFd<OwnedFd>,
-    /// Up to where checkpoints were handed over.
+    /// The end of the output that checkpoints cover.
     committed: AtomicU64,
     store: Mutex<Store>,
     leader: ProcessId,
-    /// When the leader started, in clock ticks since boot.
+    /// The leader's start time, in clock ticks since boot.
     started: u64,
     shim: Shim,
     /// Readable once the shim has ended.
     shim_ended: AsyncFd<OwnedFd>,
-    /// The other end of the terminal.
+    /// The path of the terminal's slave end.
     terminal: PathBuf,
 }
 
 impl HeldPty {
-    /// The process that holds the terminal.
+    /// The pid of the shim.
     pub fn shim(&self) -> ProcessId {
         self.shim.pid
     }
 
-    /// The process the session was started with.
+    /// The process that the session started.
     pub fn leader(&self) -> ProcessId {
         self.leader
     }
 
-    /// Where the shim listens.
+    /// The path of the shim's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -97,7 +95,7 @@ impl HeldPty {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the end of a shim that was told to end.
+    /// Waits for a shim that was asked to end.
     async fn shim_ends(&self) -> Result<(), Elapsed> {
         timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
     }
@@ -106,19 +104,19 @@ impl HeldPty {
         readiness::look(self.shim_ended.get_ref().as_fd(), READABLE) == Ok(0)
     }
 
-    /// Notes that a shim which has hung up listens to the daemon that has the place of this one.
+    /// If the shim now serves another daemon, treats this connection as gone.
     fn mind_successor(&self, link: &Link) {
         if link.presence() == Presence::Silent && self.has_successor(link) {
             link.lose(Presence::Gone);
         }
     }
 
-    /// Whether the shim has hung up on this daemon, which has lost its lock, and lives.
+    /// Whether the shim has hung up, runs, and this daemon has lost its lock.
     fn has_successor(&self, link: &Link) -> bool {
         link.has_hung_up() && self.is_superseded()
     }
 
-    /// Hears what the shim said last, once it has ended.
+    /// Reads the last frames of a shim that has ended.
     fn on_shim_ended(&self, link: &Link) {
         link.hear_all();
         link.lose(Presence::Gone);
@@ -129,8 +127,8 @@ impl HeldPty {
         leader.foreground.filter(|_| leader.started == self.started)
     }
 
-    /// Opens the terminal itself, to ask the kernel and not the shim. It keeps its number for as long
-    /// as it is held; whoever kept it open would hide its end.
+    /// Opens the slave end, to ask the kernel instead of the shim. Its path stays valid while the shim runs.
+    /// The caller must close it soon: an open slave end would hide the end of the terminal.
     fn open(&self) -> io::Result<File> {
         if self.link().presence() == Presence::Gone {
             return Err(io::ErrorKind::NotFound.into());
@@ -147,7 +145,7 @@ impl Pty for HeldPty {
         let link = self.link();
         let mut standing = link.standing();
         loop {
-            // First what was said, then the ring: what ended writes no more.
+            // Reads the frames first, then the ring: once the exit is known, the ring no longer grows.
             self.mind_successor(&link);
             let known = *standing.borrow_and_update();
             match self.ring.copy(offset, READ_MAX, into) {
@@ -164,8 +162,8 @@ impl Pty for HeldPty {
                 }
             }
             tokio::select! {
-                // It rings anew after each time that more was written, so it is enough to forget
-                // that it rang before looking again.
+                // The eventfd signals again after each new write, so it is enough to clear the readiness
+                // before the next look.
                 rang = self.bell.readable() => rang?.clear_ready(),
                 heard = link.hear(&mut standing) => heard?,
                 ended = self.shim_ended.readable() => {
@@ -190,7 +188,7 @@ impl Pty for HeldPty {
     }
 
     fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
-        // Also when the shim is gone: this is for those who come when it is.
+        // Stored even if the shim is gone, because later daemons need it exactly then.
         let ours = || self.shims.are_ours();
         let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
         if let Err(error) = kept {
@@ -214,7 +212,7 @@ impl Pty for HeldPty {
     }
 
     fn entrust(&self, identity: &[u8]) {
-        // Another daemon may have the session by now, and have renamed it.
+        // Another daemon may own the session by now and have renamed it.
         let ours = || self.shims.are_ours();
         if let Err(error) = self.remains.keep_identity(identity, &ours) {
             tracing::warn!(session = %self.session, %error, "its name ends with its shim");
@@ -253,7 +251,7 @@ impl Pty for HeldPty {
         let mut standing = link.standing();
         loop {
             let known = *standing.borrow_and_update();
-            // Whoever tries to write then is told that it is over.
+            // The next write then reports the end.
             if known.exit.is_some() || known.presence == Presence::Gone {
                 return Ok(());
             }
@@ -262,15 +260,15 @@ impl Pty for HeldPty {
                 (_, Room::Free) => return Ok(()),
                 (_, Room::Full) => {
                     link.set_room(Room::Awaited);
-                    // Should it be silent, that is known next.
+                    // If the shim is silent, the next loop iteration notices.
                     let _ = link.say(&ToShim::WantWritable, &[]);
                 }
             }
         }
     }
 
-    /// A shim does not say whether the terminal took the size, so the terminal is asked after it has
-    /// answered what came next.
+    /// The shim does not confirm a size. So this waits for the answer to an empty input and then asks the
+    /// terminal.
     fn resize(&self, size: Size) -> io::Result<()> {
         let link = self.link();
         link.say(&ToShim::Resize(size.into()), &[])?;
@@ -282,7 +280,7 @@ impl Pty for HeldPty {
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
-        // Another daemon may have the session by now.
+        // Another daemon may own the session by now.
         if self.is_superseded() {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -299,8 +297,8 @@ impl Pty for HeldPty {
         Ok(readiness::look(self.open()?.as_fd(), READABLE)? != 0)
     }
 
-    /// Asks for an answer twice. The shim takes what the terminal has after each frame, so that by
-    /// the second answer all is in the ring that was there before the first.
+    /// Asks the shim for two answers. The shim drains the terminal after each frame, so the second answer
+    /// proves that all output from before the first is in the ring.
     fn all_read(&self, offset: u64) -> io::Result<bool> {
         let link = self.link();
         for _ in 0..2 {
@@ -338,7 +336,7 @@ impl Pty for HeldPty {
         if self.is_superseded() {
             return Err(KillError::NotOurs);
         }
-        // One that was stopped must go on, to tell how the program ended.
+        // A stopped shim must run to report how the program ended.
         let _ = self.signal_shim(Signal::Continue);
         kill::end_tree(Tree {
             session: self.session,
@@ -356,12 +354,11 @@ impl Pty for HeldPty {
 
     async fn fell_silent(&self) {
         let mut standing = self.link().standing();
-        // The connection that tells lives at least as long as this does.
+        // `self` keeps the sender alive, so this wait ends only with the expected state.
         let _ = standing.wait_for(|known| known.presence == Presence::Silent).await;
     }
 
-    /// A lock that is not ours says that there may be another daemon, a connection that was closed that
-    /// the shim may listen to it.
+    /// A lost lock means that another daemon may exist. A closed connection means that the shim may serve it.
     fn is_superseded(&self) -> bool {
         !self.shims.are_ours() && self.shim_lives() && self.link().is_lost()
     }
@@ -372,7 +369,7 @@ impl Pty for HeldPty {
 
     async fn vanished(&self) {
         let ended = self.shim_ends().await;
-        // Where another daemon has the session, its shim stays, as it must.
+        // If another daemon owns the session, its shim must stay.
         if ended.is_err() && !self.is_superseded() {
             let (session, shim) = (self.session, self.shim.pid);
             tracing::error!(%session, %shim, "its shim does not end, and is left behind");

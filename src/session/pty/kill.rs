@@ -1,8 +1,6 @@
-//! The ladder that ends a session: a request, a firmer one, then the end of every process left.
-//!
-//! It knows no terminal: who is to go is found in the process table, also those that left the
-//! session, forked twice or closed everything. It waits for processes, never for the end of output,
-//! which whoever is left behind could hold back for ever.
+//! Ends all processes of a session in three stages: hang-up, termination, kill.
+//! It finds them in the process table, including processes that left the session or forked twice.
+//! It waits for processes, never for the end of output, which a background process could delay forever.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,31 +20,30 @@ use crate::session::pty::processes::{Process, ProcessHandle, told_of};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::watch::watch;
 
-/// How long the whole ladder takes at most.
+/// The longest time for all stages.
 pub const LADDER_MAX: Duration = Duration::from_secs(3);
 
-/// How long the look may take that tells who is left after it.
+/// The longest time for the final scan for survivors.
 const LAST_LOOK_MAX: Duration = Duration::from_millis(500);
 
-/// The shortest time between two looks for processes that were forked meanwhile.
+/// The shortest time between two scans for new processes.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// One rung of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The terminal went away: told to whoever uses it.
+    /// Tells the leader and the foreground group that the terminal is gone.
     Hangup,
-    /// Everybody is asked to end.
+    /// Asks every process to end.
     Terminate,
-    /// Everybody ends.
+    /// Kills every process.
     Kill,
 }
 
 impl Stage {
-    /// All rungs, in order.
+    /// All stages, in order.
     pub const ALL: [Self; 3] = [Self::Hangup, Self::Terminate, Self::Kill];
 
-    /// How long to wait for the processes before the next rung.
+    /// How long to wait for the processes before the next stage.
     pub fn grace(self) -> Duration {
         match self {
             Self::Hangup => Duration::from_millis(500),
@@ -55,18 +52,18 @@ impl Stage {
         }
     }
 
-    /// What a process is sent, in order; a stopped one must go on to hear of it.
+    /// The signals of this stage, in order. A stopped process must continue to receive them.
     fn signals(self) -> &'static [Signal] {
         match self {
             Self::Hangup => &[Signal::Hangup, Signal::Continue],
-            // Shells at a prompt ignore the request to terminate, and bash may miss a hangup that
-            // comes just before it waits for a key; a second one ends it.
+            // Shells at a prompt ignore SIGTERM. Bash may miss a SIGHUP just before it waits for a key; a
+            // second one ends it.
             Self::Terminate => &[Signal::Terminate, Signal::Hangup, Signal::Continue],
             Self::Kill => &[Signal::Kill],
         }
     }
 
-    /// Whether a process of the tree is sent anything.
+    /// Whether this stage signals a process.
     fn concerns(self, process: &Process, tree: &Tree) -> bool {
         match self {
             Self::Hangup => process.pid == tree.leader || Some(process.group) == tree.foreground,
@@ -75,20 +72,20 @@ impl Stage {
     }
 }
 
-/// What is to end: the leader and everything that came of it.
+/// The processes to end: the leader and all its descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     pub session: SessionId,
     pub leader: ProcessId,
-    /// When the leader started, in clock ticks since boot; nothing that came of it is older.
+    /// When the leader started, in clock ticks since boot. No descendant is older.
     pub started: u64,
-    /// The group that uses the terminal.
+    /// The foreground process group of the terminal.
     pub foreground: Option<ProcessId>,
-    /// The process that holds the terminal for us and adopts whoever the program leaves behind.
+    /// The shim, which adopts orphans of the program.
     pub shim: Option<Shim>,
 }
 
-/// A process that is not to end, though all that descends from it is.
+/// A process that must survive while all its descendants end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shim {
     pub pid: ProcessId,
@@ -97,16 +94,16 @@ pub struct Shim {
 }
 
 impl Tree {
-    /// Whatever carries the mark of a session of which nothing else is known.
+    /// All processes with the mark of a session of which nothing else is known.
     pub fn of_mark(session: SessionId) -> Self {
-        // No process has this number, nor a session of it: its shim has died as well.
+        // No process and no session has this number. The shim has died as well.
         const NOBODY: ProcessId = ProcessId(-1);
         let shim = Some(Shim { pid: NOBODY, started: 0 });
         Self { session, leader: NOBODY, started: 0, foreground: None, shim }
     }
 }
 
-/// Says why a session could not be ended.
+/// Why a session could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum KillError {
     #[error("processes that do not end: {}", list(left))]
@@ -122,15 +119,15 @@ fn list(processes: &[Survivor]) -> impl fmt::Display {
     names.join(", ")
 }
 
-/// A process that did not end when it was told to, and what is known of why.
+/// A process that survived all stages, and the known reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
     pub pid: ProcessId,
-    /// What it calls itself.
+    /// Its name in `/proc/PID/status`.
     pub name: String,
-    /// The user it belongs to, if that is another one, whom we may not end.
+    /// Its user, if that is another one, whose processes the daemon may not signal.
     pub user: Option<u32>,
-    /// Whether it waits for something in the kernel and hears no signal meanwhile.
+    /// Whether it is in uninterruptible sleep, where no signal reaches it.
     pub stuck: bool,
 }
 
@@ -139,7 +136,7 @@ impl Survivor {
         Self::parse(process.pid, &told_of(process.pid, "status")?, Uid::effective().as_raw())
     }
 
-    /// Reads the `status` of a process that has not ended.
+    /// Parses `/proc/PID/status`; `None` for a process that has ended.
     fn parse(pid: ProcessId, status: &str, own: u32) -> Option<Self> {
         let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
         let name = line("Name:\t")?.chars().filter(|sign| !sign.is_control()).collect();
@@ -164,17 +161,17 @@ impl fmt::Display for Survivor {
     }
 }
 
-/// Ends every process of the tree and returns when none is left, or after [`LADDER_MAX`] and a last look.
+/// Ends every process of the tree. Returns when none is left, or after [`LADDER_MAX`] and a final scan.
 ///
-/// May be called again, also after it was dropped half-way.
+/// May be called again, even after a previous call was dropped halfway.
 ///
 /// # Errors
-/// Who is left, or why nobody could be looked for.
+/// Returns the survivors, or why the processes could not be scanned.
 pub async fn end_tree(tree: Tree) -> Result<(), KillError> {
     end_tree_by(tree, census::take).await
 }
 
-/// The same by what `look` finds.
+/// [`end_tree`] with a given scan function.
 async fn end_tree_by<F>(tree: Tree, look: impl Fn() -> F) -> Result<(), KillError>
 where
     F: Future<Output = io::Result<Arc<Census>>>,
@@ -192,7 +189,7 @@ where
     if left.is_empty() { Ok(()) } else { Err(KillError::Survivors { left }) }
 }
 
-/// Does what the stage asks for until nobody is left. When nobody can be looked for or waited for, it looks again.
+/// Runs one stage until no process is left. If a scan or a wait fails, it scans again.
 async fn climb<F>(stage: Stage, tree: Tree, look: &impl Fn() -> F)
 where
     F: Future<Output = io::Result<Arc<Census>>>,
@@ -208,7 +205,7 @@ where
                 left
             });
             for process in striking.await.unwrap_or_default() {
-                // Who cannot be opened is gone, or is seen again at the next look.
+                // A process that cannot be opened is gone, or the next scan finds it again.
                 if let Ok(handle) = process.open()
                     && ended(handle).await.is_err()
                 {
@@ -220,12 +217,11 @@ where
     }
 }
 
-/// Sends the stage's signals.
 fn strike(stage: Stage, tree: &Tree, left: &[Process]) {
     for process in left.iter().filter(|process| stage.concerns(process, tree)) {
         let Ok(handle) = process.open() else { continue };
         for signal in stage.signals() {
-            // Who is gone needs no signal; who cannot be signalled is reported as a survivor.
+            // A process that is gone needs no signal. One that cannot be signalled is reported as a survivor.
             let _ = handle.signal(signal.number());
         }
     }
@@ -235,19 +231,19 @@ async fn ended(handle: ProcessHandle) -> io::Result<()> {
     watch(handle, Interest::READABLE)?.readable().await.map(drop)
 }
 
-/// Finds who belongs to a tree and still runs: the leader's session, whoever carries the mark or is a child
-/// of the shim, and all their descendants; once the shim has died, also those that came to us.
+/// The running processes of a tree: the leader's session, processes with the mark, the shim's children, and
+/// all their descendants. Once the shim has died, also the processes that this daemon adopted.
 fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let own = ProcessId(i32::try_from(std::process::id()).unwrap_or(0));
     let is_young = |process: &&Process| process.started >= tree.started && process.pid != own;
-    // With the leader gone its number may lead somebody else's session by now.
+    // If the leader is gone, its pid may lead an unrelated session by now.
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
     let is_same = |shim: &Shim| {
         census.find(shim.pid).is_some_and(|found| found.started == shim.started && !found.ended)
     };
     let shim = tree.shim.filter(is_same);
-    // Whoever changed its mark and had its shim killed is known by whom it came to.
+    // A process may have changed its mark and killed its shim. Then the daemon is its parent.
     let strays = census.strays().filter(|_| tree.shim.is_some() && shim.is_none());
     let left_to_shim = shim.into_iter().flat_map(|shim| census.children(shim.pid));
     let marked = census.marked(tree.session.number());

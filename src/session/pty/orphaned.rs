@@ -1,7 +1,5 @@
-//! A terminal whose shim was killed while nobody was there: nothing is left of it but programs
-//! that did not end with it.
-//!
-//! It knows of them only the mark they carry, and removes what was kept beside the terminal with them.
+//! A session whose shim was killed while no daemon ran: only programs that survived their shim are left.
+//! It finds them by their mark, and removes the session's files with them.
 
 use std::fs;
 use std::io;
@@ -16,25 +14,25 @@ use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
 
-/// What a shim left that was killed.
+/// The remains of a session whose shim was killed.
 #[derive(Debug)]
 pub struct GonePty {
     session: SessionId,
-    /// When it was created; what is older came of another one, whatever mark it was given.
+    /// When the session was created. Older processes belong to another session, whatever their mark.
     created_at: Moment,
-    /// Where it listened; removed once none of its programs is left, so that until then each daemon
-    /// finds them.
+    /// The path of the shim's socket. It is removed only after the last program, so that until then each
+    /// daemon finds the session.
     socket: PathBuf,
 }
 
 impl GonePty {
-    /// What is left of a session that was created at this moment, and whose shim listened at `socket`.
+    /// The remains of a session that was created at this moment and whose shim listened at `socket`.
     pub fn left_at(socket: PathBuf, session: SessionId, created_at: Moment) -> Self {
         Self { session, created_at, socket }
     }
 }
 
-/// Nothing can be done with it.
+/// The error of every operation on a terminal that is gone.
 fn gone() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }

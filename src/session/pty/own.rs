@@ -1,7 +1,5 @@
-//! A terminal of the daemon's own: the master end of a pseudo-terminal and the child in it.
-//!
-//! It does not outlive the daemon; it is what stands behind the seam where nothing else needs to. It keeps
-//! the output that no checkpoint covers, so that it can be read again.
+//! A terminal that the daemon itself keeps: the master end and its child. It does not outlive the daemon.
+//! It stores output without a checkpoint, so that the output can be read again.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -28,26 +26,26 @@ use crate::session::pty::{
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
 
-/// How much room a single read of the kernel is given.
+/// The buffer for one read from the kernel, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// How much output may be uncommitted before a checkpoint is due, and how much of it is kept.
+/// How many bytes without a checkpoint make one due, and how many are kept at most.
 const OWED: u64 = 256 * 1024;
 const KEPT_MAX: usize = 4 * READ_MAX;
 
-/// A terminal this process holds the master of, with the child it started in it.
+/// A terminal whose master this process owns, with the child in it.
 #[derive(Debug)]
 pub struct OwnPty {
     session: SessionId,
     child: Child,
     master: AsyncFd<OwnedFd>,
-    /// The other end, kept until the child has ended: a program that closes its streams and opens
-    /// the terminal again would otherwise look as if it had gone.
+    /// The slave end, open until the child has ended. Without it, a program that closes its streams and
+    /// reopens the terminal would look as if it had ended.
     slave: Mutex<Option<OwnedFd>>,
     reading: Mutex<Reading>,
 }
 
-/// How far the output was handed over, and what of it can be read again.
+/// The read position, and the output that can be read again.
 #[derive(Debug, Default)]
 struct Reading {
     offset: u64,
@@ -62,7 +60,7 @@ impl Reading {
         self.offset - self.kept.len() as u64
     }
 
-    /// The output from an offset on that was handed over before; none where it is not kept.
+    /// Earlier output from an offset; `None` if it is no longer kept.
     fn again(&self, offset: u64) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.oldest())?).ok()?;
         let kept = self.kept.get(from..)?;
@@ -87,7 +85,7 @@ impl Reading {
     }
 }
 
-/// What a look at the terminal found.
+/// The result of one attempt to read.
 enum Look {
     Bytes(usize),
     Nothing,
@@ -97,10 +95,10 @@ enum Look {
 impl OwnPty {
     /// Opens a terminal and starts the program in it.
     ///
-    /// Must be called inside a runtime; blocks for the time of a fork and an exec.
+    /// Must be called inside a runtime. Blocks for a fork and an exec.
     ///
     /// # Errors
-    /// Why it was not started; nothing is left behind then.
+    /// If the start failed; nothing is left behind then.
     pub fn open(spec: &SpawnSpec) -> Result<Self, SpawnError> {
         let Ends { master, slave } =
             terminal::open_terminal(spec.size.into()).map_err(SpawnError::Terminal)?;
@@ -123,7 +121,7 @@ impl OwnPty {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what there is now. With `quiet` finding nothing means that the output is over.
+    /// Reads the available output. With `quiet`, an empty read means that the output is complete.
     fn look(&self, into: &mut Vec<u8>, quiet: bool) -> io::Result<Look> {
         let mut reading = self.reading();
         let exited = self.child.known_exit().is_some();
@@ -136,7 +134,7 @@ impl OwnPty {
             return Ok(Look::Bytes(taken));
         }
         match stopped {
-            // The kernel's word for a terminal that nobody has open any more.
+            // EIO means that no process has the terminal open.
             Some(Errno::EIO) | None => reading.ended = true,
             Some(Errno::EAGAIN) => reading.ended = quiet,
             Some(errno) => return Err(errno.into()),
@@ -144,7 +142,7 @@ impl OwnPty {
         Ok(if reading.ended { Look::End } else { Look::Nothing })
     }
 
-    /// Waits for the exit, lets our copy of the other end go, and waits for the quiet after it.
+    /// Waits for the exit, closes the slave end, then waits for the quiet time.
     async fn quiet_after_exit(&self) {
         self.child.exited().await;
         self.slave.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,7 +175,7 @@ impl Pty for OwnPty {
                 ready = self.master.readable() => {
                     let mut ready = ready?;
                     let found = self.look(into, false)?;
-                    // A look goes on until there is no more, unless it took all it may.
+                    // One look drains the terminal, unless it reached the limit.
                     if !matches!(found, Look::Bytes(READ_MAX)) {
                         ready.clear_ready();
                     }
@@ -214,7 +212,7 @@ impl Pty for OwnPty {
 
     fn try_write(&self, bytes: &[u8], _stamp: Stamp) -> io::Result<usize> {
         let write = |master: &OwnedFd| nix::unistd::write(master, bytes).map_err(io::Error::from);
-        // The kernel would take input for a program that is gone, and keep it.
+        // The kernel would accept and keep input for a program that has ended.
         if self.child.known_exit().is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -222,7 +220,7 @@ impl Pty for OwnPty {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             done => return done,
         }
-        // Again by way of the readiness, which only then learns that there was no room.
+        // Repeats the write through the readiness, which only then learns that there is no room.
         match self.master.try_io(Interest::WRITABLE, write) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             done => done,
@@ -256,7 +254,7 @@ impl Pty for OwnPty {
     }
 
     fn all_read(&self, offset: u64) -> io::Result<bool> {
-        // The kernel passes on what is still on its way before it answers.
+        // The kernel passes on pending output before it answers.
         let nothing_left = readiness::look(self.master.as_fd(), READABLE)? == 0;
         Ok(nothing_left && self.reading().offset == offset)
     }
@@ -276,14 +274,14 @@ impl Pty for OwnPty {
         .await
     }
 
-    /// The terminal goes with its owner.
+    /// The terminal ends when this value is dropped.
     async fn vanished(&self) {}
 
     fn forget(&self) {}
 }
 
-/// Reads until there is no more or [`READ_MAX`] bytes were taken; says how many, and what stopped
-/// it. Stopped by nothing and without bytes it is the end.
+/// Reads until no output is left or [`READ_MAX`] bytes are taken. Returns the byte count and the error that
+/// stopped it. No bytes and no error mean the end of the output.
 fn take_all(master: BorrowedFd<'_>, into: &mut Vec<u8>) -> (usize, Option<Errno>) {
     let mut taken = 0;
     while taken < READ_MAX {
@@ -297,13 +295,13 @@ fn take_all(master: BorrowedFd<'_>, into: &mut Vec<u8>) -> (usize, Option<Errno>
     (taken, None)
 }
 
-/// Appends what one read brings, without clearing the room for it first.
+/// Appends the bytes of one read, without zeroing the buffer first.
 #[allow(unsafe_code)]
 fn read_once(master: BorrowedFd<'_>, into: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
     into.reserve(most);
     let room = into.spare_capacity_mut();
-    // SAFETY: the kernel writes at most `most` bytes into room that was just reserved, and exactly
-    // those it counts become part of the vector.
+    // SAFETY: the kernel writes at most `most` bytes into room that was just reserved, and exactly the bytes
+    // that it counts become part of the vector.
     unsafe {
         let count = libc::read(master.as_raw_fd(), room.as_mut_ptr().cast(), most);
         let count = Errno::result(count)?.cast_unsigned();

@@ -1,7 +1,5 @@
-//! The processes of the machine as `/proc` shows them, and signals that cannot hit the wrong one.
-//!
-//! It knows nothing of sessions. A number alone never names a process here: numbers are used
-//! again, so a process is its number together with when it started.
+//! Processes in `/proc`, and signals that cannot hit the wrong process.
+//! The kernel reuses pids, so a pid together with its start time identifies a process.
 
 use std::fs;
 use std::io;
@@ -16,23 +14,23 @@ use crate::core::moment::Moment;
 use crate::session::pty::ProcessId;
 use crate::shim::stat::{ProcessStat, read};
 
-/// One process, as it was when the table was made.
+/// A process at the moment when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: ProcessId,
     pub parent: ProcessId,
     pub group: ProcessId,
     pub session: ProcessId,
-    /// The group that uses its terminal, if it has one.
+    /// The foreground process group of its terminal, if it has one.
     pub foreground: Option<ProcessId>,
-    /// Whether it has ended and only waits for its parent to ask how.
+    /// Whether it is a zombie.
     pub ended: bool,
     /// When it started, in clock ticks since boot.
     pub started: u64,
 }
 
 impl Process {
-    /// Looks one process up; none when there is no such number.
+    /// Reads one process; `None` if the pid is free.
     pub fn find(pid: ProcessId) -> Option<Self> {
         let stat = ProcessStat::find(pid.0)?;
         Some(Self {
@@ -46,43 +44,41 @@ impl Process {
         })
     }
 
-    /// Opens a handle that stays with this very process.
+    /// Opens a pidfd for this very process.
     ///
     /// # Errors
-    /// `NotFound` when it is gone, also when its number is another's by now.
+    /// `NotFound` if it is gone, even if its pid was reused.
     pub fn open(&self) -> io::Result<ProcessHandle> {
         let handle = ProcessHandle::open(self.pid)?;
-        // The handle pins whoever has the number now; only the same start makes it the same one.
+        // The pidfd refers to whatever process has the pid now. Only an equal start time proves the identity.
         let same = Self::find(self.pid).is_some_and(|found| found.started == self.started);
         if same { Ok(handle) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 }
 
-/// The text of a file that the kernel has about a process; all of it that one page holds, which is more
-/// than any but a command line and an environment has. None when there is no such process.
+/// The text of a `/proc/PID` file, up to 4096 bytes; `None` without such a process. Only command lines and
+/// environments can be longer.
 ///
-/// One read takes it as it is at one moment, where more would ask the kernel again.
+/// A single read shows one moment.
 pub fn told_of(pid: ProcessId, what: &str) -> Option<String> {
     let mut page = [0; 4096];
     Some(String::from_utf8_lossy(read(pid.0, what, &mut page).ok()?).into_owned())
 }
 
-/// How the kernel says when a process starts at this moment, in clock ticks since boot.
+/// A moment as a process start time, in clock ticks since boot.
 pub fn ticks(moment: Moment) -> u64 {
-    /// So many make a second, on every machine this runs on.
+    /// The clock ticks per second on every supported machine.
     const A_SECOND: u128 = 100;
     let ticks = moment.since_boot().as_millis() * A_SECOND / 1_000;
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
-/// Sends a signal to every process of a group that belongs to a terminal's session, which its
-/// leader gives the number.
+/// Sends a signal to every process of a group. `session` is the pid of the terminal's session leader.
 ///
-/// The group's number is looked up among the processes of this terminal, so that it cannot mean a
-/// stranger's group that has the same number by now.
+/// The group is searched only in this session, so that a reused group number cannot hit unrelated processes.
 ///
 /// # Errors
-/// `NotFound` when nobody is in the group.
+/// `NotFound` if the group is empty.
 pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Result<()> {
     let table = table()?;
     let mut members = table
@@ -100,12 +96,12 @@ pub fn signal_group(session: ProcessId, group: ProcessId, number: i32) -> io::Re
     Ok(())
 }
 
-/// Whether a process stands still by a signal, or by whoever traces it.
+/// Whether a signal or a tracer has stopped a process.
 pub fn is_stopped(pid: ProcessId) -> bool {
     is_in(pid, b"Tt")
 }
 
-/// Whether a process runs, or does as soon as there is a processor for it.
+/// Whether a process runs or waits for a processor.
 pub fn is_running(pid: ProcessId) -> bool {
     is_in(pid, b"R")
 }
@@ -114,36 +110,36 @@ fn is_in(pid: ProcessId, states: &[u8]) -> bool {
     ProcessStat::find(pid.0).is_some_and(|stat| states.contains(&stat.state))
 }
 
-/// The memory that this process holds, in bytes; none where the system does not say.
+/// The resident memory of this process, in bytes; `None` if the system does not say.
 pub fn own_memory() -> Option<u64> {
     resident(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Reads the line `VmRSS:   1234 kB` among others.
+/// Parses the line `VmRSS:   1234 kB`.
 fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     kibibytes.checked_mul(1024)
 }
 
-/// A descriptor of one process: readable once it has ended, and never another one's.
+/// A pidfd: readable once the process has ended.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
 impl ProcessHandle {
-    /// Opens whoever has this number now; for a child that was not yet waited for.
+    /// Opens the process that has this pid now. Safe for a child that is not yet reaped.
     ///
     /// # Errors
-    /// `NotFound` when nobody has it.
+    /// `NotFound` if no process has it.
     pub fn open(pid: ProcessId) -> io::Result<Self> {
         let fd = pidfd_open(pid).map_err(not_found)?;
         Ok(Self(fd))
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     ///
     /// # Errors
-    /// `NotFound` when the process has ended.
+    /// `NotFound` if the process has ended.
     pub fn signal(&self, number: i32) -> io::Result<()> {
         pidfd_send_signal(self.0.as_fd(), number).map_err(not_found)
     }
@@ -155,16 +151,14 @@ impl From<ProcessHandle> for OwnedFd {
     }
 }
 
-/// All processes at one time.
 pub type Table = Vec<Process>;
 
 /// Reads a table that is at least as new as the call.
 ///
-/// Blocks for some milliseconds. Calls at the same time share one reading, so that ending hundreds
-/// of sessions at once does not read `/proc` hundreds of times.
+/// Blocks for some milliseconds. Concurrent callers share one scan of `/proc`.
 ///
 /// # Errors
-/// What the kernel said about `/proc`.
+/// Returns the error from `/proc`.
 pub fn table() -> io::Result<Arc<Table>> {
     static ASKED: AtomicU64 = AtomicU64::new(0);
     static NEWEST: Mutex<(u64, Option<Arc<Table>>)> = Mutex::new((0, None));
@@ -185,12 +179,12 @@ pub fn table() -> io::Result<Arc<Table>> {
 /// Reads the table now.
 ///
 /// # Errors
-/// What the kernel said about `/proc`.
+/// Returns the error from `/proc`.
 pub fn read_table() -> io::Result<Table> {
     let mut table = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
-        // Who ends while the table is read is left out.
+        // A process that ends during the scan is left out.
         table.extend(pid.and_then(|pid| Process::find(ProcessId(pid))));
     }
     Ok(table)
@@ -202,8 +196,8 @@ fn not_found(errno: Errno) -> io::Error {
 
 #[allow(unsafe_code)]
 fn pidfd_open(pid: ProcessId) -> Result<OwnedFd, Errno> {
-    // SAFETY: the call takes two numbers and touches no memory of ours; a descriptor it returns is
-    // new, close-on-exec and nobody else's.
+    // SAFETY: the call takes two numbers and touches no memory of ours. The descriptor that it returns is new
+    // and close-on-exec, and has no other owner.
     unsafe {
         let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.0, 0))?;
         Ok(OwnedFd::from_raw_fd(fd as i32))

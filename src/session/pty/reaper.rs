@@ -1,8 +1,6 @@
-//! Children and how they ended: those we started, and orphans that came to us.
-//!
-//! It knows nothing of terminals. Each child of ours is waited for by its own descriptor, so that
-//! nothing depends on a signal handler; orphans come because the daemon adopts whatever its
-//! terminals leave behind, and would stay zombies if nobody asked.
+//! Child processes and their exits: children of the daemon, and orphans that it adopted.
+//! Each child has a pidfd, so nothing depends on a signal handler. Orphans would stay zombies if the daemon
+//! did not reap them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,26 +20,26 @@ use crate::session::pty::ProcessId;
 use crate::session::pty::processes::{self, Process, ProcessHandle, Table};
 use crate::session::pty::watch::watch;
 
-/// The shortest time between two looks for orphans.
+/// The shortest time between two scans for orphans.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Held shared from a fork until the child is in [`CHILDREN`], and alone while an orphan is reaped:
-/// a child that ends at once must not be taken for an orphan.
+/// Held shared from a fork until the child is in [`CHILDREN`], and exclusively while an orphan is reaped. So
+/// a child that ends at once is not mistaken for an orphan.
 static SPAWNING: RwLock<()> = RwLock::new(());
 
-/// Our children that were not yet waited for.
+/// Our children that are not yet reaped.
 static CHILDREN: Mutex<BTreeSet<ProcessId>> = Mutex::new(BTreeSet::new());
 
 fn children() -> MutexGuard<'static, BTreeSet<ProcessId>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is a child of ours that was not yet waited for.
+/// Whether this is a child of ours that is not yet reaped.
 pub fn is_child(pid: ProcessId) -> bool {
     children().contains(&pid)
 }
 
-/// A child of ours, from its start until it was waited for.
+/// A child of ours.
 #[derive(Debug)]
 pub struct Child {
     pid: ProcessId,
@@ -51,12 +49,12 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a process by `spawn`, which returns its number, and watches it.
+    /// Starts a process with `spawn`, which returns its pid, and watches it.
     ///
-    /// Must be called inside a runtime. A child that cannot be watched is ended at once.
+    /// Must be called inside a runtime. A child that cannot be watched is killed at once.
     ///
     /// # Errors
-    /// What `spawn` answered, or why the child cannot be watched.
+    /// Returns the error of `spawn` or of the watch.
     pub fn start(spawn: impl FnOnce() -> io::Result<u32>) -> io::Result<Self> {
         let _spawning = SPAWNING.read().unwrap_or_else(PoisonError::into_inner);
         let pid = spawn()?;
@@ -79,7 +77,7 @@ impl Child {
         Ok(Self { pid, started: process.started, ended, exit: Mutex::new(None) })
     }
 
-    /// Its number; it may be another's once the child was waited for.
+    /// Its pid, which the kernel may reuse once the child is reaped.
     pub fn pid(&self) -> ProcessId {
         self.pid
     }
@@ -89,7 +87,7 @@ impl Child {
         self.started
     }
 
-    /// Waits for its end and says how it ended; the same answer every time.
+    /// Waits for its end. Every call returns the same answer.
     pub async fn exited(&self) -> Exit {
         loop {
             if let Some(exit) = self.known_exit() {
@@ -126,31 +124,30 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Who is still alive ends later as an orphan of ours.
+        // A child that still runs becomes an orphan, which is reaped when it ends.
         if self.ask_exit().is_none() {
             children().remove(&self.pid);
         }
     }
 }
 
-/// Makes this process the parent of all orphans below it.
+/// Makes this process adopt all orphans among its descendants.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
-/// Reaps orphans, those there are and then whenever a child of this process ends; runs until it
-/// is dropped.
+/// Reaps orphans: the present ones, then again whenever a child ends. Runs until dropped.
 ///
 /// # Errors
-/// Why SIGCHLD cannot be listened to.
+/// If SIGCHLD cannot be watched.
 pub async fn reap_orphans() -> io::Result<()> {
     let mut child_ended = signal(SignalKind::child())?;
     loop {
         let swept = tokio::task::spawn_blocking(|| processes::table().map(|table| sweep(&table)));
-        // What could not be looked at now is found at the next end of a child.
+        // After a failed scan, the next end of a child starts another.
         let _ = swept.await;
         tokio::time::sleep(SWEEP_INTERVAL).await;
         if child_ended.recv().await.is_none() {
@@ -159,16 +156,16 @@ pub async fn reap_orphans() -> io::Result<()> {
     }
 }
 
-/// Whether a process may be an orphan that came to this process.
+/// Whether a process may be an orphan that this process adopted.
 ///
-/// An orphan of a terminal never is in the session of this process. Children that other parts of
-/// it start must be, and are left to them.
+/// An orphan of a terminal is never in the kernel session of this process. Children of other parts of this
+/// process are, and those parts reap them.
 pub fn is_left_to_us(process: &Process) -> bool {
     process.parent.0 == std::process::id().cast_signed()
         && getsid(None).map(|session| ProcessId(session.as_raw())) != Ok(process.session)
 }
 
-/// Reaps the orphans of this table.
+/// Reaps the orphans in this table.
 pub fn sweep(table: &Table) {
     let is_orphan = |process: &&Process| process.ended && is_left_to_us(process);
     for orphan in table.iter().filter(is_orphan) {
@@ -179,20 +176,20 @@ pub fn sweep(table: &Table) {
     }
 }
 
-/// Ends a child that nobody would watch.
+/// Kills and reaps a child that cannot be watched.
 fn put_down(pid: ProcessId) {
     let pid = nix::unistd::Pid::from_raw(pid.0);
-    // It is our child and was not waited for, so the number is still its own.
+    // The child is not yet reaped, so the pid is still its own.
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
     let _ = nix::sys::wait::waitpid(pid, None);
 }
 
-/// Asks how a child ended without waiting; none while it runs.
+/// Reaps a child without waiting; `None` while it runs.
 #[allow(unsafe_code)]
 fn wait_now(pid: ProcessId) -> Option<Exit> {
     let flags = libc::WEXITED | libc::WNOHANG;
-    // SAFETY: `siginfo` is plain data for which zero is valid, it outlives the call that fills it,
-    // and its fields are those of a child that ended, since nothing else was asked for.
+    // SAFETY: `siginfo` is plain data for which zero is valid, and it outlives the call that fills it. Its
+    // fields are those of a child that ended, because the flags ask for nothing else.
     let (asked, code, ended, status) = unsafe {
         let mut siginfo: libc::siginfo_t = std::mem::zeroed();
         let asked = libc::waitid(libc::P_PID, pid.0.cast_unsigned(), &raw mut siginfo, flags);

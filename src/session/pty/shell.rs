@@ -1,9 +1,5 @@
-//! Shells that tell where their prompts and commands begin and end: what is changed in how one is
-//! started, so that it does.
-//!
-//! It writes and starts nothing, and knows nothing of what the marks are read for. The shells
-//! themselves send them, by scripts of ours that they read besides the files of their user
-//! (`docs/SHELL.md`).
+//! Shell integration: changes how a shell starts, so that it sends marks around prompts and commands.
+//! The shell reads our script besides its user's files and sends the marks itself. See `docs/SHELL.md`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,7 +11,7 @@ use uuid::Uuid;
 
 use crate::session::pty::command::SpawnSpec;
 
-/// What shells read at their start: the paths below the directory of scripts, and the texts.
+/// The scripts: each path below the script directory, and its text.
 pub const SCRIPTS: [(&str, &str); 3] = [
     (BASH, include_str!("../../../config/shell/termgate.bash")),
     (ZSH, include_str!("../../../config/shell/zsh/.zshenv")),
@@ -26,28 +22,27 @@ const BASH: &str = "termgate.bash";
 const ZSH: &str = "zsh/.zshenv";
 const FISH: &str = "termgate.fish";
 
-/// What hands a shell its nonce; its script takes it out of the environment.
+/// The variable that passes the nonce to a shell. The script removes it from the environment.
 const NONCE: &str = "TERMGATE_SHELL_NONCE";
 
-/// Variables that have another value until the shell has found its script, each with the name under
-/// which the user's own waits.
+/// Variables with a different value until the shell has found its script. The second name holds the user's
+/// value.
 const ENV: (&str, &str) = ("ENV", "TERMGATE_SHELL_ENV");
 const ZDOTDIR: (&str, &str) = ("ZDOTDIR", "TERMGATE_SHELL_ZDOTDIR");
 
-/// What the marks of one session's shell carry, so that nothing else that is written to its terminal
-/// is taken for one.
+/// A secret in the marks of one session's shell, so that other output cannot imitate a mark.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Nonce(Box<str>);
 
 impl Nonce {
-    /// How many lower-case hexadecimal digits it has.
+    /// The number of lower-case hexadecimal digits.
     pub const DIGITS: usize = 32;
 
     fn random() -> Self {
         Self(Uuid::new_v4().simple().to_string().into())
     }
 
-    /// The digits, which belong into no log.
+    /// The digits. Do not log them.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,7 +54,7 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// A text is no nonce.
+/// The text is not a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a nonce is {} lower-case hexadecimal digits", Nonce::DIGITS)]
 pub struct NotANonce;
@@ -74,7 +69,7 @@ impl FromStr for Nonce {
     }
 }
 
-/// The shells there is a script for.
+/// The shells that have a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shell {
     Bash,
@@ -83,7 +78,7 @@ enum Shell {
 }
 
 impl Shell {
-    /// The shell of this name; a bash that is called `sh` is none, and reads other files.
+    /// The shell of this name. A bash that runs as `sh` does not count, because it reads other files.
     fn of(program: &Path) -> Option<Self> {
         match program.file_name()?.to_str()? {
             "bash" => Some(Self::Bash),
@@ -102,12 +97,11 @@ impl Shell {
     }
 }
 
-/// Has an interactive shell that we know read its script below `scripts`, and gives back what its
-/// marks will carry.
+/// Makes a known interactive shell read its script below `scripts`. Returns the nonce for its marks.
 ///
-/// None, and nothing changed, for every other program, for a shell whose arguments may mean that it
-/// does not read commands from people, and where the script is missing: a shell that is sent to a file
-/// which is not there would not find those of its user either.
+/// Returns `None` and changes nothing for other programs, for shells with arguments that may mean a
+/// non-interactive run, and if the script is missing. A shell that is sent to a missing file would not find
+/// its user's files either.
 pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
     let shell = Shell::of(&spec.program).filter(|_| interactive(&spec.args))?;
     let script = scripts.join(shell.script());
@@ -116,8 +110,8 @@ pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
     }
     match shell {
         Shell::Bash if is_login(&spec.args) => {
-            // A login shell reads no file of ours, but what POSIX says, which `ENV` names. Its script
-            // leaves that mode at once.
+            // A login shell reads none of our files, but in POSIX mode it reads the file that `ENV` names.
+            // The script leaves that mode at once.
             spec.args.insert(0, "--posix".into());
             put_aside(spec, ENV, &escaped(&script, b"\"$\\`"));
         }
@@ -140,14 +134,14 @@ fn is_login(args: &[OsString]) -> bool {
     args.iter().any(|arg| arg == "-l" || arg == "--login")
 }
 
-/// Gives a variable another value, and keeps that of the user, if there is one, under another name.
+/// Sets a variable, and keeps the user's value under another name.
 fn put_aside(spec: &mut SpawnSpec, (name, aside): (&str, &str), value: &OsStr) {
     if let Some(own) = spec.environment.insert(name.into(), value.into()) {
         spec.environment.insert(aside.into(), own);
     }
 }
 
-/// The command by which fish reads a script.
+/// The fish command that reads a script.
 fn fish_source(script: &Path) -> OsString {
     let mut line = OsString::from("source '");
     line.push(escaped(script, b"'\\"));
@@ -155,7 +149,7 @@ fn fish_source(script: &Path) -> OsString {
     line
 }
 
-/// The path with a backslash before each of the bytes that a shell would not take as they are.
+/// The path with a backslash before each special byte.
 fn escaped(path: &Path, special: &[u8]) -> OsString {
     let mut escaped = Vec::new();
     for byte in path.as_os_str().as_bytes() {

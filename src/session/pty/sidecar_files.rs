@@ -1,8 +1,6 @@
-//! What outlasts even the process that holds a terminal: files beside its socket.
-//!
-//! It knows neither records nor screens, only bytes. They are for the one case that a shim is killed
-//! while no daemon runs, so nothing waits for them and nothing fails because of them; what cannot be
-//! kept is not there, rather than told as it was before.
+//! Files beside a shim's socket. They serve one case: the shim is killed while no daemon runs.
+//! Nothing waits for these files or fails because of them.
+//! A file that cannot be written is removed, so that it never shows an old state.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,30 +15,29 @@ use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use crate::session::pty::Note;
 use crate::shim::readiness;
 
-/// How the name of the file ends that says which session it was.
+/// The file extension of the session's identity.
 const IDENTITY: &str = "session";
-/// How the name of the file ends that says what its screen showed.
+/// The file extension of the last screen.
 const SCREEN: &str = "screen";
-/// What all names of ours end with, files that are being written included.
+/// All extensions of these files, including files that are being written.
 const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
 
-/// A larger screen is not kept: the directory is small, and for all programs of the user.
+/// Larger screens are not stored, because the directory is small and shared by all programs of the user.
 const SCREEN_BYTES_MAX: usize = 256 << 10;
-/// How often the screen is kept of a terminal that is never still.
+/// The shortest time between two stored screens of a busy terminal.
 const SCREEN_EVERY: Duration = Duration::from_secs(1);
 
-/// Says whether the files are still for this daemon to write; another one may have its place.
+/// Whether this daemon may still write the files; another one may have taken over.
 type Ours<'a> = &'a dyn Fn() -> bool;
 
-/// The files of one session.
+/// The sidecar files of one session.
 #[derive(Debug)]
 pub struct Remains {
     socket: PathBuf,
-    /// When the screen was last kept, on the clock of [`readiness::now`].
+    /// When the screen was last stored, on the clock of [`readiness::now`].
     screen_at: Mutex<Option<Duration>>,
 }
 
-/// What a screen showed, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastScreen {
     pub snapshot: Vec<u8>,
@@ -48,37 +45,36 @@ pub struct LastScreen {
 }
 
 impl Remains {
-    /// Those beside the socket at which the terminal is, or was, held.
+    /// The files beside a shim's socket.
     pub fn beside(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), screen_at: Mutex::default() }
     }
 
-    /// Whether a file of this name is one of them, and whose: what its name begins with.
+    /// The session part of a file name, if the name is that of a sidecar file.
     pub fn owner(name: &str) -> Option<&str> {
         let (owner, ending) = name.split_once('.')?;
         ENDINGS.contains(&ending).then_some(owner)
     }
 
-    /// Keeps which session it is, in place of what was kept before.
+    /// Replaces the session's identity.
     ///
     /// # Errors
-    /// What the system said; nothing is kept then.
+    /// Returns the system's error; nothing is stored then.
     pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
         self.keep(IDENTITY, bytes, ours)
     }
 
-    /// Which session it was; none when nobody knows.
+    /// The session's identity; `None` if it is unknown.
     pub fn identity(&self) -> Option<Vec<u8>> {
         self.read(IDENTITY, Note::BYTES_MAX)
     }
 
-    /// Keeps what the screen shows, in place of what was kept before, unless that was just now and the
-    /// terminal is not `still`.
+    /// Replaces the screen, unless the last one is recent and the terminal is not `still`.
     ///
-    /// Only where files are in memory, since screens show what must not be on a disk.
+    /// Only on tmpfs, because screens may show what must not reach a disk.
     ///
     /// # Errors
-    /// What the system said; nothing is kept then.
+    /// Returns the system's error; nothing is stored then.
     pub fn keep_screen(&self, snapshot: &[u8], still: bool, ours: Ours<'_>) -> io::Result<()> {
         let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = readiness::now();
@@ -93,7 +89,7 @@ impl Remains {
         self.keep(SCREEN, snapshot, ours)
     }
 
-    /// What the screen showed last; none when nobody knows.
+    /// The last screen; `None` if it is unknown.
     pub fn screen(&self) -> Option<LastScreen> {
         let kept_at = fs::symlink_metadata(self.path(SCREEN)).ok()?.modified().ok()?;
         Some(LastScreen { snapshot: self.read(SCREEN, SCREEN_BYTES_MAX)?, kept_at })
@@ -104,10 +100,10 @@ impl Remains {
         matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
     }
 
-    /// Removes all of them.
+    /// Removes all files of the session.
     pub fn clear(&self) {
         for ending in ENDINGS {
-            // Most of the time there is nothing to be removed.
+            // Usually the file does not exist.
             let _ = fs::remove_file(self.path(ending));
         }
     }
@@ -118,7 +114,8 @@ impl Remains {
 
     fn keep(&self, ending: &str, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
         match self.try_keep(ending, bytes, ours) {
-            // A daemon that stood still just before it renamed its own file has renamed ours. It does so once.
+            // A daemon that was stopped just before its rename may have renamed our file. It does so at most
+            // once.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.try_keep(ending, bytes, ours)
             }
@@ -132,7 +129,7 @@ impl Remains {
             return Ok(());
         }
         let written = write(&fresh, bytes);
-        // Whoever stood still meanwhile may have lost its place, and its files are another's then.
+        // This process may have been stopped and superseded. The files then belong to another daemon.
         if !ours() {
             return Ok(());
         }
@@ -158,8 +155,8 @@ impl Remains {
     }
 }
 
-/// Writes a file for our user alone. A machine that fails ends the sessions as well, so the disk is
-/// not waited for.
+/// Writes a file that only this user can read. It does not sync to disk, because a crash of the machine ends
+/// the sessions as well.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     remove(path)?;
     let mut options = OpenOptions::new();

@@ -1,13 +1,10 @@
-//! The signals a client may send to the program in a terminal.
-//!
-//! They are named here so that nobody above the seam needs the kernel's numbers.
+//! The signals that a client may send to the program in a terminal.
 
 use std::fmt;
 use std::str::FromStr;
 
 use nix::libc;
 
-/// A signal that may be sent to the foreground group of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     Hangup,
@@ -24,7 +21,6 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Every signal there is to send.
     pub const ALL: [Self; 11] = [
         Self::Hangup,
         Self::Interrupt,
@@ -39,7 +35,7 @@ impl Signal {
         Self::WindowChange,
     ];
 
-    /// The name `kill -l` gives it, such as `TERM`.
+    /// The name as in `kill -l`, such as `TERM`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hangup => "HUP",
@@ -56,7 +52,6 @@ impl Signal {
         }
     }
 
-    /// The kernel's number of it.
     pub fn number(self) -> i32 {
         match self {
             Self::Hangup => libc::SIGHUP,
@@ -80,13 +75,11 @@ impl fmt::Display for Signal {
     }
 }
 
-/// What a signal that can end a program is called, such as `SIGSEGV`; none for those without a
-/// name.
+/// The name of a signal number, such as `SIGSEGV`; `None` if it has none.
 pub fn name_of_signal(number: i32) -> Option<&'static str> {
     nix::sys::signal::Signal::try_from(number).ok().map(nix::sys::signal::Signal::as_str)
 }
 
-/// Says that a text names no signal that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} is no signal that can be sent; known are HUP INT QUIT KILL USR1 USR2 TERM CONT STOP \
@@ -99,7 +92,7 @@ pub struct UnknownSignal {
 impl FromStr for Signal {
     type Err = UnknownSignal;
 
-    /// Reads a name in either case, with or without `SIG` before it.
+    /// Parses a name in either case, with or without `SIG`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);

@@ -1,23 +1,22 @@
-//! Descriptors that this process could still have.
-//!
-//! It knows nothing of what they are for. There is no asking the kernel, which has limits for the process
-//! and for all processes together, so as many as are wanted are opened for a moment.
+//! Counts the file descriptors that this process can still open.
+//! The kernel has limits per process and in total, but no call that reports the rest. So this opens
+//! descriptors for a moment.
 
 use std::fs::File;
 use std::io;
 
 use nix::libc;
 
-/// What a session keeps open, and a little of what it opens for a moment.
+/// The descriptors that a session keeps open, plus a few for short use.
 pub const OF_A_SESSION: usize = 8;
 
-/// How many there are, up to `most`.
+/// The number of free descriptors, up to `most`.
 pub fn spare_descriptors(most: usize) -> usize {
     let opened: Vec<File> = (0..most).map_while(|_| File::open("/dev/null").ok()).collect();
     opened.len()
 }
 
-/// Whether something failed for want of a descriptor.
+/// Whether an error means that no file descriptor was left.
 pub fn is_want_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

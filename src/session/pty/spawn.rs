@@ -1,7 +1,4 @@
-//! From what a session runs to a program that can be started, and why it was not.
-//!
-//! It knows neither screens nor tasks. How a child is made ready is the same whoever holds its
-//! terminal, and lives with the shim.
+//! Converts a session's program for the shim, and explains why a start failed.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,21 +12,21 @@ use crate::session::pty::environment::SESSION_MARK;
 use crate::shim::program::Program;
 use crate::shim::wire::Window;
 
-/// How many descriptors a program may open at first; what this process may when nobody said.
+/// The soft limit of open files for programs; unset means that of this process.
 static DESCRIPTORS: OnceLock<u64> = OnceLock::new();
 
-/// Sets how many descriptors the programs of sessions may open at first, once for this process.
+/// Sets the soft limit of open files for programs, once per process.
 pub fn give_children_descriptors(soft: u64) {
-    // Another daemon of this process said it before, and started with the same limit.
+    // Another daemon in this process has already set the same limit.
     let _ = DESCRIPTORS.set(soft);
 }
 
-/// How many descriptors the programs of sessions may open at first, if anybody said.
+/// The soft limit of open files for programs, if it was set.
 pub(crate) fn descriptors_of_children() -> Option<u64> {
     DESCRIPTORS.get().copied()
 }
 
-/// Says why a session's program was not started; nothing of it is left behind.
+/// Why a session's program was not started. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error(transparent)]
@@ -40,14 +37,14 @@ pub enum SpawnError {
     Shim(#[source] io::Error),
     #[error("another daemon has taken the place of this one")]
     Superseded,
-    /// What cannot be used is the directory in which shims listen.
+    /// The shim directory is unusable.
     #[error("cannot use the directory {}, where terminals are held: {source}", path.display())]
     Place { path: PathBuf, source: io::Error },
     #[error("cannot start {program}: {source}")]
     Program { program: String, source: io::Error },
 }
 
-/// Says what the system had not enough of for another session.
+/// The resource that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     Descriptors,
@@ -57,7 +54,7 @@ pub enum Shortage {
 }
 
 impl SpawnError {
-    /// What there was not enough of, if that is why.
+    /// The resource that ran out, if that is the reason.
     pub fn shortage(&self) -> Option<Shortage> {
         let source = match self {
             Self::Command(_) | Self::Superseded => return None,
@@ -75,7 +72,6 @@ impl SpawnError {
         }
     }
 
-    /// The program of this session was not started.
     pub(crate) fn program(spec: &SpawnSpec, source: io::Error) -> Self {
         Self::Program { program: spec.program.display().to_string(), source }
     }
@@ -93,7 +89,7 @@ impl From<Window> for Size {
     }
 }
 
-/// What is to be started; every process that comes of it carries the mark of its session.
+/// The program of a session. Its environment carries the session's id.
 pub(crate) fn program_of(spec: &SpawnSpec) -> Program {
     let mut environment = spec.environment.clone();
     environment.insert(SESSION_MARK.into(), spec.session.to_string().into());

@@ -1,8 +1,6 @@
-//! What the kernel tells of a terminal beside its modes: whose program is in front, whether that is
-//! the session's shell, whether somebody waits in a read, and on which machine all of this is.
-//!
-//! It changes nothing; of processes all is read from `/proc`. Where the kernel keeps something to itself
-//! the answer is that nobody knows.
+//! What the kernel knows about a terminal beyond its modes: the foreground program, whether that is the
+//! session's shell, whether a process waits in a read, and the host name.
+//! It only reads, mostly from `/proc`. Where the kernel does not answer, the result is unknown.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,31 +17,32 @@ use crate::session::pty::{Evidence, ProcessId, Rest};
 const SHELLS: [&str; 10] =
     ["sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "yash", "zsh"];
 
-/// Options of theirs that have a word of their own behind them.
+/// Their options that take a separate value.
 const WITH_WORD: [&str; 6] = ["--rcfile", "--init-file", "-O", "+O", "-o", "--init-command"];
 
-/// How many processes of a group are asked whether they read.
+/// The most processes of a group to check for reads.
 const PROCESSES_MAX: usize = 64;
 
-/// What the kernel waits in for a terminal's input.
+/// The kernel functions in which a process waits for terminal input.
 const READS: [&str; 2] = ["n_tty_read", "wait_woken"];
 
-/// What it waits in for one of several things, as these names begin: compilers cut functions in two.
+/// The prefixes of kernel functions in which a process waits for several events. Compilers split functions,
+/// so only the prefix is stable.
 const POLLS: [&str; 5] =
     ["do_select", "do_poll", "do_sys_poll", "poll_schedule_timeout", "ep_poll"];
 
-/// A shell that also waits there, for a moment, before it runs a line: for a thread that highlights it.
+/// A shell that also waits there briefly before it runs a line, for its highlighting thread.
 const PAUSING: &str = "fish";
 
-/// Whether the kernel was ever heard to say what a process waits in.
+/// Whether the kernel has ever reported where a process waits.
 static TELLS_PLACES: AtomicBool = AtomicBool::new(false);
 
-/// What this machine is called; none where the system does not say.
+/// The host name; `None` if the system does not say.
 pub fn host_name() -> Option<Arc<str>> {
     nix::unistd::gethostname().ok()?.into_string().ok().map(Arc::from)
 }
 
-/// Looks around; who reads is looked for when the terminal has `settled`, since it takes longer.
+/// Reads all facts. The slower search for readers runs only when the terminal has `settled`.
 pub fn look(evidence: Evidence, settled: bool) -> KernelView {
     let Evidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
@@ -59,8 +58,8 @@ pub fn look(evidence: Evidence, settled: bool) -> KernelView {
     }
 }
 
-/// Looks at the modes alone, where the shell that was `known` to be in front has just marked its prompt
-/// there, and so runs no other program yet; none where another is in front.
+/// Reads only the modes. Valid if the `known` shell has just marked its prompt and so runs no other program.
+/// `None` if another program is in the foreground.
 pub fn look_again(evidence: Evidence, known: &KernelView) -> Option<KernelView> {
     let Evidence { leader, canonical, echo, .. } = evidence;
     let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
@@ -68,7 +67,7 @@ pub fn look_again(evidence: Evidence, known: &KernelView) -> Option<KernelView> 
     same.then(|| KernelView { canonical, echo, reading: None, relaying: false, ..known.clone() })
 }
 
-/// What a shell that has read all that was typed does about it.
+/// What a shell does after it has read all input.
 pub fn rest_of(shell: ProcessId) -> Rest {
     let polls = |place: &str| POLLS.iter().any(|poll| place.starts_with(poll));
     match waits_in(shell).as_deref() {
@@ -78,13 +77,14 @@ pub fn rest_of(shell: ProcessId) -> Rest {
             if pauses { Rest::Pauses } else { Rest::Waits }
         }
         Some(_) => Rest::Works,
-        // What runs waits in nothing; of a kernel that names no place it is known by its state alone.
+        // A running process waits nowhere. If the kernel reports no wait functions, only the process state is
+        // known.
         None if TELLS_PLACES.load(Ordering::Relaxed) || is_running(shell) => Rest::Works,
         None => Rest::Unknown,
     }
 }
 
-/// What a process waits in; none when it runs, and where the kernel does not say.
+/// The kernel function in which a process waits; `None` if it runs or the kernel does not say.
 fn waits_in(pid: ProcessId) -> Option<String> {
     let place = told_of(pid, "wchan").filter(|place| !matches!(place.as_str(), "" | "0"))?;
     TELLS_PLACES.store(true, Ordering::Relaxed);
@@ -103,7 +103,7 @@ fn is_interactive_shell(pid: ProcessId) -> bool {
     takes_commands(&words)
 }
 
-/// Whether a shell that was called with these words reads its commands from the terminal.
+/// Whether a shell with this command line reads commands from the terminal.
 fn takes_commands(words: &[&str]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
     let name = name.trim_start_matches('-').rsplit('/').next().unwrap_or_default();
@@ -112,7 +112,7 @@ fn takes_commands(words: &[&str]) -> bool {
     }
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        // fish takes `-C` for what it does before it reads commands.
+        // fish has `-C` for commands that it runs first.
         if WITH_WORD.contains(arg) || (name == "fish" && *arg == "-C") {
             args.next();
         } else if !arg.starts_with(['-', '+']) {
@@ -124,7 +124,7 @@ fn takes_commands(words: &[&str]) -> bool {
     true
 }
 
-/// The leader of a group, and those below it in the same group.
+/// The leader of a group and its descendants in the same group.
 fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     let mut left = vec![group];
     let next = move || {
@@ -143,15 +143,15 @@ fn members(group: ProcessId) -> impl Iterator<Item = ProcessId> {
     std::iter::from_fn(next).take(PROCESSES_MAX)
 }
 
-/// Whether a member of the group waits in a read of its terminal; none where the kernel does not say what
-/// processes wait in. One that runs waits in nothing, and so in no read.
+/// Whether a process of the group waits in a read of its terminal; `None` if the kernel does not report wait
+/// functions. A running process waits in no read.
 fn anybody_reads(group: ProcessId) -> Option<bool> {
     let mut known = false;
     for pid in members(group) {
         let mut place = waits_in(pid);
         let mut runs = place.is_none() && is_running(pid);
         if place.is_none() && !runs {
-            // It may have gone to sleep in between; of some others the kernel never says.
+            // It may have gone to sleep in between. For some others the kernel never says.
             place = waits_in(pid);
             runs = place.is_none() && is_running(pid);
         }
@@ -163,8 +163,8 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
     known.then_some(false)
 }
 
-/// Whether a member of the group has a connection or the other end of a terminal, as ssh and script have;
-/// of one that does not let us look nobody knows, and it may.
+/// Whether a process of the group has a socket or the master end of a terminal, as ssh and script have. A
+/// process that cannot be inspected counts as one.
 fn anybody_relays(group: ProcessId) -> bool {
     members(group).any(|pid| {
         let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
@@ -175,11 +175,10 @@ fn anybody_relays(group: ProcessId) -> bool {
     })
 }
 
-/// Whether the call that a process waits in, where that can be told, is a read of a terminal.
-/// Sockets are waited for in the same place of the kernel.
+/// Whether the system call that a process waits in is a read of a terminal. The kernel waits for sockets in
+/// the same function.
 fn reads_terminal(pid: ProcessId) -> bool {
-    // `/dev/tty`, the terminal of whoever opens it, and the pseudoterminals:
-    // Documentation/admin-guide/devices.txt of the kernel.
+    // `/dev/tty` and the pseudoterminals, see Documentation/admin-guide/devices.txt of the kernel.
     let is_terminal = |device| match (libc::major(device), libc::minor(device)) {
         (5, 0) | (136..=143, _) => true,
         (_, _) => false,

@@ -1,6 +1,4 @@
-//! The first words with a shim: starting one, or coming to one that is there.
-//!
-//! It blocks for milliseconds, as a fork does. What is learned is handed on; nothing is decided.
+//! Makes first contact with a shim: starts one or attaches to one that runs. Blocks for milliseconds.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -27,19 +25,19 @@ use crate::shim::wire::to_shim::{Start, ToShim};
 use crate::shim::wire::{Frame, Malformed, VERSION};
 use crate::shim::{NAME, WORD, memory};
 
-/// How long a shim has to start its program.
+/// How long a shim may take to start its program.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// Says why a shim cannot be spoken with.
+/// Why a shim cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Nobody listens there: it ended, or was killed and left its socket.
+    /// No process listens: the shim has ended, or was killed and left its socket.
     #[error("nobody holds a terminal at {}: {source}", path.display())]
     Gone { path: PathBuf, source: io::Error },
-    /// Another process listens there: the shim of this session does not.
+    /// Another process listens there, not the shim of this session.
     #[error("process {pid} listens at {} and is not the shim of this session", path.display())]
     Impostor { path: PathBuf, pid: i32 },
-    /// It is there and says nothing.
+    /// The shim runs but does not answer.
     #[error("the shim at {} does not answer", path.display())]
     Silent { path: PathBuf },
     #[error("the shim at {} says what cannot be understood: {source}", path.display())]
@@ -49,7 +47,7 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// Whether the shim was not found in its place, which says nothing of whether it lives.
+    /// Whether the shim was not found at its socket. It may still run elsewhere.
     pub fn is_of_place(&self) -> bool {
         match self {
             Self::Gone { source, .. } => {
@@ -62,19 +60,19 @@ impl AttachError {
     }
 }
 
-/// Whether it is a socket of another kind that lies there, or a link that leads nowhere.
+/// Whether the path is a socket of another type or a broken link.
 fn is_of_other_kind(error: &io::Error) -> bool {
     matches!(Errno::from_raw(error.raw_os_error().unwrap_or(0)), Errno::EPROTOTYPE | Errno::ELOOP)
 }
 
-/// A connection to a shim that has spoken.
+/// A connection to a shim that has answered.
 #[derive(Debug)]
 pub(super) struct Contact {
     pub(super) socket: OwnedFd,
     pub(super) told: Told,
 }
 
-/// What a shim handed over.
+/// What a shim sent at first contact.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) attached: Attached,
@@ -82,17 +80,17 @@ pub(super) struct Told {
     pub(super) notes: Notes,
 }
 
-/// Why a start came to nothing.
+/// Why a start failed.
 #[derive(Debug)]
 pub(super) enum StartError {
-    /// The shim could not be made.
+    /// The shim could not be started.
     Shim(io::Error),
-    /// It said what it could not do.
+    /// The shim reported what failed.
     Failed(Failed),
 }
 
 impl StartError {
-    /// Says it of what was to be started, and of where its shim was to listen.
+    /// Converts the error, with the program and the shim directory as context.
     pub(super) fn of(self, spec: &SpawnSpec, directory: &Path) -> SpawnError {
         match self {
             Self::Shim(error) => SpawnError::Shim(error),
@@ -111,7 +109,7 @@ impl StartError {
     }
 }
 
-/// Whether a shim was refused its socket, which is the only file that it makes.
+/// Whether the shim could not create its socket, the only file that it makes.
 fn is_of_place(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -148,7 +146,7 @@ pub(super) fn start(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // It ends as soon as it has given birth to the shim.
+    // The process exits as soon as it has forked the shim.
     if !child.wait()?.success() {
         return Err(StartError::Shim(Errno::EAGAIN.into()));
     }
@@ -166,14 +164,13 @@ pub(super) fn start(
         Ok(First::Nothing) => io::ErrorKind::TimedOut.into(),
         Err(error) => error,
     };
-    // Its program may run, and nobody would know of it.
+    // The program may run already, and no daemon would know of it.
     let length = ToShim::End.encode(&mut room);
     let _ = socket::send(ours.as_fd(), &room[..length], &[]);
     Err(StartError::Shim(error))
 }
 
-/// Comes to the shim that listens at `path`; whoever was there before is not listened to any
-/// more.
+/// Attaches to the shim that listens at `path`. The shim drops any earlier daemon.
 pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     let gone = |source| AttachError::Gone { path: path.to_owned(), source };
     let silent = || AttachError::Silent { path: path.to_owned() };
@@ -192,7 +189,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
         First::Malformed(error) => return Err(malformed(error)),
         First::Nothing => return Err(silent()),
     };
-    // Whoever said that it is another process would have that one signalled and ended in its place.
+    // A shim with a false pid would make the daemon signal and kill another process.
     if listener != attached.shim.pid {
         return Err(malformed(Malformed::Value));
     }
@@ -207,9 +204,9 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     Ok(Contact { socket, told: Told { attached, descriptors, notes } })
 }
 
-/// The process that listens at `path`, to which this connection was made, if it is the shim that should.
+/// The process that listens at `path`, if it is the right shim.
 ///
-/// This process itself is no impostor: it listens there only if it made that shim up.
+/// This process itself is accepted: it listens there only if it imitates the shim, as tests do.
 fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     let silent = || AttachError::Silent { path: path.to_owned() };
     let listener = Other::of(socket.as_fd()).map_err(|_| silent())?;
@@ -226,7 +223,7 @@ fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     }
 }
 
-/// The first thing that a shim says.
+/// The first frame of a shim.
 enum First {
     Attached(Box<Attached>),
     Failed(Failed),
@@ -255,7 +252,7 @@ fn listen(socket: &OwnedFd, descriptors: &mut Descriptors, until: Duration) -> i
     })
 }
 
-/// Receives a frame; none when nothing came until a moment on the clock of [`readiness::now`].
+/// Receives a frame; `None` at the deadline `until`, on the clock of [`readiness::now`].
 fn receive(
     socket: &OwnedFd,
     room: &mut Frame,

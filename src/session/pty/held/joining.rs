@@ -1,6 +1,5 @@
-//! How a daemon comes to its end of a held terminal: by starting a shim, or coming to one that is there.
-//!
-//! It decides nothing of what is found. What fails leaves no program behind that nobody knows of.
+//! Creates the daemon's side of a held terminal: starts a shim, or attaches to one that runs.
+//! A failure leaves no unknown program behind.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -33,10 +32,10 @@ use crate::shim::wire::to_shim::{Start, ToShim};
 impl HeldPty {
     /// Starts a shim and the program in its terminal.
     ///
-    /// Must be called inside a runtime; blocks for the time of two forks and execs.
+    /// Must be called inside a runtime. Blocks for two forks and execs.
     ///
     /// # Errors
-    /// Why it was not started; nothing is left behind then.
+    /// If the start failed; nothing is left behind then.
     pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
         let start = Start {
             window: spec.size.into(),
@@ -60,20 +59,20 @@ impl HeldPty {
         match Self::of(spec.session, shims, Arc::clone(&link), told) {
             Ok((pty, _)) => Ok(pty),
             Err(error) => {
-                // If it does not hear this, it is gone.
+                // A shim that cannot receive this is gone.
                 let _ = link.say(&ToShim::End, &[]);
                 Err(SpawnError::Shim(error))
             }
         }
     }
 
-    /// Comes to the shim of a session that another daemon, or this one, has left. Whoever is
-    /// there is not listened to any more.
+    /// Attaches to the shim of a session that another daemon, or this one, has left. The shim drops any
+    /// earlier daemon.
     ///
-    /// Must be called inside a runtime; blocks for the time of an answer, 2 s at most.
+    /// Must be called inside a runtime. Blocks until the shim answers, at most 2 s.
     ///
     /// # Errors
-    /// Why the shim cannot be spoken with.
+    /// If the shim cannot be reached.
     pub fn attach(shims: &Shims, session: SessionId) -> Result<(Self, Recovered), AttachError> {
         let socket = socket_of(&shims.directory, session);
         let Contact { socket: connection, told } = contact::attach(&socket)?;
@@ -128,15 +127,15 @@ impl HeldPty {
     }
 }
 
-/// Checks that there are descriptors for another session, and some beside it, without which no session
-/// could be ended to make room.
+/// Checks that enough file descriptors are free for another session. Some must stay free, because ending a
+/// session needs them too.
 fn check_room() -> io::Result<()> {
-    /// Whoever looks for the processes of a session has a handful open.
+    /// A scan for the processes of a session opens a few descriptors.
     const FREE_MIN: usize = OF_A_SESSION + 16;
     if spare_descriptors(FREE_MIN) < FREE_MIN { Err(Errno::EMFILE.into()) } else { Ok(()) }
 }
 
-/// Makes the directory of shims if somebody has removed it since the daemon made it.
+/// Creates the shim directory again if it was removed.
 fn make_again(directory: &Path) -> Result<(), SpawnError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|source| SpawnError::Place { path: directory.to_owned(), source })

@@ -1,7 +1,6 @@
-//! The connection to a shim: what is said to it, and what it says whenever it likes.
-//!
-//! It knows frames and nothing of what they are for. Input is answered before anything else is
-//! done, so that every byte is accounted for; all other news is kept for whoever asks next.
+//! The connection to a shim: frames that the daemon sends, and frames that arrive at any time.
+//! Input waits for its answer, so that every byte is accounted for. Other frames update a state that callers
+//! watch.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,19 +23,19 @@ use crate::shim::wire::from_shim::{FromShim, Outcome, Taken};
 use crate::shim::wire::to_shim::{Input, ToShim};
 use crate::shim::wire::{Ended, FRAME_MAX, Frame};
 
-/// How long a shim may take for an answer; one that takes longer is silent.
+/// How long a shim may take to answer before it counts as silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it gets after that, in which it runs if anything does.
+/// The extra time after that, in case the whole machine stood still.
 const AFTER_A_STALL: Duration = Duration::from_millis(200);
-/// How long an answer is waited for before the other tasks of this thread go to another one; nearly every
-/// answer comes within it.
+/// How long to wait for an answer before the other tasks of this thread move to another one. Nearly every
+/// answer arrives within it.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// How many frames are heard in a row; more than a socket holds, and not for ever when somebody goes on
-/// and on.
+/// The most frames to read in a row: more than a socket holds, but a limit for a shim that never stops
+/// sending.
 const HEARD_MAX: usize = 4096;
 
-/// What the shim said last.
+/// The last known state of the shim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// How the program ended, and where its output ends.
@@ -45,15 +44,15 @@ pub(super) struct Standing {
     pub(super) room: Room,
 }
 
-/// Whether there is somebody to speak with.
+/// Whether the shim can be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Presence {
     #[default]
     There,
-    /// It does not answer or has hung up, and is not listened to any more at this connection. That alone
-    /// says neither that it ended nor that another daemon has it.
+    /// The shim does not answer or has hung up. This connection is closed. The shim may have ended, may serve
+    /// another daemon, or may stand still.
     Silent,
-    /// It ended, or another daemon has it.
+    /// The shim has ended or serves another daemon.
     Gone,
 }
 
@@ -63,34 +62,32 @@ pub(super) enum Room {
     #[default]
     Free,
     Full,
-    /// The shim will say when it is free again.
+    /// The shim will report when there is room again.
     Awaited,
 }
 
-/// The connection to one shim.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: AsyncFd<OwnedFd>,
     exchange: Mutex<Exchange>,
     standing: watch::Sender<Standing>,
-    /// Whether it was the shim that closed the connection.
+    /// Whether the shim closed the connection.
     hung_up: AtomicBool,
 }
 
-/// What one thread at a time uses to speak and to hear.
+/// The state for sending and receiving, used by one thread at a time.
 #[derive(Debug)]
 struct Exchange {
     room: Box<Frame>,
     sequence: u32,
 }
 
-/// Makes room for a frame.
+/// Allocates a frame buffer.
 pub(super) fn frame() -> Box<Frame> {
     let zeros = vec![0; FRAME_MAX].into_boxed_slice();
     zeros.try_into().expect("it was made with this length")
 }
 
-/// How a shim says that a program ended.
 pub(super) fn exit_of(ended: Ended) -> Exit {
     match ended {
         Ended::Code(code) => Exit::Code(code),
@@ -100,7 +97,7 @@ pub(super) fn exit_of(ended: Ended) -> Exit {
 }
 
 impl Link {
-    /// A connection that was just attached; `exit` is what the shim said then.
+    /// Wraps a connection that was just attached. `exit` is what the shim reported then.
     pub(super) fn new(socket: OwnedFd, exit: Option<(Exit, u64)>) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
@@ -110,42 +107,43 @@ impl Link {
         })
     }
 
-    /// What the shim said last, and whatever it says next.
+    /// Watches the shim's state.
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    /// Whether nobody hears what is said at this connection, as of this moment.
+    /// Whether the connection is lost at this moment.
     pub(super) fn is_lost(&self) -> bool {
         self.hear_all();
         self.presence() != Presence::There
     }
 
-    /// Whether the shim closed the connection, as of this moment. One that lives does so when another daemon
-    /// comes to it; a program in its session can only have it stand still.
+    /// Whether the shim has closed the connection at this moment. A running shim does so only when another
+    /// daemon attaches. A program in the session can stop the shim, but cannot make it hang up.
     pub(super) fn has_hung_up(&self) -> bool {
         self.hear_all();
         self.hung_up.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody was there when this was last found out.
+    /// The last known presence.
     pub(super) fn presence(&self) -> Presence {
         self.standing.borrow().presence
     }
 
-    /// Says something that needs no answer.
+    /// Sends a frame that needs no answer.
     ///
     /// # Errors
-    /// `BrokenPipe` when the shim is gone, `TimedOut` when it is silent or has hung up.
+    /// `BrokenPipe` if the shim is gone, `TimedOut` if it is silent or has hung up.
     pub(super) fn say(&self, frame: &ToShim<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut exchange = self.exchange();
         self.send(&mut exchange, frame, descriptors)
     }
 
-    /// Hands over input and says what became of it.
+    /// Sends input and returns its outcome.
     ///
     /// # Errors
-    /// `BrokenPipe` when the shim is gone. `TimedOut` when it is silent or has hung up: it takes none of
+    /// `BrokenPipe` if the shim is gone. `TimedOut` if it is silent or has hung up: it then takes none of
+    /// this input, unless it was just about to.
     /// this input any more, unless it was about to then.
     pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
         let mut exchange = self.exchange();
@@ -156,7 +154,7 @@ impl Link {
         loop {
             match self.receive(&mut exchange) {
                 Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
-                // Whoever talks on and does not answer is as good as silent.
+                // A shim that sends other frames but no answer counts as silent.
                 Heard::Taken(_) | Heard::News if readiness::now() >= until => {
                     self.lose(Presence::Silent);
                     return Err(self.absence().into());
@@ -168,7 +166,6 @@ impl Link {
         }
     }
 
-    /// Notes that the terminal took nothing.
     pub(super) fn set_room(&self, room: Room) {
         self.standing.send_if_modified(|standing| {
             let changed = standing.room != room;
@@ -177,12 +174,12 @@ impl Link {
         });
     }
 
-    /// Waits until the shim has said something that whoever has `standing` did not know.
+    /// Waits for news from the shim that `standing` has not seen.
     pub(super) async fn hear(&self, standing: &mut watch::Receiver<Standing>) -> io::Result<()> {
         tokio::select! {
-            // The channel cannot close while `self` has its sending end.
+            // The channel cannot close while `self` owns the sender.
             _ = standing.changed() => {}
-            // A connection that is over stays readable for ever.
+            // A closed connection would stay readable forever.
             ready = self.socket.readable(), if self.presence() == Presence::There => {
                 let mut ready = ready?;
                 if self.hear_all() {
@@ -193,7 +190,7 @@ impl Link {
         Ok(())
     }
 
-    /// Hears all that had been said when this was called, and tells whether there is no more by now.
+    /// Reads all frames that have arrived. Returns whether the socket is now empty.
     pub(super) fn hear_all(&self) -> bool {
         self.hear_rest(&mut self.exchange())
     }
@@ -227,7 +224,7 @@ impl Link {
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => self.wait(WRITABLE, until)?,
                 Err(Errno::EPIPE | Errno::ECONNRESET) => {
-                    // What it said before it went is still to be heard.
+                    // Reads what the shim sent before it went.
                     self.hear_rest(exchange);
                     self.on_hang_up();
                     return Err(self.absence().into());
@@ -237,7 +234,7 @@ impl Link {
         }
     }
 
-    /// Hears one thing and keeps what is news.
+    /// Reads one frame and updates the state.
     fn receive(&self, exchange: &mut Exchange) -> Heard {
         if self.presence() != Presence::There {
             return Heard::Lost;
@@ -246,7 +243,8 @@ impl Link {
         let mut descriptors = Descriptors::default();
         let length = match socket::receive(socket, &mut exchange.room, &mut descriptors) {
             Ok(length @ 1..) => length,
-            // A shim that ended without hearing all we said is told once, before what it said.
+            // The shim closed with frames unread. The kernel reports this once, before the shim's last
+            // frames.
             Err(Errno::EINTR | Errno::ECONNRESET) => return Heard::News,
             Err(Errno::EAGAIN) => return Heard::Nothing,
             Ok(_) | Err(_) => {
@@ -260,7 +258,7 @@ impl Link {
             Ok(Some(FromShim::Exited { ended, head })) => self.standing.send_modify(|standing| {
                 standing.exit = Some((exit_of(ended), head));
             }),
-            // Later versions may say more than this one knows.
+            // A later protocol version may have more kinds.
             Ok(None | Some(FromShim::Attached(_) | FromShim::Failed(_) | FromShim::Note(_))) => {}
             Err(_) => {
                 self.lose(Presence::Silent);
@@ -270,7 +268,7 @@ impl Link {
         Heard::News
     }
 
-    /// Waits for the socket until a moment; afterwards the shim is silent.
+    /// Waits for the socket until a deadline, after which the shim counts as silent.
     fn wait(&self, events: readiness::Events, until: Duration) -> io::Result<()> {
         let socket = self.socket.get_ref().as_fd();
         let wait = |most| readiness::wait([(Some(socket), events)], Some(most));
@@ -280,7 +278,7 @@ impl Link {
             [ready] = while_others_go_on(|| wait(left.saturating_sub(AT_ONCE)))?;
         }
         if ready == 0 && readiness::now() >= until {
-            // Where the machine itself stood still, the shim could not answer any sooner.
+            // If the machine itself stood still, the shim could not answer earlier.
             [ready] = while_others_go_on(|| wait(AFTER_A_STALL))?;
         }
         if ready == 0 && readiness::now() >= until {
@@ -295,10 +293,10 @@ impl Link {
         self.lose(Presence::Silent);
     }
 
-    /// Speaks no more at this connection. Who is gone does not come back.
+    /// Closes this connection. A shim that is gone stays gone.
     pub(super) fn lose(&self, presence: Presence) {
-        // A shim that lives must not take this connection for a daemon any longer, nor input that
-        // it has not begun with.
+        // A running shim must neither keep this connection as its daemon nor take input that it has not
+        // begun.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
         self.standing.send_if_modified(|standing| {
             let changed = standing.presence != presence && standing.presence != Presence::Gone;
@@ -309,7 +307,7 @@ impl Link {
         });
     }
 
-    /// What whoever wants to speak is told when it cannot.
+    /// The error for a caller that cannot reach the shim.
     fn absence(&self) -> io::ErrorKind {
         match self.presence() {
             Presence::Silent => io::ErrorKind::TimedOut,
@@ -318,7 +316,7 @@ impl Link {
     }
 }
 
-/// What came of listening once.
+/// The result of one attempt to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     Taken(Taken),

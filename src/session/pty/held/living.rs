@@ -1,8 +1,6 @@
-//! The shims that live, as the kernel shows them: what lies at the place of a socket is no proof.
-//!
-//! It asks no shim anything, since whoever connects to one takes its session over. A program in a
-//! session can remove or rename any file of its user, and can call itself as a shim is called; it
-//! cannot leave its session.
+//! Finds running shims in `/proc`: a socket file proves nothing, and connecting would take the session over.
+//! A program in a session can move any file of its user and imitate a shim's name.
+//! It cannot leave its session.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,11 +17,11 @@ use crate::shim::family::listens_inside;
 use crate::shim::stat::ProcessStat;
 use crate::shim::{NAME, WORD};
 
-/// The processes that say that they hold terminals at sockets in a directory, by their sessions, wherever
-/// they live themselves: a session is not taken for ended as long as there may be a process that holds it.
+/// The processes that claim to be shims with sockets in `directory`, by session. Includes processes inside
+/// sessions: a session does not count as ended while a process may still keep it.
 ///
 /// # Errors
-/// What the kernel said, when not all processes could be looked at.
+/// Returns the kernel's error if not all processes could be read.
 pub fn living_shims(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessId>> {
     let entries = fs::read_dir("/proc")?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(ProcessId));
@@ -32,11 +30,11 @@ pub fn living_shims(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessI
         Claim::Holds(_) | Claim::Nothing => None,
     };
     let found = pids.filter_map(shim).collect();
-    // Who has no descriptor left finds no process either.
+    // Without a free descriptor the scan finds no process, so this open reports the error.
     fs::File::open("/proc/self/stat").map(|_| found)
 }
 
-/// Whether a process holds the terminal of the session with this socket; none when nobody can say.
+/// Whether a process is the shim with this socket; `None` if unknown.
 pub(super) fn holds(pid: ProcessId, socket: &Path) -> Option<bool> {
     if !is_of_own_user(pid)? {
         return Some(false);
@@ -52,16 +50,15 @@ pub(super) fn holds(pid: ProcessId, socket: &Path) -> Option<bool> {
     }
 }
 
-/// What a process says of itself.
 enum Claim {
-    /// It holds a terminal and listens there.
+    /// It claims to keep a terminal and to listen there.
     Holds(PathBuf),
     Nothing,
 }
 
 impl Claim {
-    /// Reads the words of a process that is called as shims are; those of others are none of ours, and
-    /// could have us wait.
+    /// Reads the command line of a process with the name of a shim. Other processes are skipped, because they
+    /// could delay the read.
     fn of(pid: ProcessId) -> Self {
         let holds = ProcessStat::find(pid.0).is_some_and(|found| found.is_shim);
         if !holds || is_of_own_user(pid) == Some(false) {
@@ -71,7 +68,7 @@ impl Claim {
     }
 }
 
-/// The socket in the words of a shim.
+/// The socket path in a shim's command line.
 fn socket_in(line: &str) -> Option<PathBuf> {
     let mut words = line.split('\0');
     let program = words.next()?.rsplit('/').next()?;
@@ -79,7 +76,7 @@ fn socket_in(line: &str) -> Option<PathBuf> {
     is_shim.then(|| words.next()).flatten().map(PathBuf::from)
 }
 
-/// Whether a socket is in a directory, however each of them is called.
+/// Whether a socket is in a directory, even if the two paths differ.
 fn is_in(socket: &Path, directory: &Path) -> bool {
     let Some(parent) = socket.parent() else { return false };
     let identity = |path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
@@ -94,7 +91,7 @@ fn own() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// Whether each of a process's users is ours; none when it is gone.
+/// Whether all user ids of a process are ours; `None` if it is gone.
 fn is_of_own_user(pid: ProcessId) -> Option<bool> {
     let status = told_of(pid, "status")?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;

@@ -1,6 +1,4 @@
-//! How terminals are held, and where their shims are found.
-//!
-//! It speaks with nobody.
+//! How shims are started and where their sockets are.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,24 +8,24 @@ use std::time::Duration;
 use crate::core::ids::SessionId;
 use crate::shim::wire::to_shim::Unread;
 
-/// Where shims listen, and whether this daemon is the one that they listen to.
+/// The shim directory, and whether this daemon still owns it.
 ///
-/// A shim serves whoever came last. A daemon that stood still while another took its place must not
-/// come again, since it would take sessions away from that one.
+/// A shim serves the daemon that attached last. A daemon that was stopped while another took over must not
+/// attach again, because it would take sessions from the other.
 #[derive(Clone)]
 pub struct Shims {
-    /// It must exist and be nobody else's.
+    /// It must exist and belong to this user only.
     pub directory: PathBuf,
     ours: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Shims {
-    /// Those in a directory that no other daemon comes to.
+    /// A directory that no other daemon uses.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self::claimed(directory, || true)
     }
 
-    /// Those in a directory to which this daemon may come as long as `ours` says so.
+    /// A directory that this daemon owns while `ours` returns true.
     pub fn claimed(
         directory: impl Into<PathBuf>,
         ours: impl Fn() -> bool + Send + Sync + 'static,
@@ -35,7 +33,7 @@ impl Shims {
         Self { directory: directory.into(), ours: Arc::new(ours) }
     }
 
-    /// Whether no other daemon has taken the place of this one.
+    /// Whether this daemon still owns the directory.
     pub fn are_ours(&self) -> bool {
         (self.ours)()
     }
@@ -47,15 +45,14 @@ impl fmt::Debug for Shims {
     }
 }
 
-/// Where and by what program terminals are held, so that they outlive the daemon.
+/// The shim directory and the program that runs shims.
 #[derive(Clone, Debug)]
 pub struct Holding {
     pub shims: Shims,
-    /// The program that becomes a shim when it is told to; [`OWN_PROGRAM`] is this one.
+    /// The program that becomes a shim; [`OWN_PROGRAM`] is this one.
     pub program: PathBuf,
 }
 
-/// How a terminal is held.
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
     pub shims: Shims,
@@ -63,16 +60,16 @@ pub struct HoldOptions {
     pub program: PathBuf,
     /// A multiple of 4096, from 64 KiB to 1 GiB.
     pub ring_bytes: u32,
-    /// What becomes of output for which there is no room while no daemon is there.
+    /// What to do with output that does not fit while no daemon is connected.
     pub unread: Unread,
-    /// How long no daemon may be there before the program is ended; for ever when it is none.
+    /// How long the program may run without a daemon; `None` sets no limit.
     pub orphan_ttl: Option<Duration>,
 }
 
-/// The program that runs now, also when it was replaced on disk.
+/// The running program, even if its file on disk was replaced.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Where the shim of a session listens.
+/// The path of a shim's socket.
 pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
     directory.join(format!("{session}.sock"))
 }

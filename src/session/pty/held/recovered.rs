@@ -1,6 +1,4 @@
-//! What a daemon finds when it comes to a terminal that was held for it.
-//!
-//! Values only: nothing here speaks with anybody.
+//! What a daemon gets when it attaches to a terminal in a shim.
 
 use std::ops::Range;
 
@@ -12,35 +10,34 @@ use crate::session::pty::{Note, ProcessId};
 use crate::shim::wire;
 use crate::shim::wire::from_shim::Attached;
 
-/// All that a shim kept, at the moment of the attachment.
+/// All that a shim stored, at the moment of the attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Counts the daemons that were attached; the first one's is 1.
+    /// Counts the daemons that have attached; the first has 1.
     pub generation: u64,
-    /// The process the session was started with.
+    /// The process that the session started.
     pub leader: ProcessId,
     pub size: Size,
-    /// Up to where the output is covered by the newest snapshot and the segments.
+    /// The end of the output that the newest snapshot and the segments cover.
     pub committed: u64,
-    /// How much the program had written; what came after `committed`, or after the gap, is read
-    /// with [`crate::session::pty::Pty::read`].
+    /// The bytes that the program had written. Output after `committed`, or after the gap, is read with
+    /// [`crate::session::pty::Pty::read`].
     pub head: u64,
-    /// The output after `committed` that was lost while no daemon was there.
+    /// The output after `committed` that was lost while no daemon was connected.
     pub gap: Option<Range<u64>>,
-    /// Queries in the output before this offset had their answers.
+    /// All queries in the output before this offset have been answered.
     pub answered: u64,
-    /// The highest epoch of any input.
     pub epoch: Epoch,
     /// How the program ended, if it has.
     pub exit: Option<Exit>,
-    /// Of the last writes that had a name, oldest first.
+    /// The results of the last named writes, oldest first.
     pub writes: Vec<FormerWrite>,
     pub notes: Notes,
-    /// Oldest first; the last one belongs to `committed`.
+    /// Oldest first. The last one belongs to `committed`.
     pub snapshots: Vec<Snapshot>,
-    /// The rows of history, oldest first, as they were handed over.
+    /// The rows of history, oldest first.
     pub segments: Vec<Segment>,
-    /// Whether some of these could not be read, so that they and all older ones are missing.
+    /// Whether some segments were unreadable. These and all older ones are missing.
     pub history_damaged: bool,
 }
 
@@ -79,16 +76,16 @@ impl Recovered {
         }
     }
 
-    /// Where reading goes on.
+    /// The offset at which reading continues.
     pub fn resume_at(&self) -> u64 {
         self.gap.as_ref().map_or(self.committed, |gap| gap.end)
     }
 }
 
-/// A screen that was handed over.
+/// An encoded screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Covers the output before it.
+    /// The snapshot covers the output before this offset.
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
@@ -98,23 +95,22 @@ pub struct Snapshot {
 pub struct Segment {
     /// The row after the newest one in history at this checkpoint.
     pub end_row: RowNumber,
-    /// The rows that had come since the one before.
+    /// The rows since the previous checkpoint.
     pub rows: Vec<u8>,
 }
 
-/// What was last to be remembered by each note; empty when nothing was.
+/// The last content of each note; empty if there was no such note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     bytes: [Vec<u8>; Note::ALL.len()],
 }
 
 impl Notes {
-    /// The bytes of one note.
     pub fn get(&self, note: Note) -> &[u8] {
         &self.bytes[usize::from(slot_of(note))]
     }
 
-    /// Keeps a note that a shim had; notes of later versions are none of ours.
+    /// Stores a note from a shim. Notes of later versions are ignored.
     pub(in crate::session) fn set(&mut self, note: wire::Note<'_>) {
         if let Some(bytes) = self.bytes.get_mut(usize::from(note.slot)) {
             *bytes = note.bytes.to_vec();
@@ -122,7 +118,7 @@ impl Notes {
     }
 }
 
-/// Where a shim keeps a note, the same for ever.
+/// The slot of a note in a shim. These numbers must never change.
 pub(super) fn slot_of(note: Note) -> u16 {
     match note {
         Note::Identity => 0,

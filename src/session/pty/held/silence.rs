@@ -1,6 +1,5 @@
-//! A shim that lives and does not answer, or has hung up: it is asked again until it answers, or has ended.
-//!
-//! It knows nothing of what was to be said meanwhile. A shim may stand still for as long as somebody
+//! Retries a silent shim until it answers or has ended.
+//! A program in the session can stop its shim for any time. The daemon keeps the session meanwhile.
 //! wants, with all that it holds, and is no reason to give a session up.
 
 use std::fs;
@@ -21,19 +20,19 @@ use crate::session::pty::kill::Shim;
 use crate::session::pty::processes::Process;
 use crate::session::pty::signal::Signal;
 
-/// How long is waited before a silent shim is asked whether it listens again.
+/// The time between two attempts.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 impl HeldPty {
-    /// Whether the shim does not answer, as far as is known.
+    /// Whether the shim counts as silent.
     pub(super) fn is_left_alone(&self) -> bool {
         self.link().presence() == Presence::Silent
     }
 
-    /// Asks a silent shim again, until it answers or has ended.
+    /// Retries a silent shim until it answers or has ended.
     pub(super) async fn ask_until_answered(&self) {
         while self.is_left_alone() {
-            // One that listens to another daemon would listen to this one again.
+            // A shim that serves another daemon must not be taken back.
             self.mind_successor(&self.link());
             if !self.is_left_alone() {
                 return;
@@ -55,7 +54,7 @@ impl HeldPty {
         }
     }
 
-    /// Goes on at another connection to the same shim. What it kept last is not known any more.
+    /// Continues with a new connection to the same shim. What it stored last is unknown.
     fn resume(&self, contact: Contact) -> io::Result<()> {
         let Contact { socket, told: Told { attached, .. } } = contact;
         let (pid, started) = (attached.shim.pid, attached.shim.started);
@@ -71,16 +70,16 @@ impl HeldPty {
         Ok(())
     }
 
-    /// Sends the shim itself a signal, if it is still there.
+    /// Signals the shim process, if it still runs.
     pub(super) fn signal_shim(&self, signal: Signal) -> io::Result<()> {
         let Shim { pid, started } = self.shim;
         let process = Process::find(pid).filter(|found| found.started == started);
         process.ok_or(io::ErrorKind::NotFound)?.open()?.signal(signal.number())
     }
 
-    /// Ends a shim that cannot be told that its session is forgotten, if it has not ended.
+    /// Kills a shim that cannot be asked to end.
     pub(super) fn end_silent_shim(&self) {
-        // Nothing that it still holds is of use to anybody.
+        // The session is forgotten, so the shim's content has no further use.
         if let Err(error) = self.signal_shim(Signal::Kill) {
             tracing::debug!(session = %self.session, %error, "its shim is gone");
         }

@@ -1,7 +1,5 @@
-//! Checkpoints on their way into memory that a shim keeps, and back.
-//!
-//! It reads neither screens nor rows: they are bytes with the numbers of the rows they cover.
-//! Snapshots replace each other; rows are appended to segments, so that handing over a few costs
+//! Writes checkpoints into memory files for a shim, and reads them back.
+//! A snapshot replaces the previous one. Rows are appended to segments, so a small checkpoint stays cheap.
 //! no more than these few.
 
 use std::collections::VecDeque;
@@ -18,33 +16,33 @@ use crate::shim::memory;
 use crate::shim::wire::SEGMENTS_MAX;
 use crate::shim::wire::to_shim::Commit;
 
-/// How long a segment becomes before another is begun, in bytes.
+/// The size at which a new segment starts, in bytes.
 const SEGMENT_BYTES: u64 = 1 << 20;
-/// More than any snapshot has: of two screens of 1,000 by 1,000 cells with styles.
+/// Larger than any snapshot: two screens of 1,000 by 1,000 styled cells.
 const SNAPSHOT_MAX: u64 = 64 << 20;
-/// More than all segments of a session have: of the longest history that can be configured, 1 GiB.
+/// Larger than all segments of a session. The longest configurable history is 1 GiB.
 const SEGMENTS_BYTES_MAX: u64 = 3 << 29;
-/// What stands before the rows of a checkpoint: the row after them, and their length.
+/// The header of a checkpoint's rows, in bytes: the row after them and their length.
 const RECORD_HEADER: usize = 12;
 
-/// The segments that a shim keeps for this session.
+/// The segments that a shim stores for this session.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     segments: VecDeque<Extent>,
-    /// The last of them, if it may still grow.
+    /// The last segment, if it may still grow.
     open: Option<File>,
-    /// How many were let go and the shim was not told.
+    /// How many dropped segments the shim does not know of yet.
     dropped: u16,
 }
 
-/// How far a segment goes.
+/// The end of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     end_row: RowNumber,
     bytes: u64,
 }
 
-/// A checkpoint, ready to be handed over.
+/// A checkpoint, ready to send.
 #[derive(Debug)]
 pub(super) struct Handover {
     pub(super) commit: Commit,
@@ -53,16 +51,16 @@ pub(super) struct Handover {
 }
 
 impl Store {
-    /// Goes on behind segments that were found; nothing is added to these.
+    /// Continues after segments that were found. Nothing is appended to these.
     pub(super) fn behind(found: impl Iterator<Item = (RowNumber, u64)>) -> Self {
         let extent = |(end_row, bytes)| Extent { end_row, bytes };
         Self { segments: found.map(extent).collect(), ..Self::default() }
     }
 
-    /// Writes a checkpoint into memory.
+    /// Writes a checkpoint into memory files.
     ///
     /// # Errors
-    /// What the kernel said; the rows may be handed over with the next one.
+    /// Returns the kernel's error. The caller may hand the rows over again with the next checkpoint.
     pub(super) fn hand_over(&mut self, checkpoint: &Checkpoint) -> io::Result<Handover> {
         let snapshot = match checkpoint.snapshot.as_slice() {
             [] => None,
@@ -84,7 +82,7 @@ impl Store {
         Ok(Handover { commit, snapshot, segment })
     }
 
-    /// Lets the segments go of which no row is needed any more.
+    /// Drops segments that history no longer needs.
     fn trim(&mut self, checkpoint: &Checkpoint) {
         let unneeded = |front: &Extent| checkpoint.whole || front.end_row <= checkpoint.first_row;
         while self.segments.front().is_some_and(unneeded) {
@@ -96,7 +94,7 @@ impl Store {
         }
     }
 
-    /// Appends the rows of a checkpoint; returns the segment that was begun for them, if any.
+    /// Appends the rows of a checkpoint. Returns the new segment, if one was started.
     fn append(&mut self, rows: &[u8], end_row: RowNumber) -> io::Result<Option<File>> {
         let record = record(rows, end_row)?;
         let length = record.len() as u64;
@@ -108,7 +106,7 @@ impl Store {
             return Ok(None);
         }
         if let Some(full) = self.open.take() {
-            // One that cannot be sealed is not written to either way.
+            // An unsealed segment is not written to either.
             let _ = memory::seal(&full);
         }
         let segment = memory::create(c"termgate-history", 0)?;
@@ -140,27 +138,27 @@ fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// The segments that were found, as far as they can be read.
+/// The segments that were found, as far as they are readable.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) segments: Vec<Segment>,
-    /// How far each goes, whether it can be read or not.
+    /// The end of each segment, readable or not.
     pub(super) extents: Vec<(RowNumber, u64)>,
-    /// Whether one could not be read; history begins after it then.
+    /// Whether a segment was unreadable. History then begins after it.
     pub(super) damaged: bool,
 }
 
 impl Found {
-    /// Reads the next one. What no daemon wrote costs the history up to it, and no more.
+    /// Reads the next segment. An invalid one loses the history up to it, but nothing newer.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// Returns the kernel's error.
     pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
         let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
         let sum = self.extents.iter().fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
         let found = match sum <= SEGMENTS_BYTES_MAX {
             true => read_segment(file, bytes),
-            // The same file may have been handed over again and again.
+            // An impostor could send the same file many times.
             false => Err(io::ErrorKind::InvalidData.into()),
         };
         let end_row = match found {
@@ -182,11 +180,10 @@ impl Found {
     }
 }
 
-/// Reads a snapshot that was found; nothing of what no daemon wrote, which costs what it covers and no
-/// more.
+/// Reads a snapshot. An invalid one gives an empty result: only what it covers is lost.
 ///
 /// # Errors
-/// What the kernel said.
+/// Returns the kernel's error.
 pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let bytes = file.metadata()?.len();
@@ -203,13 +200,13 @@ pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec
     }
 }
 
-/// Reads a segment that was found, of which this much counts; nobody adds to it any more.
+/// Reads the first `bytes` of a segment and seals it against further writes.
 ///
 /// # Errors
-/// `InvalidData` for anything that no daemon wrote; otherwise what the kernel said.
+/// `InvalidData` for content that no daemon wrote; otherwise the kernel's error.
 pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<Segment>> {
     let file = File::from(file);
-    // A daemon that was superseded may still have it, and one that was sealed before stays so.
+    // A superseded daemon may still have this file open. An earlier seal makes this call fail, which is fine.
     let _ = memory::seal(&file);
     let bytes = read(&file, bytes.min(file.metadata()?.len()))?;
     let mut rest = bytes.as_slice();
@@ -230,10 +227,9 @@ fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
     Some((Segment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
 }
 
-/// Whoever handed the file over may be no shim: it says nothing of how large its file is but what it
-/// takes of memory itself.
+/// Trusts only the memory that a file occupies, not its length: the sender may not be a shim.
 fn read(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
-    /// The unit of `st_blocks`, by stat(2).
+    /// The unit of `st_blocks`, see stat(2).
     const BLOCK: u64 = 512;
     let there = file.metadata()?;
     if !there.is_file() || bytes > there.blocks().saturating_mul(BLOCK) {
