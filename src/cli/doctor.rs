@@ -1,7 +1,6 @@
-//! `doctor`: looks at everything that must be right, and says in plain words what is not.
+//! `doctor`: checks everything that termgate needs and explains each problem.
 //!
-//! It changes nothing and starts nothing. A subject is a function from what was found out beforehand
-//! to its checks, and one line in the list of all.
+//! It changes nothing and starts nothing. A subject is a function from the collected facts to its checks.
 
 mod check;
 mod clients;
@@ -28,7 +27,7 @@ use crate::cli::output::Report;
 #[derive(Debug, Args)]
 pub struct Doctor {}
 
-/// Every subject, in the order in which it is told.
+/// Every subject, in the order of the output.
 const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     place::runtime_directory,
     place::socket_paths,
@@ -50,7 +49,7 @@ impl Doctor {
     /// Runs the command; it needs no daemon.
     ///
     /// # Errors
-    /// None; what is wrong is told by the checks.
+    /// None: the checks report problems.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let ground = Ground::look(context).await;
         let checks: Vec<Check> = SUBJECTS.iter().flat_map(|subject| subject(&ground)).collect();

@@ -1,7 +1,6 @@
-//! `install`: tells MCP clients how to start termgate, and their agents how to use it.
+//! `install`: configures MCP clients to start termgate, and installs skills for their agents.
 //!
-//! It knows no client by name; those are rows of a table. A client that cannot be hooked up is left
-//! as it is and its user is told what to paste.
+//! The clients are rows of a table. When a client cannot be changed, the user gets a snippet to paste.
 
 pub mod change;
 pub mod client;
@@ -38,7 +37,7 @@ use crate::cli::install::skills::Shelf;
 use crate::cli::install::skills::told::{printed_skills, told_skills};
 use crate::cli::output::Report;
 
-/// The word for every client that is here.
+/// The word for every client that seems installed.
 const ALL: &str = "all";
 
 /// Hook up MCP clients, so that their agents find termgate
@@ -93,7 +92,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().map(|client| client.name).chain([ALL])
 }
 
-/// What came of one client.
+/// The result for one client.
 #[derive(Debug)]
 struct Answer {
     client: &'static Client,
@@ -104,7 +103,7 @@ impl Install {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why a client that was named could not be hooked up, or that none is here.
+    /// The named client could not be configured, or no client is installed.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let around = Surroundings::of_process()?;
         let Some(wanted) = &self.client else { return self.place_skills(&around) };
@@ -157,7 +156,7 @@ impl Install {
         Ok(told_skills(&placed.collect::<Vec<_>>(), manner, around))
     }
 
-    /// The directories of skills that are meant.
+    /// The skill directories to change.
     fn shelves(&self, around: &Surroundings) -> Result<Vec<Shelf>, Failure> {
         let client = self.skills.as_deref().and_then(Client::named);
         Ok(match (&self.dir, client) {
@@ -173,14 +172,14 @@ impl Install {
         })
     }
 
-    /// The clients that are meant; of all, those that have this scope.
+    /// The clients to change: the named one, or all installed ones with this scope.
     fn clients(
         &self,
         wanted: &str,
         around: &Surroundings,
     ) -> Result<Vec<&'static Client>, InstallError> {
         if let Some(client) = Client::named(wanted) {
-            // Told before anything else, since no other answer makes sense then.
+            // This error comes first, since no other answer makes sense.
             file_of(client, self.scope, around)?;
             return Ok(vec![client]);
         }
@@ -195,14 +194,14 @@ impl Install {
     }
 }
 
-/// Where this program really is, so that no client depends on a `PATH`.
+/// The real path of this program, so that no client depends on `PATH`.
 fn own_path() -> Result<String, InstallError> {
     let path = env::current_exe().and_then(|path| path.canonicalize());
     let path = path.map_err(InstallError::NoProgram)?;
     path.into_os_string().into_string().map_err(|path| InstallError::ProgramNotText(path.into()))
 }
 
-/// What to paste, for one client alone or for each below its name.
+/// The snippets to paste: for a single client alone, otherwise below each client's name.
 fn printed(
     clients: &[&'static Client],
     order: &Order,
@@ -232,7 +231,7 @@ fn report(list: &str, items: Vec<Value>, text: String, exit: Exit) -> Report {
 }
 
 impl Answer {
-    /// What programs read of it.
+    /// The result for programs.
     fn item(&self, manner: Manner) -> Value {
         match &self.result {
             Ok(done) => json!({
@@ -255,7 +254,7 @@ impl Answer {
         }
     }
 
-    /// What people read of it.
+    /// The result for people.
     fn line(&self, manner: Manner, around: &Surroundings) -> String {
         let name = self.client.name;
         let done = match &self.result {
@@ -289,7 +288,7 @@ fn word(deed: Deed) -> &'static str {
     }
 }
 
-/// The deed as the beginning of a sentence that goes on with where or how.
+/// The deed as the start of a sentence that continues with where or how.
 fn said(deed: Deed, manner: Manner) -> &'static str {
     match (deed, manner) {
         (Deed::Added, Manner::Do) => "added:",

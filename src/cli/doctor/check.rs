@@ -1,17 +1,15 @@
-//! One check: what was looked at, what was found, and what to do about it.
-//!
-//! It looks at nothing itself, so that every subject tells in the same way.
+//! One check: its subject, its result, and advice.
 
 use serde::Serialize;
 
 use crate::core::one_line::one_line;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Ok,
-    /// It works, and somebody may want it otherwise.
+    /// It works, but a change may help.
     Warn,
     /// Something does not work because of it.
     Fail,
@@ -27,24 +25,22 @@ impl Verdict {
     }
 }
 
-/// One check.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) verdict: Verdict,
     pub(super) found: String,
-    /// What to do; none where nothing needs to be done.
+    /// What to do; none when nothing needs to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) advice: Option<String>,
 }
 
 impl Check {
-    /// All is well.
     pub(super) fn ok(name: &'static str, found: impl Into<String>) -> Self {
         Self { name, verdict: Verdict::Ok, found: found.into(), advice: None }
     }
 
-    /// It works, and this could be done.
+    /// It works, and the advice is optional.
     pub(super) fn warn(
         name: &'static str,
         found: impl Into<String>,
@@ -54,7 +50,7 @@ impl Check {
         Self { name, verdict: Verdict::Warn, found: found.into(), advice }
     }
 
-    /// Something does not work until this is done.
+    /// Something does not work until the user follows the advice.
     pub(super) fn fail(
         name: &'static str,
         found: impl Into<String>,
@@ -63,7 +59,7 @@ impl Check {
         Self { verdict: Verdict::Fail, ..Self::warn(name, found, advice) }
     }
 
-    /// The check for people: a line, and one more for the advice.
+    /// The check for people: a line, and a second one for the advice.
     pub(super) fn line(&self) -> String {
         let line =
             format!("{:4}  {:18}  {}", self.verdict.word(), self.name, one_line(&self.found));

@@ -1,4 +1,4 @@
-//! Whether the MCP clients that are here know termgate, and would find it.
+//! Whether the installed MCP clients have termgate configured and can find it.
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::Ground;
@@ -8,7 +8,7 @@ use crate::cli::install::server::NAME;
 
 const CHECK: &str = "clients";
 
-/// Each client that looks present; one line when there is none.
+/// One check for each client that seems installed; a single one when there is none.
 pub(super) fn clients(_: &Ground) -> Vec<Check> {
     let around = match Surroundings::of_process() {
         Ok(around) => around,

@@ -1,7 +1,6 @@
-//! What the checks stand on: found out once, before any of them.
+//! Collects the facts for all checks once, before they run.
 //!
-//! It judges nothing. Asking the daemon takes time here, and looking again at what may be on its way; both
-//! are bounded.
+//! Two steps take time, both bounded: asking the daemon, and waiting for shims whose state changes.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -19,34 +18,33 @@ use crate::config::paths::{PathError, RuntimePaths};
 use crate::transport::client::ConnectError;
 use crate::wire::status::DaemonStatus;
 
-/// How long a daemon may take to tell of itself.
+/// The longest wait for the daemon's status.
 const TELL_MAX: Duration = Duration::from_secs(3);
 
-/// The daemon as it was found.
+/// The state of the daemon.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// It runs, and this is its state.
+    /// It runs, and this is its status.
     Running(Box<DaemonStatus>),
-    /// Nobody is there, though one that was killed may have left its sockets.
+    /// No daemon runs, though a killed one may have left its sockets.
     Absent,
-    /// Somebody is there, or should be, and it does not work; why, for people.
+    /// A daemon runs, or should, but does not work; contains the reason for people.
     Broken(String),
 }
 
-/// What was found out.
+/// The facts that the checks use.
 #[derive(Debug)]
 pub(super) struct Ground {
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) paths: Result<RuntimePaths, PathError>,
-    /// Where the daemon was looked for.
+    /// The socket where the daemon was expected.
     pub(super) socket: Option<PathBuf>,
     pub(super) daemon: Found,
-    /// The sessions whose terminals are held.
+    /// The sessions that have a shim.
     pub(super) held: Vec<Held>,
 }
 
 impl Ground {
-    /// Looks around.
     pub(super) async fn look(context: &Context) -> Self {
         let environment: BTreeMap<_, _> = env::vars_os().collect();
         let paths = RuntimePaths::from_environment(|name| env::var_os(name));
@@ -63,7 +61,7 @@ impl Ground {
         Self { environment, paths, socket, daemon, held }
     }
 
-    /// A variable of the environment, where it says anything.
+    /// A variable of the environment, unless it is empty.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = self.environment.get(OsStr::new(name)).map(OsString::as_os_str);
         value.filter(|value| !value.is_empty())

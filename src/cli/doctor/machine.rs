@@ -1,4 +1,4 @@
-//! What the machine gives: terminals, descriptors, shells, and the description of a terminal.
+//! The machine's resources: terminals, descriptors, shells, and the terminfo entry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,14 @@ use crate::shim::terminal::open_terminal;
 use crate::shim::wire::Window;
 use crate::transport::unix::limits::hard_descriptor_limit;
 
-/// Fewer free terminals than this are soon used up.
+/// `doctor` warns when fewer terminals are free.
 const TERMINALS_SPARE: u64 = 64;
-/// Fewer descriptors than this are soon used up: a session costs some, and so does a client.
+/// `doctor` warns when the limit is lower: each session and each client takes several descriptors.
 const DESCRIPTORS_SPARE: u64 = 4_096;
-/// The shells that are looked for.
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "sh"];
-/// What programs in sessions are told their terminal is.
+/// The value of `TERM` for programs in sessions.
 const TERMINAL: &str = "xterm-256color";
-/// Where systems keep descriptions of terminals.
+/// The system directories of terminfo entries.
 const TERMINFO: [&str; 4] =
     ["/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo"];
 
@@ -50,7 +49,7 @@ fn spare_terminals(used: u64, max: u64) -> Check {
     Check::warn("terminals", found, "Raise the limit: sysctl kernel.pty.max=4096")
 }
 
-/// How many descriptors a daemon started here may have.
+/// The descriptor limit of a daemon started here.
 pub(super) fn descriptors(_ground: &Ground) -> Vec<Check> {
     vec![match hard_descriptor_limit() {
         Ok(limit) => spare_descriptors(limit),
@@ -74,7 +73,7 @@ fn spare_descriptors(limit: u64) -> Check {
     )
 }
 
-/// Which shells there are, and which one a session starts.
+/// Which shells are installed, and which one a session starts.
 pub(super) fn shells(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "shells";
     let is_there = |name: &&str| find_program(name, Path::new("/"), &ground.environment).is_ok();
@@ -96,13 +95,13 @@ pub(super) fn shells(ground: &Ground) -> Vec<Check> {
     }]
 }
 
-/// Whether programs in sessions find what their terminal can do.
+/// Whether programs in sessions find the terminfo entry of their terminal.
 pub(super) fn terminfo(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "terminfo";
     let own = ground.variable("TERMINFO").map(PathBuf::from);
     let home = ground.variable("HOME").map(|home| Path::new(home).join(".terminfo"));
     let places = own.into_iter().chain(home).chain(TERMINFO.map(PathBuf::from));
-    // Some systems name the directories by the letter, others by its number.
+    // Some systems name the directories by the letter, others by its hexadecimal code.
     let mut files =
         places.flat_map(|place| ["x", "78"].map(|part| place.join(part).join(TERMINAL)));
     vec![match files.find(|file| file.is_file()) {

@@ -1,4 +1,4 @@
-//! Where the daemon's files are: the directory, its sockets, the log.
+//! The daemon's files: the directory, its sockets, the log.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -12,10 +12,10 @@ use crate::cli::status::bytes;
 use crate::config::paths::{RuntimePaths, SOCKET_PATH_MAX};
 use crate::transport::unix::directory::{self, DirectoryError};
 
-/// A log that is larger than this is worth a look, in bytes.
+/// `doctor` warns about a log larger than this, in bytes.
 const LOG_LARGE: u64 = 64 * 1024 * 1024;
 
-/// Whether the directory can be trusted with sockets.
+/// Whether the directory is safe for sockets.
 pub(super) fn runtime_directory(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "runtime directory";
     let Ok(paths) = &ground.paths else { return Vec::new() };
@@ -25,20 +25,20 @@ pub(super) fn runtime_directory(ground: &Ground) -> Vec<Check> {
         Err(DirectoryError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Check::ok(NAME, format!("{shown} is not there yet; a daemon makes it"))
         }
-        // The error says itself how to mend it.
+        // The error itself says how to fix it.
         Err(error) => {
             Check::fail(NAME, error.to_string(), "No daemon starts until that is mended.")
         }
     }]
 }
 
-/// Whether the kernel takes the paths of sockets.
+/// Whether the socket paths are short enough for the kernel.
 pub(super) fn socket_paths(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "socket paths";
     vec![match &ground.paths {
         Ok(paths) => {
             let sessions = paths.sessions().as_os_str().as_bytes().len();
-            // A slash, the digits of an id and the longest ending.
+            // A slash, the digits of an id and the longest suffix.
             let longest = sessions + 1 + crate::core::ids::SessionId::DIGITS + ".ro.sock".len();
             Check::ok(NAME, format!("{longest} of {SOCKET_PATH_MAX} bytes at most"))
         }
@@ -48,7 +48,7 @@ pub(super) fn socket_paths(ground: &Ground) -> Vec<Check> {
     }]
 }
 
-/// Which sockets there are, and whether somebody answers.
+/// Which sockets exist, and whether a daemon answers.
 pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "sockets";
     let Ok(paths) = &ground.paths else { return Vec::new() };
@@ -81,7 +81,7 @@ pub(super) fn sockets(ground: &Ground) -> Vec<Check> {
     }]
 }
 
-/// Where a daemon that was started by a command logs.
+/// The log of a daemon that a command started.
 pub(super) fn log(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "log";
     let Ok(paths) = &ground.paths else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The daemon that runs, what it allows, and what the next one would be told.
+//! The running daemon, what it allows, and the configuration for the next one.
 
 use std::env;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::session::pty::environment::SESSION_MARK;
 use crate::session::pty::processes::is_stopped;
 use crate::transport::unix::lock::DaemonLock;
 
-/// Whether a daemon answers, and whether it is of this version.
+/// Whether a daemon answers, and whether it has this program's version.
 pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "daemon";
     if ground.variable(SESSION_MARK).is_some() {
@@ -52,7 +52,7 @@ pub(super) fn daemon(ground: &Ground) -> Vec<Check> {
     }]
 }
 
-/// The daemon, if it is one that was stopped.
+/// The daemon's process, if it is stopped.
 fn stopped_daemon(ground: &Ground) -> Option<i32> {
     let paths = ground.paths.as_ref().ok()?;
     DaemonLock::owner(&paths.lock()).filter(|pid| is_stopped(ProcessId(*pid)))
@@ -70,7 +70,7 @@ fn same_version((theirs, pid): (&str, u32), ours: &str) -> Check {
     )
 }
 
-/// Whether anything may be written.
+/// Whether the daemon allows writing.
 pub(super) fn writing(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "writing";
     let Found::Running(status) = &ground.daemon else { return Vec::new() };
@@ -85,7 +85,7 @@ pub(super) fn writing(ground: &Ground) -> Vec<Check> {
     )]
 }
 
-/// Whether the configuration can be read, as a daemon would that is started here.
+/// Whether a daemon started here can read its configuration.
 pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "configuration";
     let Ok(directory) = env::current_dir() else {
@@ -115,7 +115,8 @@ pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
     there.into_iter().map(fine).collect()
 }
 
-/// A file beside this one that bears the name which many programs use, and we do not.
+/// A check about a `config.toml` beside this file. Many programs use that name, but termgate does not
+/// read it.
 fn unread(source: &Source) -> Option<Check> {
     let misnamed = source.path.with_file_name("config.toml");
     if source.layer == Layer::Project || !misnamed.exists() {

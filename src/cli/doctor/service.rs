@@ -1,35 +1,35 @@
-//! Whether the system would keep a daemon running; it only looks.
+//! Whether systemd keeps a daemon running. It only reads files.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::Ground;
 
-/// What shows that systemd runs this machine.
+/// Exists when systemd runs this machine.
 const SYSTEMD: &str = "/run/systemd/system";
-/// Where systemd notes whose services go on without a login.
+/// Contains a file for each user whose services run without a login.
 const LINGER: &str = "/var/lib/systemd/linger";
-/// The daemon's units: one starts it, the other listens and has it started.
+/// The daemon's units: the first runs it, the second listens and starts it on demand.
 const SERVICE: &str = "termgate.service";
 const SOCKET: &str = "termgate.socket";
-/// The links that are made beside the units when the socket is enabled.
+/// The link beside the units when the socket is enabled.
 const ENABLED: &str = "sockets.target.wants/termgate.socket";
-/// Where systems keep the units of users.
+/// The system directories of user units.
 const UNITS: [&str; 3] =
     ["/etc/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user"];
 
-/// What is there of the daemon as a service of the user.
+/// The installed parts of the daemon as a user service.
 #[derive(Debug)]
 struct Installed {
     service: Option<PathBuf>,
     socket: Option<PathBuf>,
-    /// The socket listens from the login on.
+    /// Whether the socket listens from the login on.
     enabled: bool,
-    /// Services of the user go on without a login.
+    /// Whether the user's services run without a login.
     lingers: bool,
 }
 
-/// Whether the daemon is a service of the user, and whether that goes on without a login.
+/// Whether the daemon is a user service, and whether that runs without a login.
 pub(super) fn systemd(ground: &Ground) -> Vec<Check> {
     const NAME: &str = "service";
     if !Path::new(SYSTEMD).exists() {
@@ -41,7 +41,7 @@ pub(super) fn systemd(ground: &Ground) -> Vec<Check> {
 }
 
 impl Installed {
-    /// What is in these directories, of which an earlier one counts before a later.
+    /// Finds the parts in these directories; an earlier directory takes precedence.
     fn among(places: &[PathBuf], lingers: bool) -> Self {
         let find = |name| places.iter().map(|place| place.join(name)).find(|path| path.exists());
         let enabled = places.iter().any(|place| place.join(ENABLED).is_symlink());
@@ -77,7 +77,7 @@ fn told(name: &'static str, installed: &Installed) -> Check {
     }
 }
 
-/// Where units of this user may be, the user's own places first.
+/// The directories of this user's units, the user's own first.
 fn places(ground: &Ground) -> Vec<PathBuf> {
     let below = |variable: &str, usual: &str| {
         let given = ground.variable(variable).map(PathBuf::from);

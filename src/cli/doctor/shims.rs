@@ -1,6 +1,6 @@
-//! The processes that hold the terminals of sessions, and whether the daemon goes on with each.
+//! The shims of sessions, and whether the daemon serves each session.
 //!
-//! It asks no shim anything, since whoever connects to one takes its session over.
+//! It connects to no shim, since a connection takes the session over.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,20 +18,20 @@ use crate::session::pty::processes::{is_stopped, told_of};
 
 const NAME: &str = "shims";
 
-/// A session whose terminal is held, or was.
+/// A session that has or had a shim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     session: SessionId,
-    /// Who holds it; none when that process is gone.
+    /// The shim; none when that process is gone.
     by: Option<ProcessId>,
     stopped: bool,
-    /// Whether a daemon has opened the session's doors.
+    /// Whether a daemon has opened the session's sockets.
     claimed: bool,
-    /// Whether a daemon to come can find it.
+    /// Whether the shim has a socket by which a new daemon finds it.
     socket: bool,
 }
 
-/// Which sessions are held, and what is odd about any of them.
+/// How many sessions have shims, and what is wrong with any of them.
 pub(super) fn shims(ground: &Ground) -> Vec<Check> {
     if ground.paths.is_err() {
         return Vec::new();
@@ -46,10 +46,10 @@ pub(super) fn shims(ground: &Ground) -> Vec<Check> {
     }
 }
 
-/// What `look` sees once all of it has its place: a session that is just being created, or ends, looks
-/// for a moment as if it were lost. What is odd for that long stays, if it was so at the first look.
+/// Returns what `look` sees once the state is stable. A session that is just starting or ending looks
+/// lost for a moment. A problem counts if it is in the first look and lasts.
 pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> Vec<Held> {
-    /// Longer than a session takes to be created where the machine is busy.
+    /// Longer than it takes to create a session on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(2);
     const EVERY: Duration = Duration::from_millis(100);
     let is_odd = |one: &Held| !one.socket || runs && (!one.claimed || one.by.is_none());
@@ -64,14 +64,14 @@ pub(super) async fn settled(mut look: impl FnMut() -> Vec<Held>, runs: bool) -> 
     seen
 }
 
-/// Whether a daemon runs, and what it lacks.
+/// Whether a daemon runs, and its shortage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
     No,
     Yes(Option<Shortage>),
 }
 
-/// A daemon that has hardly a descriptor left.
+/// A daemon with hardly any descriptor left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shortage {
     pid: ProcessId,
@@ -80,14 +80,14 @@ struct Shortage {
 }
 
 impl Shortage {
-    /// What a daemon has left free when it takes no session over any more, more or less.
+    /// With about this many free descriptors, a daemon stops taking over sessions.
     const SPARE_MAX: usize = 32;
 
     fn of(pid: ProcessId) -> Option<Self> {
         let limits = told_of(pid, "limits")?;
         let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
         let limit = limit.split_whitespace().next()?.parse().ok()?;
-        // How many there are is told of a process that hides which they are.
+        // The size of the directory is readable even when its entries are not.
         let open = fs::metadata(format!("/proc/{pid}/fd")).ok()?.len();
         let open = usize::try_from(open).ok().filter(|open| *open > 0)?;
         (open + Self::SPARE_MAX >= limit).then_some(Self { pid, open, limit })
@@ -112,7 +112,7 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
     let mut checks = Vec::new();
     for Held { session, by, stopped, claimed, socket } in held {
         checks.extend(match by {
-            // It listens again when the daemon that has the session ends.
+            // The shim listens again when the daemon that has the session ends.
             Some(_) if !socket && runs && *claimed => None,
             Some(pid) if !socket => Some(Check::warn(
                 NAME,
@@ -163,9 +163,9 @@ fn judge(held: &[Held], daemon: Runs) -> Vec<Check> {
     }]
 }
 
-/// What is held at this moment.
+/// The sessions with shims or sockets at this moment.
 pub(super) fn held(paths: &RuntimePaths) -> Vec<Held> {
-    // The sockets first, so that a shim that ends meanwhile is not taken for one without.
+    // Reads the sockets first. Otherwise a shim that ends meanwhile would seem to have none.
     let entries = fs::read_dir(paths.shims()).into_iter().flatten().flatten();
     let found: BTreeSet<_> =
         entries.filter_map(|entry| session_of(entry.file_name().to_str()?)).collect();

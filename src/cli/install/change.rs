@@ -1,13 +1,13 @@
-//! What a client's file becomes: text in, text out.
+//! Computes the new text of a client's file.
 //!
-//! It touches no file. Earlier texts of the same file tell it what was there before us, so that
-//! taking our entry out again gives back exactly that.
+//! Earlier texts of the file show what was there before, so that removing our entry restores exactly
+//! that.
 
 use crate::cli::install::family::{Family, Found};
 use crate::cli::install::format::{Emptied, FormatError};
 use crate::cli::install::server::Server;
 
-/// What putting a server in comes to.
+/// The result of adding a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Installed {
     AlreadyThere,
@@ -15,19 +15,19 @@ pub enum Installed {
     Updated(String),
 }
 
-/// What taking a server out comes to.
+/// The result of removing a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Uninstalled {
     NotThere,
     Left(String),
-    /// The file held nothing but our entry, in our own words.
+    /// The file contained only our unchanged entry.
     Nothing,
 }
 
-/// Puts a server into the text of a file, which may not be there yet.
+/// Adds a server to the text of a file, which may not exist yet.
 ///
 /// # Errors
-/// That the text cannot be understood, or not be changed without losing something.
+/// The text is malformed, or cannot be changed without losing something.
 pub fn install(
     family: &Family,
     text: Option<&str>,
@@ -43,7 +43,7 @@ pub fn install(
     })
 }
 
-/// Takes the entry out of the text of a file; `earlier` are former texts of it, newest first.
+/// Removes the entry from the text of a file; `earlier` are its previous texts, newest first.
 ///
 /// # Errors
 /// As [`install`].
@@ -74,7 +74,7 @@ pub fn uninstall(
     Ok(Uninstalled::Left(like(text, |text| family.take(text, name, emptied))?))
 }
 
-/// Edits a text with the line ends that it has throughout.
+/// Edits a text and keeps its line ends if they are uniform.
 fn like(
     text: &str,
     edit: impl FnOnce(&str) -> Result<String, FormatError>,

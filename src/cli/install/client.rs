@@ -1,7 +1,6 @@
-//! The clients: one table of what each is called, where it keeps its servers and what shows that it
-//! is there.
+//! The table of clients: their names, configuration files, and signs that they are installed.
 //!
-//! Data only; adding a client is adding a row.
+//! To add a client, add a row.
 
 use crate::cli::install::family::{
     Family, context_servers, extensions, mcp_servers, opencode, servers, toml_servers,
@@ -19,7 +18,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -28,25 +26,24 @@ impl Scope {
     }
 }
 
-/// One client.
 #[derive(Debug)]
 pub struct Client {
     pub name: &'static str,
-    /// What it calls itself.
+    /// The client's own name for display.
     pub title: &'static str,
     pub family: Family,
     pub user: Place,
     pub project: Option<Place>,
-    /// What is there when the client is.
+    /// Exists when the client is installed.
     pub sign: Place,
-    /// The program that is there when the client is.
+    /// The program that is on `PATH` when the client is installed.
     pub program: Option<&'static str>,
     pub command: Option<OwnCommand>,
-    /// Where it looks for skills, if it does.
+    /// Its skill directories, if it reads skills.
     pub skills: Option<SkillPlaces>,
 }
 
-/// The directories in which a client looks for skills.
+/// The skill directories of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillPlaces {
     pub user: Place,
@@ -54,12 +51,11 @@ pub struct SkillPlaces {
 }
 
 impl Client {
-    /// The client of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
-    /// Where it looks for skills in this scope, if it does.
+    /// The client's skill directory in this scope, if it reads skills.
     pub fn skills(&self, scope: Scope) -> Option<Place> {
         self.skills.map(|places| match scope {
             Scope::User => places.user,
@@ -67,7 +63,7 @@ impl Client {
         })
     }
 
-    /// Where it keeps its servers in this scope, if it has that.
+    /// The client's file of servers in this scope, if it has the scope.
     pub fn place(&self, scope: Scope) -> Option<Place> {
         match scope {
             Scope::User => Some(self.user),
@@ -102,7 +98,7 @@ const CODE: OwnCommand = OwnCommand {
     scopes: &[Scope::User],
     add: &["--add-mcp", "{json}"],
     remove: None,
-    // The profile that is in use may have a file of its own.
+    // The active profile may have a file of its own.
     writes: Writes::Elsewhere,
 };
 
@@ -118,14 +114,13 @@ const fn skills(user: Place, project: &'static [&'static str]) -> Option<SkillPl
     Some(SkillPlaces { user, project: place(Base::Project, project) })
 }
 
-/// Where several clients look.
+/// The skill directories that several clients share.
 const SHARED_SKILLS: Option<SkillPlaces> =
     skills(place(Base::Home, &[".agents/skills"]), &[".agents/skills"]);
-/// Where those of one vendor look.
+/// The skill directories of the Copilot clients.
 const COPILOT_SKILLS: Option<SkillPlaces> =
     skills(place(Base::Variable("COPILOT_HOME", ".copilot"), &["skills"]), &[".github/skills"]);
 
-/// Every client, by name.
 pub static CLIENTS: [Client; 14] = [
     Client {
         name: "claude-code",

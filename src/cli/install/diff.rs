@@ -1,11 +1,11 @@
-//! What a change does to a file, for people: the lines that differ, with those around them.
+//! Shows how a change affects a file: the lines that differ, with context.
 //!
-//! An entry comes or goes in one place, so one piece is all there ever is to show.
+//! An entry is added or removed in one place, so one hunk is enough.
 
-/// How many unchanged lines are shown on each side.
+/// The number of unchanged lines on each side.
 const CONTEXT: usize = 3;
 
-/// The lines that differ, in the unified form, or an empty text when none do.
+/// The lines that differ in unified form, or an empty text when the texts are equal.
 pub fn diff(name: &str, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = |(one, other): &(&&str, &&str)| one == other;

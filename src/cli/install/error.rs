@@ -1,6 +1,4 @@
-//! Why a client was not hooked up, and what its user can do instead.
-//!
-//! It knows no command; how a problem is shown is the output's affair.
+//! Why a client was not configured, and what the user can do instead.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,7 +27,7 @@ pub enum FileError {
     Format(#[from] FormatError),
 }
 
-/// Why a client was not hooked up.
+/// Why a client was not configured.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     #[error("{title} has no {wanted} scope; it has: {has}")]
@@ -51,7 +49,7 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// The stable code for it.
+    /// The stable error code.
     pub fn code(&self) -> Code {
         match self {
             Self::NoScope { .. } | Self::NoSkills { .. } => Code::InvalidArgument,
@@ -63,7 +61,7 @@ impl InstallError {
         }
     }
 
-    /// What to do about it, where anything is known.
+    /// What to do about it, if there is advice.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::File { hint, .. } | Self::Nobody { hint } => Some(hint),

@@ -1,6 +1,4 @@
-//! The families of shapes that clients write a server in: one file each.
-//!
-//! It knows no path and no process: text in, text out.
+//! The forms in which clients store a server, one file for each family of clients.
 
 pub mod context_servers;
 pub mod extensions;
@@ -14,27 +12,27 @@ use serde_json::Value;
 use crate::cli::install::format::{Emptied, Format, FormatError, Members, Spot};
 use crate::cli::install::server::{Launch, Server};
 
-/// An entry as a family writes it.
+/// An entry in the form of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What makes it start the server; set whenever we write.
+    /// The members that start the server. termgate sets them at every write.
     pub must: Members,
-    /// What is the user's to change once it is there.
+    /// Initial members that the user may change later.
     pub at_first: Members,
 }
 
-/// How a group of clients writes a server down.
+/// How a group of clients stores a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     pub format: Format,
-    /// The name at the top, below which the servers are.
+    /// The top-level name that contains the servers.
     pub container: &'static str,
     pub entry: fn(&Server) -> Entry,
-    /// Reads back what an entry starts; nothing when it starts no program.
+    /// Parses what an entry starts; none when it starts no program.
     pub launch: fn(&Value) -> Option<Launch>,
 }
 
-/// An entry that is written there.
+/// An existing entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// It starts a program.
@@ -50,27 +48,25 @@ impl Family {
         added.expect("nothing is in the way in an empty text")
     }
 
-    /// What the text knows under this name.
+    /// Finds the entry with this name in the text.
     ///
     /// # Errors
-    /// That the text cannot be understood.
+    /// The text is malformed.
     pub fn find(&self, text: &str, name: &str) -> Result<Option<Found>, FormatError> {
         let value = self.format.get(text, self.spot(name))?;
         Ok(value.map(|value| (self.launch)(&value).map_or(Found::Other, Found::Program)))
     }
 
-    /// Whether the text has the container.
-    ///
     /// # Errors
     /// As [`Family::find`].
     pub fn has_container(&self, text: &str) -> Result<bool, FormatError> {
         self.format.has_container(text, self.container)
     }
 
-    /// The text with the server; the same text when it is there already.
+    /// The text with the server; unchanged when the server is there already.
     ///
     /// # Errors
-    /// As [`Family::find`], or that something else would be lost.
+    /// As [`Family::find`], or the change would lose something.
     pub fn put(&self, text: &str, server: &Server) -> Result<String, FormatError> {
         let spot = self.spot(&server.name);
         let entry = (self.entry)(server);
@@ -87,7 +83,7 @@ impl Family {
         self.format.add(&without, spot, &whole(entry))
     }
 
-    /// The text without the entry, which was there.
+    /// The text without the existing entry.
     ///
     /// # Errors
     /// As [`Family::put`].
@@ -104,14 +100,14 @@ fn whole(entry: Entry) -> Members {
     entry.must.into_iter().chain(entry.at_first).collect()
 }
 
-/// Reads an entry with the program under one name and its arguments under another.
+/// Parses an entry with the program under one name and its arguments under another.
 pub fn launch_of(entry: &Value, program: &str, arguments: &str) -> Option<Launch> {
     let program = entry.get(program)?.as_str()?.to_owned();
     let arguments = entry.get(arguments).map(texts).unwrap_or_default();
     Some(Launch { program, arguments })
 }
 
-/// The texts in a list.
+/// The strings in a list.
 pub fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
     items.filter_map(Value::as_str).map(str::to_owned).collect()

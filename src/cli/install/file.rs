@@ -1,7 +1,6 @@
-//! A client's file: read whole, kept as a backup, replaced in one step.
+//! Reads, backs up and atomically replaces a client's file.
 //!
-//! It knows nothing of what is written in it. A link is followed, so that the file of somebody who
-//! keeps settings elsewhere stays where it is.
+//! It follows links, so that a file that a user keeps elsewhere stays there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,33 +10,33 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::cli::install::error::FileError;
 
-/// The largest file that is read, in bytes.
+/// The largest file that termgate reads, in bytes.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// How many backups are looked at, the newest first.
+/// How many backups are read, the newest first.
 const BACKUPS_MAX: usize = 16;
-/// What stands between the file's name and the time in the name of a backup.
+/// The mark between the file's name and the time in a backup's name.
 const BACKUP_MARK: &str = ".termgate-";
 const BACKUP_END: &str = ".bak";
-/// The largest difference of names for what is made in the same second.
+/// How many backups can be made in the same second.
 const SAME_SECOND_MAX: u64 = 1_000;
 
-/// What some editors begin a text with; no part of what it says.
+/// Some editors write this at the start of a text. It is not content.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// A file as it was when it was read.
+/// A file as it was read.
 #[derive(Clone, Debug)]
 pub struct ClientFile {
-    /// Where it really is.
+    /// The path with links resolved.
     path: PathBuf,
-    /// What is in it, with what it begins with; nothing when there is no file.
+    /// The content with its byte order mark, if any; none when the file does not exist.
     whole: Option<String>,
 }
 
 impl ClientFile {
-    /// Reads a file, which need not be there.
+    /// Reads a file, which may not exist.
     ///
     /// # Errors
-    /// That it cannot be read, or is nothing that a client would read.
+    /// The file cannot be read, or is not a file that a client would read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
@@ -49,17 +48,17 @@ impl ClientFile {
         Ok(Self { path, whole })
     }
 
-    /// Where it really is.
+    /// The path with links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in it, without a byte order mark; nothing when there is no file.
+    /// The content without a byte order mark; none when the file does not exist.
     pub fn text(&self) -> Option<&str> {
         self.whole.as_deref().map(without_mark)
     }
 
-    /// What was in it before changes of ours, newest first; what cannot be read is passed over.
+    /// The contents before termgate's changes, newest first. Unreadable backups are skipped.
     pub fn earlier(&self) -> Vec<String> {
         let mut backups = self.backups();
         backups.sort_by(|one, other| other.cmp(one));
@@ -68,10 +67,10 @@ impl ClientFile {
         texts.map(|text| without_mark(&text).to_owned()).collect()
     }
 
-    /// Replaces what is in it, which a backup keeps. A byte order mark stays.
+    /// Replaces the content and keeps a byte order mark. It makes no backup.
     ///
     /// # Errors
-    /// That nothing was changed, and why.
+    /// Nothing was changed, with the reason.
     pub fn replace(&self, text: &str) -> Result<(), FileError> {
         if self.whole.is_some() {
             self.check_writable()?;
@@ -89,7 +88,7 @@ impl ClientFile {
         or_gone(&fresh, written)
     }
 
-    /// Removes it without a backup: for a file that holds nothing worth one.
+    /// Removes the file without a backup, when its content is not worth one.
     ///
     /// # Errors
     /// As [`ClientFile::replace`].
@@ -99,23 +98,22 @@ impl ClientFile {
         Ok(fs::remove_file(&self.path)?)
     }
 
-    /// Whether what is in it is the same as in the other.
     pub fn is_like(&self, other: &Self) -> bool {
         self.whole == other.whole
     }
 
     fn check_writable(&self) -> Result<(), FileError> {
-        // Replacing it would work all the same, against the will of whoever made it read-only.
+        // A replacement would succeed, but against the intent of the user who made the file read-only.
         if fs::metadata(&self.path)?.permissions().readonly() {
             return Err(FileError::ReadOnly);
         }
         Ok(())
     }
 
-    /// Keeps a copy of the file, where there is one, and says where.
+    /// Copies the file to a backup, if it exists, and returns the backup's path.
     ///
     /// # Errors
-    /// That there is none, not even a part of it, and why; or that the file may not be changed.
+    /// No backup was made, not even a part, with the reason; or the file is read-only.
     pub fn back_up(&self, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
         let Some(whole) = &self.whole else { return Ok(None) };
         self.check_writable()?;
@@ -133,7 +131,7 @@ impl ClientFile {
         Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
     }
 
-    /// A new file beside it.
+    /// Creates a new file beside it.
     fn fresh(&self) -> Result<(PathBuf, File), FileError> {
         let name = format!("{}.termgate-new-{}", self.name(), std::process::id());
         let path = self.path.with_file_name(name);
@@ -141,7 +139,7 @@ impl ClientFile {
         Ok((path, file))
     }
 
-    /// Writes a text with the mode and the owner of the file that was there.
+    /// Writes a text with the mode and owner of the existing file.
     fn fill(&self, file: &mut File, text: &str) -> Result<(), FileError> {
         file.write_all(text.as_bytes())?;
         if self.whole.is_some() {
@@ -186,7 +184,7 @@ impl ClientFile {
     }
 }
 
-/// Has a file go that was not wholly made. Why is told; that it could not go matters less.
+/// Removes an incomplete file. The first error matters, not a failure to remove.
 fn or_gone<T>(path: &Path, made: Result<T, FileError>) -> Result<T, FileError> {
     if made.is_err() {
         let _ = fs::remove_file(path);
@@ -199,7 +197,7 @@ fn without_mark(text: &str) -> &str {
 }
 
 fn read_text(path: &Path) -> Result<String, FileError> {
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(FileError::NotAFile);
     }

@@ -1,7 +1,6 @@
-//! The formats that clients keep their servers in, edited without losing what else is written there.
+//! Edits the file formats of clients without losing other content.
 //!
-//! Text in, text out; it knows neither files nor clients. A format that could not keep something
-//! says so instead of writing.
+//! A format returns an error when it would have to drop something.
 
 pub mod json_text;
 pub mod toml_text;
@@ -9,24 +8,24 @@ pub mod yaml_text;
 
 use serde_json::Value;
 
-/// The members of an entry with their values, in the order they are written.
+/// The members of an entry with their values, in order.
 pub type Members = Vec<(&'static str, Value)>;
 
-/// Where an entry is: under a name, in a container at the top of the text.
+/// The place of an entry: its name, and its container at the top level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot<'a> {
     pub container: &'a str,
     pub name: &'a str,
 }
 
-/// Whether a container that became empty goes as well.
+/// Whether to remove a container that became empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emptied {
     Stays,
     Goes,
 }
 
-/// Why a text is not edited.
+/// Why a text cannot be edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     #[error("it cannot be understood: {0}")]
@@ -39,21 +38,20 @@ pub enum FormatError {
     NotEdited,
 }
 
-/// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON, also with comments and trailing commas.
+    /// JSON, with optional comments and trailing commas.
     Json,
     Toml,
-    /// Printed for the user to paste; files in it are neither read nor edited.
+    /// termgate prints YAML for the user to paste, and never reads or edits YAML files.
     Yaml,
 }
 
 impl Format {
-    /// The value of the entry, where there is one.
+    /// The value of the entry, if it exists.
     ///
     /// # Errors
-    /// That the text is not of this format, or something else is where entries should be.
+    /// The text has another format, or the container holds no entries.
     pub fn get(self, text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
         match self {
             Self::Json => json_text::get(text, spot),
@@ -62,8 +60,6 @@ impl Format {
         }
     }
 
-    /// Whether the container is there.
-    ///
     /// # Errors
     /// As [`Format::get`].
     pub fn has_container(self, text: &str, container: &str) -> Result<bool, FormatError> {
@@ -74,10 +70,10 @@ impl Format {
         }
     }
 
-    /// The text with the entry, which was not there.
+    /// Adds a new entry to the text.
     ///
     /// # Errors
-    /// As [`Format::get`], or that something would be lost.
+    /// As [`Format::get`], or the change would lose something.
     pub fn add(self, text: &str, spot: Spot<'_>, members: &Members) -> Result<String, FormatError> {
         match self {
             Self::Json => json_text::add(text, spot, members),
@@ -87,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The text with these members of the entry, which was there, set; its others stay.
+    /// Sets these members of an existing entry and keeps its others.
     ///
     /// # Errors
     /// As [`Format::add`].
@@ -99,7 +95,7 @@ impl Format {
         }
     }
 
-    /// The text without the entry, which was there.
+    /// Removes an existing entry from the text.
     ///
     /// # Errors
     /// As [`Format::add`].

@@ -1,7 +1,6 @@
-//! One client hooked up or unhooked: its own command first, else its file.
+//! Adds termgate to one client or removes it: by the client's own command first, otherwise in its file.
 //!
-//! What a text becomes is decided in [`crate::cli::install::change`]; this does it, or says what it
-//! would do.
+//! [`crate::cli::install::change`] computes the new text; this module writes or shows it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,32 +16,31 @@ use crate::cli::install::own_command::{Writes, run, shown, words};
 use crate::cli::install::place::Surroundings;
 use crate::cli::install::server::Server;
 
-/// What is wanted of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     Install,
     Uninstall,
 }
 
-/// Whether it is done or only told.
+/// Whether to make the change or only show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     Do,
     Tell,
 }
 
-/// What is wanted of each client.
+/// The requested change for each client.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub wish: Wish,
     pub manner: Manner,
     pub scope: Scope,
     pub server: Server,
-    /// The wall clock's time, for the names of backups.
+    /// The wall clock time, for the names of backups.
     pub now: SystemTime,
 }
 
-/// What came of it.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     Added,
@@ -50,36 +48,36 @@ pub enum Deed {
     AlreadyThere,
     Removed,
     NotThere,
-    /// It is there and somebody has changed it.
+    /// The user has changed it, so it stays.
     Kept,
 }
 
-/// What was done, or would be.
+/// The change that was made, or would be made.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub deed: Deed,
     pub file: PathBuf,
     pub backup: Option<PathBuf>,
-    /// The client's own command that did it, as people write it.
+    /// The client's own command that made the change, for display.
     pub command: Option<String>,
-    /// What would become of the file; only when nothing was done.
+    /// The diff of the file, when the change is only shown.
     pub diff: Option<String>,
-    /// Why it was not done the first way.
+    /// Why the client's own command was not enough.
     pub note: Option<String>,
 }
 
-/// What becomes of a file.
+/// The planned change of a file.
 #[derive(Clone, Debug)]
 struct Plan {
     deed: Deed,
-    /// Its text afterwards; nothing when it goes.
+    /// The new text; none to remove the file.
     after: Option<String>,
 }
 
-/// Hooks a client up, or unhooks it.
+/// Adds termgate to a client, or removes it.
 ///
 /// # Errors
-/// Why nothing was changed, with what to do by hand.
+/// Nothing was changed, with the reason and what to do by hand.
 pub async fn hook_up(
     client: &Client,
     order: &Order,
@@ -126,8 +124,8 @@ pub async fn hook_up(
     Ok(done)
 }
 
-/// Has the client do it itself, and looks whether it did; says where the file was kept, if it changed,
-/// or why it was not done.
+/// Runs the client's own command and checks the result. Returns the backup's path if the file changed,
+/// or why the command did not work.
 async fn by_command(
     commands: &Commands,
     client: &Client,
@@ -152,7 +150,7 @@ async fn by_command(
     Ok(ran.map(|()| backup))
 }
 
-/// Whether the file says what is wanted, in whatever words the client has for it.
+/// Whether the file has the requested state, in any form that the client writes.
 fn is_done(client: &Client, order: &Order, file: &ClientFile) -> Result<bool, FileError> {
     let name = &order.server.name;
     let found = file.text().map(|text| client.family.find(text, name)).transpose()?.flatten();
@@ -162,10 +160,10 @@ fn is_done(client: &Client, order: &Order, file: &ClientFile) -> Result<bool, Fi
     })
 }
 
-/// The file of a client in this scope.
+/// The client's file in this scope.
 ///
 /// # Errors
-/// That it has none, with those that it has.
+/// The client lacks this scope; the error contains those it has.
 pub fn file_of(
     client: &Client,
     scope: Scope,
@@ -204,7 +202,7 @@ fn plan(client: &Client, order: &Order, file: &ClientFile) -> Result<Plan, FileE
     })
 }
 
-/// What a client's own command is told, one run after the other.
+/// The runs of a client's own command, in order.
 #[derive(Clone, Debug)]
 struct Commands {
     name: &'static str,
@@ -213,15 +211,14 @@ struct Commands {
     writes: Writes,
 }
 
-/// One run of a client's own command.
 #[derive(Clone, Debug)]
 struct Step {
     words: Vec<String>,
-    /// Whether what follows makes sense only when it worked.
+    /// Whether the next step requires that this one succeeds.
     needed: bool,
 }
 
-/// How the client does it itself, where it can.
+/// The client's own commands for this deed, if it has them.
 fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -> Option<Commands> {
     let own = client.command.filter(|own| own.scopes.contains(&order.scope))?;
     let step = |template: &[&str], needed| Step {
@@ -231,7 +228,7 @@ fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -
     let remove = |needed| own.remove.map(|template| step(template, needed));
     let steps = match deed {
         Deed::Added => vec![step(own.add, true)],
-        // Some commands refuse a name that they know.
+        // Some commands reject an existing name.
         Deed::Updated => remove(false).into_iter().chain([step(own.add, true)]).collect(),
         Deed::Removed => vec![remove(true)?],
         Deed::AlreadyThere | Deed::NotThere | Deed::Kept => return None,
@@ -241,7 +238,7 @@ fn commands(client: &Client, order: &Order, deed: Deed, around: &Surroundings) -
 }
 
 impl Commands {
-    /// Runs the steps; the error says which one failed, and why.
+    /// Runs the steps. The error contains the failed step and the reason.
     async fn run(&self) -> Result<(), String> {
         for Step { words, needed } in &self.steps {
             let ran = run(&self.program, words).await;
@@ -254,14 +251,14 @@ impl Commands {
         Ok(())
     }
 
-    /// The steps as a shell would take them, for people.
+    /// The steps in shell syntax, for display.
     fn shown(&self) -> String {
         let lines: Vec<_> = self.steps.iter().map(|step| shown(self.name, &step.words)).collect();
         lines.join(" && ")
     }
 }
 
-/// Makes a file what was planned; says where it was kept.
+/// Applies the plan to a file and returns the backup's path.
 fn edit(file: &ClientFile, plan: &Plan, now: SystemTime) -> Result<Option<PathBuf>, FileError> {
     match &plan.after {
         Some(after) if Some(after.as_str()) == file.text() => Ok(None),

@@ -1,7 +1,6 @@
-//! Clients' own commands for adding and removing a server.
+//! Runs the clients' own commands that add and remove a server.
 //!
-//! It knows how such a command is written and run, and nothing of files. Each word is handed over as
-//! it is, past any shell, so nothing needs quoting but what people are shown.
+//! Arguments are passed without a shell, so only the displayed form needs quotes.
 
 use std::io;
 use std::path::Path;
@@ -18,34 +17,34 @@ use crate::cli::install::client::Scope;
 use crate::cli::install::server::Server;
 use crate::core::one_line::one_line;
 
-/// How long a command may take: some start a whole editor.
+/// The time limit of a command: some start a whole editor.
 const RUN_MAX: Duration = Duration::from_secs(60);
-/// How much of its complaints is kept, in bytes.
+/// How many bytes of its standard error are kept.
 const COMPLAINT_MAX: usize = 16 * 1024;
-/// How long is listened for complaints once it has ended: what it left running may hold the pipe.
+/// How long to read standard error after the command ended; a child process may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// What a client offers on the command line. Words in braces stand for what is put in.
+/// The command line of a client. Words in braces are placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnCommand {
     pub program: &'static str,
-    /// The scopes it can change.
+    /// The scopes that it can change.
     pub scopes: &'static [Scope],
     pub add: &'static [&'static str],
     pub remove: Option<&'static [&'static str]>,
     pub writes: Writes,
 }
 
-/// Where a client's command leaves its changes.
+/// Where a client's command stores its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// In the file of the scope.
     File,
-    /// There, or in a place that the client alone knows.
+    /// In that file, or in a place that only the client knows.
     Elsewhere,
 }
 
-/// Why a command did not do it.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error("it cannot be started: {0}")]
@@ -56,7 +55,7 @@ pub enum CommandError {
     Refused(String),
 }
 
-/// The words behind the program's name.
+/// The arguments after the program's name.
 pub fn words(template: &[&str], server: &Server, scope: Scope) -> Vec<String> {
     let mut words = Vec::new();
     for word in template {
@@ -79,7 +78,7 @@ pub fn words(template: &[&str], server: &Server, scope: Scope) -> Vec<String> {
     words
 }
 
-/// The command as a shell would take it, for people.
+/// The command in shell syntax, for display.
 pub fn shown(program: &str, words: &[String]) -> String {
     let words = words.iter().map(|word| quoted(word));
     [program.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
@@ -93,10 +92,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Runs a client's command and waits for its end.
+/// Runs a client's command and waits until it ends.
 ///
 /// # Errors
-/// That it could not be run or said no; with the first line of its complaint.
+/// The command could not run or failed; contains the first line of its standard error.
 pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
     let mut command = Command::new(program);
     command.args(words).kill_on_drop(true);
@@ -115,21 +114,21 @@ pub async fn run(program: &Path, words: &[String]) -> Result<(), CommandError> {
     Err(CommandError::Refused(said))
 }
 
-/// Waits for the end of a command, whose complaints are heard meanwhile.
+/// Waits for the command to end, and reads its standard error meanwhile.
 async fn end(child: &mut Child, complaint: &mut Vec<u8>) -> io::Result<ExitStatus> {
     let Some(stderr) = child.stderr.take() else { return child.wait().await };
     let mut listening = pin!(listen(stderr, complaint));
     tokio::select! {
         () = &mut listening => child.wait().await,
         status = child.wait() => {
-            // Its end alone decides; what is not heard in time is of no use.
+            // Only its end matters; output that arrives too late is useless.
             let _ = timeout(LAST_WORDS, listening).await;
             status
         }
     }
 }
 
-/// Reads to the end, so that nobody waits for a reader, and keeps the beginning.
+/// Reads to the end, so that the command never blocks on the pipe, and keeps the start.
 async fn listen(mut stderr: ChildStderr, kept: &mut Vec<u8>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {

@@ -1,7 +1,7 @@
-//! Where clients keep things: paths made from values, on each system that clients run on.
+//! Paths of the clients' files on each system.
 //!
-//! Only [`Surroundings::of_process`] looks at the process; everything else is given, so that the
-//! paths of one system are tested on another.
+//! Only [`Surroundings::of_process`] reads the process's environment, so that tests can cover every
+//! system.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,41 +11,40 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::install::error::InstallError;
 
-/// A system that clients run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     Linux,
     MacOs,
 }
 
-/// The variables that move what clients keep.
+/// The environment variables that affect these paths.
 const VARIABLES: [&str; 5] =
     ["XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PATH"];
 
-/// Where the user is.
+/// The user's system, directories and environment variables.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub system: System,
     pub home: PathBuf,
-    /// The directory that a project's files are in.
+    /// The directory of the project's files.
     pub project: PathBuf,
     pub variables: BTreeMap<String, OsString>,
 }
 
-/// What a path begins with.
+/// The first part of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     Home,
     /// `$XDG_CONFIG_HOME`, else `~/.config`, on every system.
     Config,
-    /// Where programs with windows keep their settings on this system.
+    /// The directory where graphical programs keep their settings on this system.
     Application,
-    /// The directory a variable names, else this one below the home directory.
+    /// The directory in this variable, or else this one below the home directory.
     Variable(&'static str, &'static str),
     Project,
 }
 
-/// A file or directory of a client, under the name it has now and names it may have instead.
+/// A client's file or directory, with its current name first and alternatives after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub base: Base,
@@ -53,10 +52,8 @@ pub struct Place {
 }
 
 impl Surroundings {
-    /// The surroundings of this process.
-    ///
     /// # Errors
-    /// That there is no home directory, or no working directory.
+    /// There is no home directory or no working directory.
     pub fn of_process() -> Result<Self, InstallError> {
         let home = env::home_dir().filter(|home| home.is_absolute()).ok_or(InstallError::NoHome)?;
         let variable = |name: &str| Some((name.to_owned(), env::var_os(name)?));
@@ -68,7 +65,7 @@ impl Surroundings {
         })
     }
 
-    /// The path of a place: of the names that exist the first, else the first of all.
+    /// The path of a place: the first name that exists, or else the first name.
     pub fn path(&self, place: Place) -> PathBuf {
         let base = self.base(place.base);
         let mut paths = place.names.iter().map(|name| base.join(name));
@@ -79,14 +76,14 @@ impl Surroundings {
         paths.find(|path| path.exists()).unwrap_or(first)
     }
 
-    /// The path of a program that the user could start by its name.
+    /// The path of a program on `PATH`.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let directories = env::split_paths(self.variables.get("PATH")?);
         let mut paths = directories.filter(|it| it.is_absolute()).map(|it| it.join(name));
         paths.find(|path| is_executable(path))
     }
 
-    /// The path as people write it, from their home directory.
+    /// The path for display, with `~` for the home directory.
     pub fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(rest) => format!("~/{}", rest.display()),

@@ -1,6 +1,4 @@
-//! Which clients are here and whether they know termgate: it looks and changes nothing.
-//!
-//! It judges nothing either; what a finding means is for whoever asks.
+//! Finds the installed clients and whether they have termgate configured. It changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +8,22 @@ use crate::cli::install::family::Found;
 use crate::cli::install::file::ClientFile;
 use crate::cli::install::place::Surroundings;
 
-/// Whether a client knows termgate.
+/// Whether a client has termgate configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Knowledge {
     Unknown,
-    /// It starts this program, which may be there or not.
+    /// It starts this program; `there` is whether that exists.
     Starts {
         program: PathBuf,
         there: bool,
     },
     /// It has an entry that starts no program.
     Other,
-    /// Its file cannot be read; says why.
+    /// Its file cannot be read; contains the reason.
     Unreadable(String),
 }
 
-/// What was seen of a client in one scope.
+/// The state of a client in one scope.
 #[derive(Clone, Debug)]
 pub struct Sighting {
     pub client: &'static Client,
@@ -34,13 +32,13 @@ pub struct Sighting {
     pub knowledge: Knowledge,
 }
 
-/// The clients that look present.
+/// The clients that seem installed.
 pub fn present(around: &Surroundings) -> impl Iterator<Item = &'static Client> {
     CLIENTS.iter().filter(|client| is_present(client, around))
 }
 
-/// The clients that look present, and whether they know a server of this name: for the user always,
-/// for the project where they have a file there.
+/// The clients that seem installed, and whether they have a server of this name. It includes the project
+/// scope when the client has a file there.
 pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
     let mut sightings = Vec::new();
     for client in present(around) {

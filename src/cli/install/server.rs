@@ -1,8 +1,6 @@
-//! What every client is told: a name, a program and its arguments.
-//!
-//! It knows no client and no file; how a client writes this down is its family's affair.
+//! The server that a client starts: a name, a program and its arguments.
 
-/// What clients call termgate unless they are told otherwise.
+/// The default name of the entry.
 pub const NAME: &str = "termgate";
 
 /// The longest name of an entry, in characters.
@@ -11,19 +9,19 @@ const NAME_MAX: usize = 64;
 /// How a client starts a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The absolute path of the program: clients with windows start with a short `PATH`.
+    /// The absolute path of the program: graphical clients start with a short `PATH`.
     pub program: String,
     pub arguments: Vec<String>,
 }
 
-/// A server under the name that a client knows it by.
+/// A server and its name in the client's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub name: String,
     pub launch: Launch,
 }
 
-/// What the client's agents may do, whatever the daemon allows.
+/// What the client's agents may do, besides the daemon's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
     AsConfigured,
@@ -32,7 +30,7 @@ pub enum Rights {
 }
 
 impl Server {
-    /// This program as a server, reached over standard input and output.
+    /// This program as a server over standard input and output.
     pub fn bridge(name: String, program: String, rights: Rights) -> Self {
         let mut arguments = vec!["mcp".to_owned()];
         match rights {
@@ -44,10 +42,10 @@ impl Server {
     }
 }
 
-/// Reads a name that every client takes and no shell or command mistakes for something else.
+/// Parses a name that is valid for every client and safe in shells and commands.
 ///
 /// # Errors
-/// What a name must be like.
+/// The rule for names.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
     let of_name = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';

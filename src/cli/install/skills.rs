@@ -1,6 +1,6 @@
-//! Skills: each prompt as a file that teaches agents of a client, put there and taken out again.
+//! Skills: installs each prompt as a file for a client's agents, and removes it.
 //!
-//! It knows no client by name. A file that somebody changed is left alone, and said to be.
+//! A file that the user changed stays, and the output says so.
 
 mod seal;
 pub mod told;
@@ -18,19 +18,19 @@ use crate::cli::install::presence::present;
 use crate::cli::install::skills::seal::{is_intact, sealed};
 use crate::mcp::prompt::{Prompt, prompts};
 
-/// The name of the file in each skill's directory.
+/// The file name in each skill's directory.
 const FILE: &str = "SKILL.md";
-/// How the names of our skills begin.
+/// The prefix of our skills' names.
 const OURS: &str = "termgate-";
 
-/// A directory of skills, and the client that looks there.
+/// A directory of skills, and the client that reads it.
 #[derive(Clone, Debug)]
 pub struct Shelf {
     pub client: Option<&'static Client>,
     pub directory: PathBuf,
 }
 
-/// What came of one skill, or would.
+/// The result for one skill.
 #[derive(Debug)]
 pub struct Placed {
     pub client: Option<&'static Client>,
@@ -39,7 +39,7 @@ pub struct Placed {
     pub result: Result<Deed, FileError>,
 }
 
-/// A skill as it is written.
+/// A skill's file and text.
 #[derive(Clone, Debug)]
 pub struct SkillFile {
     pub skill: String,
@@ -48,10 +48,10 @@ pub struct SkillFile {
 }
 
 impl Shelf {
-    /// Where this client looks for skills.
+    /// The client's skill directory.
     ///
     /// # Errors
-    /// That it does not.
+    /// The client reads no skills.
     pub fn of(
         client: &'static Client,
         scope: Scope,
@@ -61,10 +61,10 @@ impl Shelf {
         Ok(Self { client: Some(client), directory: around.path(place) })
     }
 
-    /// Where the clients look for skills that look present, each directory once.
+    /// The skill directories of installed clients, each directory once.
     ///
     /// # Errors
-    /// That there is none.
+    /// There is none.
     pub fn all(scope: Scope, around: &Surroundings) -> Result<Vec<Self>, InstallError> {
         let mut seen = BTreeSet::new();
         let shelves = present(around).filter_map(|client| Self::of(client, scope, around).ok());
@@ -79,7 +79,7 @@ impl Shelf {
         Ok(shelves)
     }
 
-    /// Every skill as it would be written here.
+    /// Every skill with its file in this directory.
     pub fn files(&self) -> Vec<SkillFile> {
         let file = |prompt: &Prompt| {
             let skill = prompt.skill_name();
@@ -88,7 +88,7 @@ impl Shelf {
         prompts().iter().map(file).collect()
     }
 
-    /// Puts every skill here, or takes every one out; also those of other versions that nobody changed.
+    /// Installs or removes every skill. It also removes unchanged skills of other versions.
     pub fn place(&self, wish: Wish, manner: Manner) -> Vec<Placed> {
         let own = self.files().into_iter().map(|SkillFile { skill, file, text }| {
             let text = (wish == Wish::Install).then_some(text);
@@ -105,7 +105,7 @@ impl Shelf {
         placed.collect()
     }
 
-    /// Skills that are here, were made by termgate, are as it made them, and are none any more.
+    /// Unchanged skills in this directory that termgate wrote and that this version does not have.
     fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -125,7 +125,7 @@ impl Shelf {
     }
 }
 
-/// Makes a file what is wanted, nothing being no file, unless somebody changed it.
+/// Writes the wanted text to a file, or removes the file for none, unless the user changed it.
 fn place(path: &Path, wanted: Option<&str>, manner: Manner) -> Result<Deed, FileError> {
     let file = ClientFile::read(path)?;
     let deed = deed(file.text(), wanted);
@@ -135,7 +135,7 @@ fn place(path: &Path, wanted: Option<&str>, manner: Manner) -> Result<Deed, File
         Some(text) => file.replace(text)?,
         None => {
             file.remove()?;
-            // What its user put beside it stays, and so does the directory then.
+            // The directory stays when the user has other files in it.
             let _ = path.parent().map(fs::remove_dir);
         }
     }

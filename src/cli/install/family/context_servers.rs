@@ -1,6 +1,4 @@
-//! JSON with comments and `context_servers`, as Zed has it among its other settings.
-//!
-//! It knows nothing of files.
+//! JSON with comments and `context_servers`, in Zed's settings file.
 
 use serde_json::{Value, json};
 
@@ -8,7 +6,6 @@ use crate::cli::install::family::{Entry, Family, launch_of};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
-/// The family.
 pub const FAMILY: Family =
     Family { format: Format::Json, container: "context_servers", entry, launch };
 

@@ -1,6 +1,4 @@
-//! YAML with `extensions`, as goose has it, with words of its own for program and environment.
-//!
-//! It knows nothing of files.
+//! YAML with `extensions`, for goose, which has its own names for program and environment.
 
 use serde_json::json;
 
@@ -8,10 +6,9 @@ use crate::cli::install::family::{Entry, Family};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
-/// How long goose waits for an answer, in seconds; its own default.
+/// How long goose waits for an answer, in seconds; goose's default.
 const TIMEOUT: u64 = 300;
 
-/// The family.
 pub const FAMILY: Family =
     Family { format: Format::Yaml, container: "extensions", entry, launch: |_| None };
 

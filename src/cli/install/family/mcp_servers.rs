@@ -1,6 +1,4 @@
-//! JSON with `mcpServers`, as most clients have it, in three dialects.
-//!
-//! It knows which members a dialect wants and nothing of files.
+//! JSON with `mcpServers`, for most clients, in three variants.
 
 use serde_json::{Value, json};
 
@@ -8,11 +6,11 @@ use crate::cli::install::family::{Entry, Family, launch_of};
 use crate::cli::install::format::{Format, Members};
 use crate::cli::install::server::{Launch, Server};
 
-/// Program and arguments only.
+/// Only program and arguments.
 pub const PLAIN: Family = Family { entry: plain, ..BASE };
-/// With the kind of transport, as Claude Code writes it.
+/// With the type of transport, for Claude Code.
 pub const TYPED: Family = Family { entry: typed, ..BASE };
-/// With the kind of server and its tools, as the Copilot CLI wants them.
+/// With the type of server and its tools, for the Copilot CLI.
 pub const COPILOT: Family = Family { entry: copilot, ..BASE };
 
 const BASE: Family = Family { format: Format::Json, container: "mcpServers", entry: plain, launch };

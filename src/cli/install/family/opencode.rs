@@ -1,6 +1,4 @@
-//! JSON with `mcp`, as opencode has it: the program and its arguments are one list.
-//!
-//! It knows nothing of files.
+//! JSON with `mcp`, for opencode: the program and its arguments are one list.
 
 use serde_json::{Value, json};
 
@@ -8,7 +6,6 @@ use crate::cli::install::family::{Entry, Family, texts};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
-/// The family.
 pub const FAMILY: Family = Family { format: Format::Json, container: "mcp", entry, launch };
 
 fn entry(server: &Server) -> Entry {

@@ -1,6 +1,4 @@
-//! JSON with `servers`, as VS Code has it: each entry says what kind of transport it is.
-//!
-//! It knows nothing of files.
+//! JSON with `servers`, for VS Code: each entry contains its type of transport.
 
 use serde_json::{Value, json};
 
@@ -8,7 +6,6 @@ use crate::cli::install::family::{Entry, Family, launch_of};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
-/// The family.
 pub const FAMILY: Family = Family { format: Format::Json, container: "servers", entry, launch };
 
 fn entry(server: &Server) -> Entry {

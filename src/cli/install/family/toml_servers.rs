@@ -1,6 +1,4 @@
-//! TOML with a table `mcp_servers`, as Codex has it.
-//!
-//! It knows nothing of files.
+//! TOML with a table `mcp_servers`, for Codex.
 
 use serde_json::{Value, json};
 
@@ -8,7 +6,6 @@ use crate::cli::install::family::{Entry, Family, launch_of};
 use crate::cli::install::format::Format;
 use crate::cli::install::server::{Launch, Server};
 
-/// The family.
 pub const FAMILY: Family = Family { format: Format::Toml, container: "mcp_servers", entry, launch };
 
 fn entry(server: &Server) -> Entry {

@@ -1,7 +1,7 @@
-//! JSON as editors write it, with comments and trailing commas, edited in its syntax tree.
+//! JSON with comments and trailing commas, edited in its syntax tree.
 //!
-//! It knows no client. Whatever an edit does not mean stays as it was, byte for byte, since people
-//! keep comments and an order of their own in these files.
+//! Everything outside an edit stays as it was, byte for byte, since users keep comments and their own
+//! order in these files.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -9,24 +9,22 @@ use serde_json::Value;
 
 use crate::cli::install::format::{Emptied, FormatError, Members, Spot};
 
-/// The value of the entry, where there is one.
+/// The value of the entry, if it exists.
 ///
 /// # Errors
-/// That the text is no JSON, or something else is where entries should be.
+/// The text is not JSON, or the container is not an object.
 pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
     let Some(container) = container(&parse(text)?, spot.container)? else { return Ok(None) };
     Ok(container.get(spot.name).map(|entry| entry.to_serde_value().unwrap_or_default()))
 }
 
-/// Whether the container is there.
-///
 /// # Errors
 /// As [`get`].
 pub fn has_container(text: &str, name: &str) -> Result<bool, FormatError> {
     Ok(container(&parse(text)?, name)?.is_some())
 }
 
-/// The text with the entry at the end of its container.
+/// Adds the entry at the end of its container.
 ///
 /// # Errors
 /// As [`get`].
@@ -39,11 +37,11 @@ pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
     let members = members.iter().map(|(name, value)| ((*name).to_owned(), input(value)));
     container.append(spot.name, CstInputValue::Object(members.collect()));
     let added = root.to_string();
-    // A file that we begin ends as text files do.
+    // A new file ends with a line end.
     Ok(if text.trim().is_empty() { format!("{}\n", added.trim()) } else { added })
 }
 
-/// The text with these members of the entry set.
+/// Sets these members of the entry.
 ///
 /// # Errors
 /// As [`get`].
@@ -63,7 +61,7 @@ pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
     Ok(root.to_string())
 }
 
-/// The text without the entry.
+/// Removes the entry.
 ///
 /// # Errors
 /// As [`get`].
@@ -109,7 +107,7 @@ fn entry(root: &CstRootNode, spot: Spot<'_>) -> Result<CstObjectProp, FormatErro
     entry.ok_or_else(|| not_a_map(spot.container))
 }
 
-/// The property of this name; of two, nobody knows which one the client means.
+/// The property with this name. Two of them are an error, since it is unknown which one the client uses.
 fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, FormatError> {
     let mut found = object.properties().into_iter();
     let mut found = found.by_ref().filter(|it| it.decoded_name().as_deref() == Some(name));

@@ -1,17 +1,17 @@
-//! TOML, edited in its document with comments and order kept.
+//! TOML, edited with its comments and order kept.
 //!
-//! It knows no client. A comment above a table belongs to that table in the library's eyes, so it is
-//! handed on before a table goes.
+//! The library treats a comment above a table as part of it, so `remove` moves the comment to the next
+//! table.
 
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 use crate::cli::install::format::{Emptied, FormatError, Members, Spot};
 
-/// The value of the entry, where there is one.
+/// The value of the entry, if it exists.
 ///
 /// # Errors
-/// That the text is no TOML, or something else is where entries should be.
+/// The text is not TOML, or the container is not a table.
 pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
     let document = parse(text)?;
     let Some(item) = document.get(spot.container) else { return Ok(None) };
@@ -19,7 +19,7 @@ pub fn get(text: &str, spot: Spot<'_>) -> Result<Option<Value>, FormatError> {
     Ok(container.get(spot.name).map(value_of))
 }
 
-/// Whether the container is there, if only by the names of what is in it.
+/// Whether the container exists, even if only in the headers of its entries.
 ///
 /// # Errors
 /// As [`get`].
@@ -27,7 +27,7 @@ pub fn has_container(text: &str, name: &str) -> Result<bool, FormatError> {
     Ok(parse(text)?.get(name).is_some())
 }
 
-/// The text with the entry as a table of its own.
+/// Adds the entry as a separate table.
 ///
 /// # Errors
 /// As [`get`].
@@ -41,7 +41,7 @@ pub fn add(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
     Ok(document.to_string())
 }
 
-/// The text with these members of the entry set.
+/// Sets these members of the entry.
 ///
 /// # Errors
 /// As [`get`].
@@ -57,7 +57,7 @@ pub fn set(text: &str, spot: Spot<'_>, members: &Members) -> Result<String, Form
     Ok(document.to_string())
 }
 
-/// Sets a member and keeps the comments around the value that it had.
+/// Sets a member and keeps the comments around its old value.
 fn replace(entry: &mut dyn TableLike, name: &str, mut item: Item) {
     let old = entry.get(name).and_then(Item::as_value).map(|value| value.decor().clone());
     if let (Some(decor), Some(value)) = (old, item.as_value_mut()) {
@@ -71,7 +71,7 @@ fn replace(entry: &mut dyn TableLike, name: &str, mut item: Item) {
     }
 }
 
-/// The text without the entry.
+/// Removes the entry.
 ///
 /// # Errors
 /// As [`get`].
@@ -95,14 +95,14 @@ fn container<'a>(
     document: &'a mut DocumentMut,
     name: &str,
 ) -> Result<&'a mut dyn TableLike, FormatError> {
-    // Its header would stand there without saying anything.
+    // An implicit table, because its own header would be empty.
     let mut empty = Table::new();
     empty.set_implicit(true);
     let item = document.entry(name).or_insert(Item::Table(empty));
     item.as_table_like_mut().ok_or_else(|| not_a_map(name))
 }
 
-/// Gives the comments above a table that goes to the table that came after it, else to the end.
+/// Moves the comments above a removed table to the next table, or to the end of the document.
 fn hand_on_comments(document: &mut DocumentMut, gone: &Table) {
     let above = gone.decor().prefix().and_then(|it| it.as_str()).unwrap_or_default().to_owned();
     if !above.contains('#') {
@@ -121,7 +121,7 @@ fn hand_on_comments(document: &mut DocumentMut, gone: &Table) {
     }
 }
 
-/// The table with the first header behind this position.
+/// The table with the first header after this position.
 fn next_table(table: &mut Table, after: isize) -> Option<&mut Table> {
     let mut next: Option<&mut Table> = None;
     let position = |table: &Table| table.position().unwrap_or(isize::MAX);
@@ -142,7 +142,7 @@ fn not_a_map(name: &str) -> FormatError {
     FormatError::NotAMap(name.to_owned())
 }
 
-/// What is written there, as far as entries have use for it.
+/// The value as JSON, for the types that entries use.
 fn value_of(item: &Item) -> Value {
     if let Some(table) = item.as_table_like() {
         let members = table.iter().map(|(name, item)| (name.to_owned(), value_of(item)));

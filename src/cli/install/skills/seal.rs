@@ -1,22 +1,19 @@
-//! The seal of a skill's file: a digest of it in its front matter, by which a file that nobody changed is
-//! known, whichever version of termgate wrote it.
-//!
-//! Text in, text out.
+//! The seal of a skill's file: a digest in its front matter. It shows that the file is unchanged,
+//! regardless of the version of termgate that wrote it.
 
 use sha2::{Digest, Sha256};
 
-/// What ends the front matter.
+/// The end of the front matter.
 const END: &str = "\n---\n";
-/// What stands around the digest.
+/// The text before the digest.
 const BEFORE: &str = "\nmetadata:\n  termgate: sha256:";
 
-/// The text with its seal.
 pub(super) fn sealed(text: &str) -> String {
     let (head, body) = text.split_once(END).expect("a skill has front matter");
     format!("{head}{BEFORE}{}{END}{body}", digest(text))
 }
 
-/// Whether the text is as it was sealed.
+/// Whether the text is unchanged since it was sealed.
 pub(super) fn is_intact(text: &str) -> bool {
     let Some((head, rest)) = text.split_once(BEFORE) else { return false };
     let Some((seal, body)) = rest.split_once(END) else { return false };

@@ -1,6 +1,4 @@
-//! What is told of skills: to people a line each, to programs an item each.
-//!
-//! It touches no file.
+//! The output of `install --skills`: a line per skill for people, an item per skill for programs.
 
 use serde_json::{Value, json};
 
@@ -12,7 +10,7 @@ use crate::cli::install::{report, said, word};
 use crate::cli::output::Report;
 use crate::core::code::Code;
 
-/// Every skill as it would be written, each below the name of its file.
+/// Every skill's text, each below its file name.
 pub fn printed_skills(shelves: &[Shelf], around: &Surroundings) -> Report {
     let (mut texts, mut items) = (Vec::new(), Vec::new());
     for shelf in shelves {
@@ -25,7 +23,7 @@ pub fn printed_skills(shelves: &[Shelf], around: &Surroundings) -> Report {
     report("skills", items, texts.join("\n"), Exit::Done)
 }
 
-/// What came of each skill, or would.
+/// The result for each skill.
 pub fn told_skills(placed: &[Placed], manner: Manner, around: &Surroundings) -> Report {
     let items = placed.iter().map(|placed| placed.item(manner)).collect();
     let lines: Vec<_> = placed.iter().map(|placed| placed.line(manner, around)).collect();
@@ -34,7 +32,7 @@ pub fn told_skills(placed: &[Placed], manner: Manner, around: &Surroundings) -> 
 }
 
 impl Placed {
-    /// What programs read of it.
+    /// The result for programs.
     fn item(&self, manner: Manner) -> Value {
         let client = self.client.map(|client| client.name);
         match &self.result {
@@ -57,7 +55,7 @@ impl Placed {
         }
     }
 
-    /// What people read of it.
+    /// The result for people.
     fn line(&self, manner: Manner, around: &Surroundings) -> String {
         let client = self.client.map(|client| format!("{}: ", client.name)).unwrap_or_default();
         let file = around.shown(&self.file);
