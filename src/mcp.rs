@@ -1,7 +1,6 @@
-//! MCP: what clients speak, in both eras of the protocol, on whatever door.
+//! MCP, in both eras of the protocol, independent of the transport.
 //!
-//! It turns requests into calls of the gateway and answers back into the protocol's shapes; sockets
-//! and pipes are below its notice.
+//! It turns requests into gateway calls and their results into protocol messages.
 
 pub mod attach;
 pub mod call;

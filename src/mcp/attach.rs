@@ -1,7 +1,7 @@
-//! `termgate/attach`: a person at a session, who sees every change and types.
+//! `termgate/attach`: a person at a session, who sees every change and types. Only operators may attach.
 //!
-//! It stands at the operators' door alone. What is shown goes the way of all observers; what is typed
-//! is bytes as the person's terminal sent them, and the session decides whose turn it is.
+//! Screen updates go the way of all observers. Input is the raw bytes of the person's terminal; the session decides
+//! who may write.
 
 pub mod names;
 
@@ -17,35 +17,34 @@ use crate::mcp::attach::names::{Name, Names};
 use crate::session::handle::Session;
 use crate::wire::attach::AttachRequest;
 
-/// The name of the extension under which it is declared.
+/// The name of the extension that declares these methods.
 pub const EXTENSION: &str = "dev.termgate/attach";
-/// The request that attaches; it stays open until the person is detached.
+/// The request that attaches. It stays open until the person is detached.
 pub const ATTACH_METHOD: &str = "termgate/attach";
-/// The request that carries what the person typed.
+/// The request that carries typed input.
 pub const INPUT_METHOD: &str = "termgate/attach/input";
-/// The request that says how much room the person has.
+/// The request that reports the size of the person's terminal.
 pub const SIZE_METHOD: &str = "termgate/attach/size";
-/// The request that takes the keyboard without a key.
+/// The request that takes the keyboard without typing.
 pub const TAKE_OVER_METHOD: &str = "termgate/attach/take_over";
 /// The request that gives the keyboard back.
 pub const HAND_BACK_METHOD: &str = "termgate/attach/hand_back";
 
-/// How many bytes one request may carry as typed; a larger paste comes in several.
+/// The maximum input of one request, in bytes. Larger pastes take several requests.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// One person at one session.
 #[derive(Debug)]
 pub struct Attached {
     pub session: Session,
     pub person: Caller,
     pub view_only: bool,
     room: Mutex<Size>,
-    /// Keeps the person's name from others at this session.
+    /// Reserves the person's name at this session.
     _name: Name,
 }
 
 impl Attached {
-    /// A person who came in as `caller`, labelled with its login name, and has room for so many cells.
+    /// Attaches `caller`, named by login, with a terminal of the requested size.
     pub fn new(session: Session, caller: &Caller, names: &Names, open: &AttachRequest) -> Self {
         let name = names.call(session.id(), &caller.label);
         let label = Arc::clone(name.label());
@@ -54,12 +53,12 @@ impl Attached {
         Self { session, person, view_only: open.view_only, room, _name: name }
     }
 
-    /// How large the session should be for this person.
+    /// The size that the session should have for this person.
     pub fn room(&self) -> Size {
         *self.lock()
     }
 
-    /// Notes how much room the person has now.
+    /// Sets the size of the person's terminal.
     pub fn set_room(&self, rows: u16, cols: u16) {
         *self.lock() = Size::nearest(rows, cols);
     }
@@ -69,30 +68,29 @@ impl Attached {
     }
 }
 
-/// Writes down what a person did at a session: it attached, took over, handed back, detached.
+/// Logs what a person did at a session: attached, took over, handed back, detached.
 pub fn note(attached: &Attached, did: &'static str) {
     let (session, by) = (attached.session.id(), attached.person.name());
     tracing::info!(%session, %by, tenant = %attached.person.tenant, "{did}");
 }
 
-/// The people of one connection, by the requests that attached them; bounded by the requests that
-/// may stay open.
+/// The people of one connection by their attach requests, bounded by the requests that may stay open.
 #[derive(Clone, Debug, Default)]
 pub struct People(Arc<Mutex<HashMap<RequestId, Arc<Attached>>>>);
 
 impl People {
-    /// Notes a person for as long as the seat is kept.
+    /// Adds a person until the seat is dropped.
     pub fn sit(&self, request: RequestId, attached: Arc<Attached>) -> Seat {
         self.lock().insert(request.clone(), attached);
         Seat { people: self.clone(), request }
     }
 
-    /// Whether somebody of this connection sits at a session already.
+    /// Whether this connection is attached to the session already.
     pub fn is_at(&self, session: SessionId) -> bool {
         self.lock().values().any(|attached| attached.session.id() == session)
     }
 
-    /// The person whom this request attached.
+    /// The person attached by this request.
     pub fn find(&self, request: &RequestId) -> Option<Arc<Attached>> {
         self.lock().get(request).cloned()
     }

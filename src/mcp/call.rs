@@ -1,7 +1,7 @@
-//! Tool calls between the transport that reads them and whoever answers them.
+//! Tool calls between the transport and their handler.
 //!
-//! It must not know tools or sockets. CallHandler are what clients send all day, so they have a path of
-//! their own, with no task and no queue between the line that asks and the line that answers.
+//! Tool calls are the most frequent requests. They have a path of their own, without a task or queue between a line
+//! and its answer.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,10 +16,8 @@ use crate::mcp::outbox::budget::Room;
 use crate::mcp::request_order::Turn;
 use crate::wire::envelope::{Envelope, KEY};
 
-/// The method of a call.
 pub const CALL_METHOD: &str = "tools/call";
 
-/// What a call says.
 #[derive(Debug, Deserialize)]
 pub struct CallParams {
     pub name: String,
@@ -29,15 +27,15 @@ pub struct CallParams {
     pub meta: Option<RequestMetaObject>,
 }
 
-/// A call on its way to its tool.
+/// A call before it reaches its tool.
 #[derive(Debug)]
 pub struct ToolCall {
     pub params: CallParams,
-    /// When it may take effect, among the requests of its connection.
+    /// Orders the effects of this connection's requests.
     pub turn: Turn,
 }
 
-/// The answer to a call, and the room in the outbox that it was made under.
+/// The answer to a call and the outbox space reserved for it.
 #[derive(Debug)]
 pub struct Reply {
     pub result: Result<ToolResult, ErrorData>,
@@ -50,28 +48,28 @@ impl From<Result<ToolResult, ErrorData>> for Reply {
     }
 }
 
-/// Who answers the calls of a connection.
+/// Answers the calls of a connection.
 pub trait CallHandler {
-    /// The revision of the protocol that a request with these words about it is answered for.
+    /// The protocol revision for a request with this `_meta`.
     ///
     /// # Errors
-    /// What its client has to say first.
+    /// Returns the error when the client has not agreed on a valid revision.
     fn revision(&self, meta: &RequestMetaObject) -> Result<ProtocolVersion, ErrorData>;
 
-    /// Answers one call. Dropping the future gives the call up, and nothing is sent for it any more.
+    /// Answers one call. Dropping the future cancels the call, and nothing more is sent for it.
     fn answer(&self, call: ToolCall) -> impl Future<Output = Reply> + Send;
 }
 
-/// Which results a client understands.
+/// The generation of the protocol that a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// It has greeted, with a revision up to 2025-11-25.
+    /// The client sent `initialize`, with a revision up to 2025-11-25.
     Legacy,
-    /// It names its revision with each request, 2026-07-28 or newer.
+    /// The client names its revision in each request, 2026-07-28 or newer.
     Modern,
 }
 
-/// The result of a call, whether the tool did what it was asked or says why not.
+/// The result of a call, or its failure.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
@@ -90,7 +88,7 @@ struct Text {
     text: String,
 }
 
-/// What programs read of a result.
+/// The structured content of a result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Structured {
@@ -99,12 +97,12 @@ enum Structured {
 }
 
 impl ToolResult {
-    /// What a tool answered: what a model reads, and the same for programs.
+    /// A successful result: text for models and the same as JSON for programs.
     pub fn success(era: Era, text: String, structured: Box<RawValue>) -> Self {
         Self::new(era, text, Structured::Written(structured), false)
     }
 
-    /// Why a tool did not do what it was asked.
+    /// A failed result.
     pub fn failure(era: Era, text: String, structured: Value) -> Self {
         Self::new(era, text, Structured::Value(structured), true)
     }
@@ -119,7 +117,7 @@ impl ToolResult {
         }
     }
 
-    /// Adds what programs around a model may want to know of the call.
+    /// Adds metadata about the call for programs.
     #[must_use]
     pub fn in_envelope(mut self, envelope: Envelope) -> Self {
         self.meta.insert(KEY, envelope);

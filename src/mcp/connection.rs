@@ -1,7 +1,6 @@
-//! What a handler may know about the connection it serves.
+//! The parts of a connection that request handlers use, independent of its transport.
 //!
-//! It must not know what kind of door the client came through: sockets, pipes and tests look alike
-//! from here. It travels with every request as `Arc<Connection>`.
+//! Each request carries it as `Arc<Connection>`.
 
 use std::fmt;
 
@@ -11,7 +10,7 @@ use crate::core::ids::ConnectionId;
 use crate::mcp::outbox::{Outbox, UnsentLimits};
 use crate::mcp::request_order::Turnstile;
 
-/// Whether a client may still speak, to be asked at each of its messages.
+/// Whether the client may still send requests; checked for each message.
 struct Right(Box<dyn Fn() -> bool + Send + Sync>);
 
 impl fmt::Debug for Right {
@@ -20,27 +19,23 @@ impl fmt::Debug for Right {
     }
 }
 
-/// One connection of one client, as far as handlers are concerned.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its name, never reused.
+    /// The connection's number, never reused.
     pub id: ConnectionId,
-    /// What is still to be sent to the client.
+    /// The messages that wait to be sent.
     pub outbox: Outbox,
-    /// Cancelled when no request will follow any more: at the end of input or when the client has
-    /// hung up, also while the connection is not being read.
+    /// Cancelled when no request can follow: at the end of input or after a hang-up, even while nothing is read.
     pub ended: CancellationToken,
-    /// Cancelled when the client has hung up: nobody will read an answer. Cancelling it hangs up on
-    /// the client.
+    /// Cancelled when the client has hung up. Cancelling it disconnects the client.
     pub gone: CancellationToken,
     /// The order in which its requests take effect.
     pub turnstile: Turnstile,
-    /// None where the client came in by what does not end before the connection.
+    /// `None` when the client's right lasts as long as the connection.
     right: Option<Right>,
 }
 
 impl Connection {
-    /// A connection on which nothing has happened yet.
     pub fn new(id: ConnectionId, unsent: UnsentLimits) -> Self {
         let gone = CancellationToken::new();
         Self {
@@ -53,12 +48,12 @@ impl Connection {
         }
     }
 
-    /// The same for a client whose right to speak may end before it goes.
+    /// Adds a right that may end before the connection does.
     pub fn with_right(self, holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { right: Some(Right(Box::new(holds))), ..self }
     }
 
-    /// Whether the client may still speak.
+    /// Whether the client may still send requests.
     pub fn may_speak(&self) -> bool {
         self.right.as_ref().is_none_or(|Right(holds)| holds())
     }

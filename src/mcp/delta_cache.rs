@@ -1,6 +1,6 @@
-//! Deltas as bytes, encoded once for all observers that stand at the same watermark.
+//! Caches encoded deltas, so that observers at the same watermark share one encoding.
 //!
-//! It keeps only what belongs to the newest frame of a session, since nobody asks for older ones.
+//! Only the newest frame of each session is cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,10 +14,10 @@ use crate::core::ids::{RowNumber, SessionId, Watermark};
 use crate::surface::turns::Share;
 use crate::wire::delta::DeltaWire;
 
-/// How many different starting points of one frame are kept.
+/// The maximum of cached starting points per frame.
 const STARTS_MAX: usize = 16;
 
-/// What a delta depends on besides the frame.
+/// The inputs of a delta besides the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     pub since: Option<Watermark>,
@@ -25,12 +25,11 @@ pub struct Start {
     pub told: Option<RowNumber>,
 }
 
-/// A delta ready to be sent.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// The members of the notification's `params` from `session` on, with what closes the message.
+    /// The members of `params` from `session` on, and the end of the message.
     pub tail: Bytes,
-    /// Whether there is nothing to tell, as when only rows outside the view changed.
+    /// Whether the delta has no content, for example when only rows outside the view changed.
     pub empty: bool,
 }
 
@@ -40,21 +39,21 @@ struct Slot {
     encoded: Vec<(Start, Arc<OnceCell<Encoded>>)>,
 }
 
-/// The deltas of one session, shared by those who observe it.
+/// The cached deltas of one session, shared by its observers.
 #[derive(Clone, Debug)]
 pub struct SessionDeltas {
     session: SessionId,
     slot: Arc<Mutex<Slot>>,
 }
 
-/// The deltas of all sessions that are observed; gone with the last who observes.
+/// The cached deltas of all observed sessions. A session's deltas are dropped with its last observer.
 #[derive(Debug, Default)]
 pub struct DeltaCache {
     slots: Mutex<HashMap<SessionId, Weak<Mutex<Slot>>>>,
 }
 
 impl DeltaCache {
-    /// The deltas of one session, for as long as somebody keeps them.
+    /// The cache of one session; it lives as long as its users.
     pub fn of(&self, session: SessionId) -> SessionDeltas {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let known = slots.get(&session).and_then(Weak::upgrade);
@@ -69,8 +68,8 @@ impl DeltaCache {
 }
 
 impl SessionDeltas {
-    /// The delta from `start` to `frame`, encoded now if nobody asked before, and by one of those who ask
-    /// at the same time; a large one in a turn of this share.
+    /// Returns the delta from `start` to `frame`. Concurrent callers share one encoding; a large one runs in a turn of
+    /// `share`.
     pub async fn encode(&self, frame: &Arc<Frame>, start: &Start, share: &Share) -> Encoded {
         let (session, cells) = (self.session, cells(frame, start));
         let encoding = async {
@@ -83,11 +82,11 @@ impl SessionDeltas {
         }
     }
 
-    /// Where the delta is, or is going to be, if it is kept.
+    /// The cell for the delta. `None` if it is not cached.
     fn place(&self, watermark: Watermark, start: &Start) -> Option<Arc<OnceCell<Encoded>>> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.watermark != watermark {
-            // An observer that still holds an older frame must not push the newer ones out.
+            // An observer with an older frame must not evict the newer one.
             if slot.watermark > watermark {
                 return None;
             }
@@ -105,7 +104,7 @@ impl SessionDeltas {
     }
 }
 
-/// About how many cells a delta tells, without a look at more than the screen.
+/// Estimates the number of cells in a delta from the screen only.
 fn cells(frame: &Frame, start: &Start) -> usize {
     let floor = start.since.filter(|since| frame.reset <= *since).unwrap_or_default();
     let shown = frame.lines.iter().filter(|line| line.changed > floor).count();

@@ -1,7 +1,6 @@
-//! Errors as clients see them: a stable code, what happened, what to do, when to try again.
+//! Errors for clients: a stable code, the message, a hint and the time to retry.
 //!
-//! Here alone errors become codes; every match is without a wildcard, so that a new error does not
-//! compile until it has one.
+//! Only this module maps errors to codes. No match has a wildcard, so a new error needs a code to compile.
 
 use serde_json::json;
 
@@ -24,24 +23,22 @@ use crate::wire::delta::DeltaWire;
 use crate::wire::envelope::Envelope;
 use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
 
-/// How many bytes of JSON an error says in one text, which may quote what it was asked: that may be of
-/// any length, and each text is told several times.
+/// The maximum size of an error text in JSON. An error may quote its input, and each text is sent several times.
 const SAID_BYTES_MAX: usize = 2_000;
-/// How many bytes an error tells of what changed.
+/// The maximum size of the screen changes in an error, in bytes.
 const CHANGED_BYTES_MAX: usize = 20_000;
-/// What a caller is told to wait before it tries again what was busy.
+/// The time to wait before retrying a busy operation.
 const BUSY_RETRY_MS: u64 = 100;
-/// And before it tries a terminal again that did not answer.
+/// The time to wait before retrying a silent terminal.
 const SILENT_RETRY_MS: u64 = 1_000;
-/// And before it looks for the daemon that comes after this one.
+/// The time to wait before connecting to the next daemon.
 const NEXT_DAEMON_MS: u64 = 300;
 
-/// What an error says, as far as there is room: of what is too long, the beginning and the end.
+/// The text of an error. The middle of a long text is cut out.
 pub fn said(text: impl ToString) -> String {
     ends(&text.to_string(), SAID_BYTES_MAX)
 }
 
-/// An error ready for the wire.
 #[derive(Clone, Debug)]
 pub struct WireError {
     pub code: Code,
@@ -87,7 +84,7 @@ impl WireError {
         ToolResult::failure(era, text, json!(self.structured()))
     }
 
-    /// The members of the error that programs read.
+    /// The error as structured data.
     pub fn structured(&self) -> ErrorWire {
         ErrorWire {
             error_code: self.code.as_str().to_owned(),
@@ -98,7 +95,7 @@ impl WireError {
         }
     }
 
-    /// Notes the error in the envelope of its answer.
+    /// Copies the error into the envelope of its answer.
     pub fn note_in(&self, envelope: &mut Envelope) {
         envelope.ok = false;
         envelope.error = Some(self.message.clone());
@@ -126,7 +123,7 @@ impl From<&SurfaceError> for WireError {
             }
             SurfaceError::Quota(_) => Self::new(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
-                // Rounded up, so that who waits as told is not refused again.
+                // Round up, so that a client that waits this long is not refused again.
                 let millis = retry_after.as_micros().div_ceil(1_000) as u64;
                 Self::new(Code::RateLimited, error).retry_after(millis)
             }
@@ -351,11 +348,11 @@ fn create(error: &CreateError) -> WireError {
     }
 }
 
-/// What to do about a directory in which no terminal can be held.
+/// The hint when a session's directory cannot be used.
 const PLACE_REMEDY: &str = "The directory must be the daemon's user's own, with mode 0700 and room in \
     it; what is missing of it is made again with the next session.";
 
-/// What to do when there is not enough for another session.
+/// The hint when the system lacks resources for another session.
 fn remedy(shortage: Shortage) -> &'static str {
     match shortage {
         Shortage::Descriptors => {

@@ -1,6 +1,5 @@
-//! What a model is told of termgate before its first call, in under a kilobyte.
+//! The text that introduces termgate to a model before its first call, less than one kilobyte.
 
-/// The server's instructions.
 pub const INSTRUCTIONS: &str = "\
 termgate shares terminals between agents and people: one writer at a time, everybody else watches.
 1. list_sessions shows the terminals, who holds the lease and whether writing is allowed.

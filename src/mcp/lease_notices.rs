@@ -1,7 +1,6 @@
-//! The connections of those who may hold a lease, to tell them at once when theirs is gone or waits.
+//! Notifies connections at once when their lease is lost, suspended or resumed.
 //!
-//! The older era has a notification a server may send unasked: a log message. In the newer one a
-//! server speaks only when asked to, so a holder there subscribes to the lease or watches.
+//! Only the older protocol era allows this, as a log message. Clients of the newer era subscribe to the lease instead.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,17 +16,16 @@ use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::wire::lease::{LeaseNews, LeaseNotice};
 
-/// How many notices may wait for one client: as many as it is told sessions, by default. The oldest give way.
+/// Maximum number of notices waiting for one client, equal to the default session limit. The oldest are dropped.
 const NOTICES_MAX: usize = 512;
 
-/// Those who can be told.
+/// The connections that receive notices.
 #[derive(Debug, Default)]
 pub struct LeaseNotices {
     clients: Mutex<HashMap<ConnectionId, Client>>,
 }
 
-/// One of them, and the newest notice of each session, each with a lane of its own: one that still waits
-/// gives way to the next.
+/// One connection, and the newest notice of each session with its lane. A newer notice replaces a waiting one.
 #[derive(Debug)]
 struct Client {
     connection: Arc<Connection>,
@@ -42,28 +40,27 @@ impl Client {
             lane.close();
         }
         let lane = self.connection.outbox.lane();
-        // Nobody waits for a client to read this.
+        // Sending must not wait for the client to read.
         drop(self.connection.outbox.push(&lane, None, [line, Bytes::new(), Bytes::new()]));
         self.notices.push_back((session, lane));
     }
 }
 
 impl LeaseNotices {
-    /// Tells this connection from now on.
+    /// Starts to notify this connection.
     pub fn add(&self, connection: &Arc<Connection>) {
         let fresh = || Client { connection: Arc::clone(connection), notices: VecDeque::new() };
         self.lock().entry(connection.id).or_insert_with(fresh);
     }
 
-    /// Tells it no more, nor what still waits.
+    /// Stops notifying this connection and discards waiting notices.
     pub fn remove(&self, connection: ConnectionId) {
         if let Some(client) = self.lock().remove(&connection) {
             client.notices.iter().for_each(|(_, lane)| lane.close());
         }
     }
 
-    /// Tells the holder of a lease that it is gone, waits for a person, or is back; who did it and
-    /// why. People see it on their own screens.
+    /// Notifies the holder that its lease was lost, suspended or resumed. People see it on their screens instead.
     pub fn tell(&self, session: SessionId, event: &LeaseEvent) {
         if event.holder.kind == Kind::Human {
             return;

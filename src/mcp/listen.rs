@@ -1,7 +1,6 @@
 //! Subscriptions of both eras: `resources/subscribe` by URI, `subscriptions/listen` by filter.
 //!
-//! A subscription is a task that tells news; it ends with its connection, with an unsubscribe or
-//! with the listen request. A tenant has a bounded number of them.
+//! A subscription is a task. It ends with its connection, on unsubscribe, or with the listen request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +19,10 @@ use crate::mcp::resource::{Resource, Watched};
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
-/// Subscriptions of the programs inside one session.
+/// The maximum of subscriptions for the programs inside one session.
 const INSIDE_MAX: usize = 16;
 
-/// How many subscriptions each tenant may have at once, and apart from it its operators; clones count
-/// together.
+/// Limits the subscriptions of each tenant and, separately, of its operators. Clones share the count.
 #[derive(Clone, Debug)]
 pub struct SubscriptionQuota {
     taken: Taken,
@@ -34,10 +32,10 @@ pub struct SubscriptionQuota {
 
 type Taken = Arc<Mutex<HashMap<Party, usize>>>;
 
-/// Whose places they are: a tenant's, and whether its operators'.
+/// A tenant, and whether its operators are meant.
 type Party = (TenantId, bool);
 
-/// One subscription's place; given back when dropped.
+/// The quota of one subscription, returned on drop.
 #[derive(Debug)]
 pub struct Place {
     taken: Taken,
@@ -57,22 +55,22 @@ impl Drop for Place {
 }
 
 impl SubscriptionQuota {
-    /// Room for so many of each tenant; `own` is the daemon's.
+    /// Creates the quota for each tenant; `own` is the daemon's tenant.
     pub fn new(own: TenantId, most: Quota) -> Self {
         Self { taken: Arc::default(), own, most: Arc::new(Mutex::new(most)) }
     }
 
-    /// Makes room for so many from now on; who has more keeps them.
+    /// Sets the limits. Existing subscriptions stay.
     pub fn set(&self, most: Quota) {
         *self.most.lock().unwrap_or_else(PoisonError::into_inner) = most;
     }
 
-    /// Takes a place, if the caller's tenant, or its operators, have one left.
+    /// Takes one place. `None` when the caller's quota is used up.
     pub fn enter(&self, standing: &Standing) -> Option<Place> {
         self.enter_all(standing, 1)?.pop()
     }
 
-    /// Takes so many places, or none if there are fewer left.
+    /// Takes `wanted` places. `None` when fewer are left.
     pub fn enter_all(&self, standing: &Standing, wanted: usize) -> Option<Vec<Place>> {
         let party = party(standing);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +84,7 @@ impl SubscriptionQuota {
         Some(std::iter::repeat_with(place).take(wanted).collect())
     }
 
-    /// Whether so many places are left for the caller.
+    /// Whether `wanted` places are left for the caller.
     pub fn has_room(&self, standing: &Standing, wanted: usize) -> bool {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         self.left(&taken, &party(standing)) >= wanted
@@ -113,13 +111,12 @@ pub struct Subscriptions {
 
 #[derive(Debug, Default)]
 struct Tasks {
-    // Dropping the set ends every task in it.
+    // Dropping the set aborts every task in it.
     running: JoinSet<()>,
     by_uri: BTreeMap<String, Told>,
     listening: bool,
 }
 
-/// One subscription by URI.
 #[derive(Debug)]
 struct Told {
     task: AbortHandle,
@@ -127,12 +124,11 @@ struct Told {
 }
 
 impl Subscriptions {
-    /// None yet.
     pub fn new(quota: SubscriptionQuota) -> Self {
         Self { quota, tasks: Mutex::default() }
     }
 
-    /// Tells the client from now on when the lists change that it is given unasked.
+    /// Notifies the client of list changes from now on, without a subscription.
     pub fn tell_lists(
         &self,
         daemon: &Arc<Daemon>,
@@ -148,12 +144,12 @@ impl Subscriptions {
         tasks.running.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire));
     }
 
-    /// Tells the client from now on when the resource changes; once, however often it asks.
+    /// Notifies the client of changes to the resource from now on. Repeated calls have no effect.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such resource,
-    /// [`SurfaceError::Argument`] when its query is wrong, and [`SurfaceError::Quota`] when no place
-    /// is free.
+    /// * [`SurfaceError::SessionNotFound`]: the caller sees no such resource.
+    /// * [`SurfaceError::Argument`]: the query is invalid.
+    /// * [`SurfaceError::Quota`]: the quota is used up.
     pub fn subscribe(
         &self,
         daemon: &Arc<Daemon>,
@@ -183,7 +179,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Tells the client no more of the resource.
+    /// Ends the notifications for the resource.
     pub fn unsubscribe(&self, uri: &str) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(told) = tasks.by_uri.remove(uri) {
@@ -198,8 +194,7 @@ fn wire(connection: &Arc<Connection>) -> Wire {
     Wire { connection: Arc::clone(connection), lane, subscription: None }
 }
 
-/// The part of a filter that this daemon serves to this caller; nothing, when there is not room for
-/// all of its resources.
+/// The part of a filter that this daemon serves to the caller. Empty when the quota is too small for its resources.
 pub fn accepted(
     daemon: &Daemon,
     standing: &Standing,
@@ -218,10 +213,10 @@ pub fn accepted(
     filter
 }
 
-/// Tells what the filter names until the request is cancelled.
+/// Sends the notifications that the filter selects until the request is cancelled.
 ///
 /// # Errors
-/// [`SurfaceError::Quota`] when there is not room for every resource; then nothing is told.
+/// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent.
 pub async fn listen(
     daemon: &Arc<Daemon>,
     standing: &Standing,
@@ -229,7 +224,7 @@ pub async fn listen(
     quota: &SubscriptionQuota,
     context: &SubscriptionContext,
 ) -> Result<(), SurfaceError> {
-    // What was acknowledged names nothing where there was no room.
+    // The acknowledged filter names no resources when the quota is used up.
     let uris = context.requested().resource_subscriptions.iter().flatten();
     let watched: Vec<(String, Watched)> =
         uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
@@ -256,7 +251,7 @@ pub async fn listen(
     Ok(())
 }
 
-/// What a subscription to this URI waits for, where the caller sees such a thing.
+/// What a subscription to this URI waits for. `None` if the caller sees no such resource.
 fn watched(daemon: &Daemon, standing: &Standing, uri: &str) -> Option<Watched> {
     Resource::parse(uri).ok()??.watched(daemon, standing).ok()
 }

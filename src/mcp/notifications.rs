@@ -1,7 +1,6 @@
-//! News: standard notifications that say that something changed, never what it is.
+//! Change notifications: each names what changed but not the new content.
 //!
-//! One watch per subscribed thing; at most one notification of each is on its way to a client, and
-//! what changes meanwhile is told by the next.
+//! Each client has at most one unsent notification per subscription. Later changes are combined in the next one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,23 +22,23 @@ use crate::session::handle::Session;
 use crate::session::registry::silent::Known;
 use crate::surface::call::Daemon;
 
-/// The shortest time between two notifications of one thing to one client.
+/// The shortest time between two notifications of one resource to one client.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A task that tells news until what it tells of is gone.
+/// A task that sends notifications until its resource is gone.
 pub type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where news go.
+/// The destination of notifications.
 #[derive(Clone, Debug)]
 pub struct Wire {
     pub connection: Arc<Connection>,
     pub lane: PushLane,
-    /// The request that opened the subscription, in the era that tags notifications with it.
+    /// The request that opened the subscription, which newer clients find in each notification.
     pub subscription: Option<RequestId>,
 }
 
 impl Wire {
-    /// Sends one notification and waits until the socket has taken it.
+    /// Sends one notification and waits until it is written or dropped.
     pub async fn send(&self, method: &str, mut params: Value) {
         if let Some(id) = &self.subscription {
             params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
@@ -51,9 +50,9 @@ impl Wire {
     }
 }
 
-/// Tells a client whenever the resource at `uri` changes; ends with the session.
+/// Notifies a client of changes to the resource at `uri`, until the session ends.
 ///
-/// What changes after this returned is told, however late the telling begins.
+/// Changes after this call returns are reported, even before the task first runs.
 pub fn tell_updates(
     daemon: Arc<Daemon>,
     standing: Standing,
@@ -71,7 +70,7 @@ pub fn tell_updates(
             let seen = |session: &Session| standing.sees(id, session.tenant());
             let Some(session) = session.filter(seen) else { return };
             let (frames, told) = Told::of(session, part);
-            // All of it is new.
+            // The whole resource is new.
             updated(&daemon, &uri, &wire).await;
             tell_part(&daemon, frames, told, &uri, &wire).await;
         }),
@@ -80,8 +79,7 @@ pub fn tell_updates(
     }
 }
 
-/// What a caller can learn from the list of sessions; a list changes for it when this does, so that
-/// nothing shows what it may not see.
+/// The state of the session list that the caller may see. Notifications compare it, so they reveal nothing else.
 fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     let state = |session: &Known| {
         let exited = match session {
@@ -93,7 +91,7 @@ fn listed(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     known(daemon, standing).iter().map(state).collect()
 }
 
-/// What a caller can learn from the list of leases, expiry apart.
+/// The state of the lease list that the caller may see, except expiry times.
 fn leased(daemon: &Daemon, standing: &Standing) -> Vec<String> {
     let state = |session: &Session| format!("{} {:?}", session.id(), session.frame().lease.value);
     seen(daemon, standing).iter().map(state).collect()
@@ -119,7 +117,7 @@ fn tell_list(
     })
 }
 
-/// A part of a session as a client was last told of it.
+/// A part of a session and its last reported state.
 struct Told {
     session: Session,
     part: Part,
@@ -127,7 +125,7 @@ struct Told {
 }
 
 impl Told {
-    /// A part as it is now, and the frames after that.
+    /// The current state of a part, and a receiver of later frames.
     fn of(session: Session, part: Part) -> (watch::Receiver<Arc<Frame>>, Self) {
         let mut frames = session.frames();
         let state = part.state(&session, &frames.borrow_and_update());
@@ -156,7 +154,7 @@ async fn updated(daemon: &Daemon, uri: &str, wire: &Wire) {
     pause(daemon).await;
 }
 
-/// Tells a client whenever the tools it is listed change, from when this returned on.
+/// Notifies a client of changes to its tool list, from the return of this call on.
 pub fn tell_tools(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
     let mut changes = daemon.switchboard.changes();
     let mut writable = could_write(&daemon, &standing);
@@ -174,7 +172,7 @@ fn could_write(daemon: &Daemon, standing: &Standing) -> bool {
     daemon.switchboard.could_write(&daemon.sessions, standing, daemon.now())
 }
 
-/// Tells a client whenever the sessions it may see come or go, from when this returned on.
+/// Notifies a client when visible sessions are added or removed, from the return of this call on.
 pub fn tell_resources(daemon: Arc<Daemon>, standing: Standing, wire: Wire) -> Telling {
     let mut changes = daemon.sessions.changes();
     let mut known = listed(&daemon, &standing);

@@ -1,7 +1,6 @@
 //! `termgate/observe`: deltas of one session, pushed until the client cancels.
 //!
-//! Nothing is queued for an observer: it is sent what changed since the last delta the socket took,
-//! however many frames lie between, so a slow one gets fewer and larger deltas.
+//! Each delta covers all changes since the last one that was written. So a slow client gets fewer and larger deltas.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +22,15 @@ use crate::session::stats::Observing;
 use crate::surface::turns::Share;
 use crate::wire::attach::ObserveRequest;
 
-/// The name of the extension under which it is declared.
+/// The name of the extension that declares this method.
 pub const EXTENSION: &str = "dev.termgate/observe";
 /// The notification that carries a delta.
 const DELTA_METHOD: &str = "termgate/delta";
-/// The most deltas a second that a client may ask for; frames come no faster.
+/// The maximum rate a client may request, in deltas per second, equal to the frame rate.
 const RATE_HZ_MAX: u32 = 1_000;
 
 impl ObserveRequest {
-    /// The part of the screen that is watched.
+    /// The observed part of the screen.
     pub fn view(&self) -> View {
         View { lane: self.lane.into(), top: self.top, rows: self.rows, input_modes: false }
     }
@@ -39,7 +38,7 @@ impl ObserveRequest {
     /// The shortest time between two deltas.
     ///
     /// # Errors
-    /// What is wrong with the rate.
+    /// Returns a message when the rate is out of range.
     pub fn pause(&self) -> Result<Duration, String> {
         match self.max_rate_hz {
             None => Ok(Duration::ZERO),
@@ -49,46 +48,45 @@ impl ObserveRequest {
     }
 }
 
-/// What all observers were sent so far.
+/// Counts what all observers were sent.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub deltas: Counter,
-    /// Frames that were told together with a later one.
+    /// Frames that were combined with a later one.
     pub skipped: Counter,
 }
 
-/// One observation.
 #[derive(Debug)]
 pub struct Observation {
     pub session: Session,
     pub connection: Arc<Connection>,
-    /// Turns for deltas that are large.
+    /// Limits the encoding of large deltas.
     pub share: Share,
     pub request: RequestId,
-    /// Closed by the transport as soon as the client's cancel is read.
+    /// The transport closes it as soon as it reads the client's cancel.
     pub lane: PushLane,
-    /// Whether the client wants its notifications tagged as those of a subscription (2026-07-28).
+    /// Whether notifications carry the subscription id (2026-07-28).
     pub tagged: bool,
     pub view: View,
     pub since: Option<Watermark>,
     pub pause: Duration,
-    /// Whether it ends once the end of the program was told.
+    /// Whether it ends after the exit of the program was reported.
     pub until_exit: bool,
 }
 
 /// Why an observation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The session is removed.
+    /// The session was removed.
     Removed,
-    /// The end of the program was told.
+    /// The exit of the program was reported.
     Exited,
-    /// The client takes no more.
+    /// The client takes no more deltas.
     Dropped,
 }
 
 impl Observation {
-    /// Pushes deltas until it ends; dropping the future ends it as well.
+    /// Pushes deltas until the observation ends. Dropping the future ends it, too.
     pub async fn run(self, cache: &DeltaCache, tally: &Tally, clock: &Clock) -> Ended {
         let _counted = Observing::start(Arc::clone(self.session.live_shared()));
         let deltas = cache.of(self.session.id());
@@ -107,7 +105,7 @@ impl Observation {
             let start = Start { since, view: self.view, told };
             let (looked_at, delta) = newest(&mut frames, &start).await;
             if first || !delta.empty {
-                // A slow client makes this wait, so what is sent is made anew from the newest frame.
+                // This may wait for a slow client, so encode the newest frame again afterwards.
                 let room = self.connection.outbox.push_room(delta.tail.len()).await;
                 let (frame, delta) = newest(&mut frames, &start).await;
                 let segments = [head.clone(), delta.tail, Bytes::new()];
@@ -136,7 +134,7 @@ impl Observation {
         }
     }
 
-    /// The notification up to where the delta begins, which all observers share.
+    /// The start of each notification, up to the delta, which is the same for all deltas.
     fn head(&self) -> Bytes {
         let id = serde_json::to_string(&self.request).unwrap_or_else(|_| "null".to_owned());
         let tag = if self.tagged {
@@ -151,7 +149,7 @@ impl Observation {
     }
 }
 
-/// How many frames lie between two: each has the watermark after that of the one before.
+/// The number of frames between two watermarks. Each frame increments the watermark by one.
 fn between(earlier: Watermark, later: Watermark) -> u64 {
     later.0.saturating_sub(earlier.0 + 1)
 }

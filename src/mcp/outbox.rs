@@ -1,7 +1,6 @@
-//! What one connection has still to send: replies first, then pushes, and never more than a bound.
+//! The unsent messages of one connection: replies first, then pushes, within a size limit.
 //!
-//! It must not know what the lines mean nor what kind of socket takes them. All that a client which
-//! never reads can cost is decided here.
+//! This module bounds the memory used for a client that never reads.
 
 pub mod budget;
 mod queue;
@@ -20,10 +19,10 @@ use tokio::sync::{Notify, oneshot};
 use crate::mcp::outbox::budget::{Room, Rooms};
 use crate::mcp::outbox::queue::{Line, Mute, Queue};
 
-/// How many unsent bytes one connection may hold.
+/// The maximum of unsent bytes per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsentLimits {
-    /// Of replies; what is over it must wait for room.
+    /// For replies. Further replies wait for space.
     pub replies_max: usize,
     pub pushes_max: usize,
 }
@@ -34,25 +33,25 @@ impl Default for UnsentLimits {
     }
 }
 
-/// One line to send, its end included, in up to three parts, so that the long one can be shared
-/// between connections. Parts that are not needed are empty.
+/// One line including its end, in up to three parts, so that connections can share the long one. Unused parts are
+/// empty.
 pub type Segments = [Bytes; 3];
 
-/// Says that the connection takes nothing more.
+/// The connection accepts no more messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is closed")]
 pub struct Closed;
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The socket has taken all of it.
+    /// The socket has taken the whole line.
     Written,
-    /// It was not sent: its lane was closed or the connection ended.
+    /// The line was not sent: its lane was closed or the connection ended.
     Dropped,
 }
 
-/// The lines one connection has still to send; cheap to clone.
+/// The unsent messages of one connection; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Outbox(Arc<Shared>);
 
@@ -72,7 +71,6 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// An outbox with nothing in it.
     pub fn new(limits: UnsentLimits) -> Self {
         Self(Arc::new(Shared {
             queue: Mutex::default(),
@@ -83,22 +81,22 @@ impl Outbox {
         }))
     }
 
-    /// Waits until a reply of about `estimate` bytes fits beside what is unsent.
+    /// Waits until a reply of about `estimate` bytes fits beside the unsent ones.
     ///
-    /// An estimate above the whole bound waits until nothing else is unsent. Ask after the turn was
-    /// passed on, and build the reply only then.
+    /// A larger estimate than the limit waits until nothing is unsent. Call it after passing the turn and before
+    /// building the reply.
     pub async fn room(&self, estimate: usize) -> Room {
         self.0.replies.reserve(estimate).await
     }
 
-    /// Waits until a push of about `estimate` bytes fits beside the pushes that are unsent.
+    /// Waits until a push of about `estimate` bytes fits beside the unsent pushes.
     pub async fn push_room(&self, estimate: usize) -> Room {
         self.0.pushes.reserve(estimate).await
     }
 
-    /// Says that the reply to request `id` was built under `room`, which is held until it is sent.
+    /// Links `room` to the expected reply of request `id`; it is held until the reply is sent.
     ///
-    /// Does nothing when no reply is expected, as after a cancel.
+    /// Does nothing when no reply is expected, for example after a cancel.
     pub fn attach(&self, id: &RequestId, room: Room) {
         if let Some(place) = self.lock().rooms.get_mut(id) {
             *place = Some(room);
@@ -115,14 +113,14 @@ impl Outbox {
         self.lock().rooms.remove(id);
     }
 
-    /// Queues one whole line, its end included, ahead of all pushes.
+    /// Queues one line, including its end, before all pushes.
     ///
-    /// `id` names the request it answers, if it answers one. A reply is never refused for want of
-    /// room: the bound on requests in flight bounds them.
+    /// `id` names the request that it answers, if any. A reply is never rejected for its size, because the number of
+    /// requests in flight is limited.
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the connection takes nothing more.
+    /// Returns [`Closed`] when the connection accepts no more messages.
     pub fn reply(&self, id: Option<&RequestId>, line: Bytes) -> Result<(), Closed> {
         let mut queue = self.lock();
         let room = id.and_then(|id| queue.rooms.remove(id)).flatten();
@@ -131,12 +129,12 @@ impl Outbox {
         Ok(())
     }
 
-    /// Does the same in the task that runs [`Outbox::write_to`], before that is polled again: it
-    /// finds the line then, and waking it would only make the task run once more for nothing.
+    /// Like [`Outbox::reply`], for the task that runs [`Outbox::write_to`]. It does not wake that task, which finds
+    /// the line at its next poll.
     ///
     /// # Errors
     ///
-    /// [`Closed`] when the connection takes nothing more.
+    /// Returns [`Closed`] when the connection accepts no more messages.
     pub fn reply_here(&self, room: Option<Room>, line: Bytes) -> Result<(), Closed> {
         self.add_reply(&mut self.lock(), room, line)
     }
@@ -146,10 +144,10 @@ impl Outbox {
         queue.add_reply(Line::new([line, Bytes::new(), Bytes::new()], room))
     }
 
-    /// Queues one whole line behind all replies and earlier pushes.
+    /// Queues one line after all replies and earlier pushes.
     ///
-    /// The receipt completes when the socket has taken it: an observer waits for that, so that it
-    /// has one push outstanding at most and sends the sum of what it missed next.
+    /// The receipt completes when the socket has taken the line. An observer waits for it, so it has at most one
+    /// unsent push and combines later changes.
     pub fn push(&self, lane: &PushLane, room: Option<Room>, segments: Segments) -> PushReceipt {
         let (sender, receiver) = oneshot::channel();
         let length = segments.iter().map(Bytes::len).sum();
@@ -158,17 +156,17 @@ impl Outbox {
         PushReceipt(receiver)
     }
 
-    /// Makes a lane for pushes which can be ended by themselves.
+    /// Creates a lane for pushes that can be ended together.
     pub fn lane(&self) -> PushLane {
         PushLane { outbox: self.clone(), mute: Mute::default() }
     }
 
-    /// How many bytes are queued and not yet taken by the socket.
+    /// The number of queued bytes that the socket has not taken.
     pub fn unsent_bytes(&self) -> usize {
         self.lock().unsent()
     }
 
-    /// Waits until the unsent replies are at most half of what they may be.
+    /// Waits until at most half of the limit of unsent replies is used.
     pub async fn relieved(&self) {
         while self.lock().unsent_replies() > self.0.limits.replies_max / 2 {
             let mut relieved = pin!(self.0.relieved.notified());
@@ -180,28 +178,27 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more; what is queued is still sent.
+    /// Accepts no more messages; queued ones are still sent.
     pub fn close(&self) {
         self.lock().close();
         self.0.replies.close();
         self.0.pushes.close();
     }
 
-    /// Takes nothing more and drops what is queued.
+    /// Accepts no more messages and discards the queue.
     pub fn abandon(&self) {
         self.close();
         self.lock().clear();
         self.0.relieved.notify_waiters();
     }
 
-    /// Writes all that is queued into `socket`, now and later, until [`Outbox::close`].
+    /// Writes queued and later messages to `socket` until [`Outbox::close`]. Only one task may call this.
     ///
-    /// What is written is chosen anew each time the socket takes bytes, so a reply goes ahead of
-    /// pushes that wait for a slow client. Only one task may do this.
+    /// The order is decided each time the socket takes bytes. So a reply overtakes pushes that wait for a slow client.
     ///
     /// # Errors
     ///
-    /// What the socket answered; nothing more can be sent then.
+    /// Returns the socket's error; nothing more can be sent then.
     pub async fn write_to<W: AsyncWrite>(&self, socket: W) -> io::Result<()> {
         let mut socket = pin!(socket);
         let written = poll_fn(|context| self.poll_write(socket.as_mut(), context)).await;
@@ -215,8 +212,8 @@ impl Outbox {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            // The lock is held over a write that never blocks: were it given up, the lines chosen
-            // could change before their bytes are counted off.
+            // The lock is held during the write, which never blocks. Otherwise the chosen lines could change before
+            // their bytes are counted.
             let mut queue = self.lock();
             if queue.is_empty() {
                 ready!(socket.as_mut().poll_flush(context))?;
@@ -249,9 +246,7 @@ pub struct PushLane {
 }
 
 impl PushLane {
-    /// Ends the lane: nothing of it is queued any more, and what waits is dropped.
-    ///
-    /// Only a line whose first bytes are already in the socket is finished.
+    /// Ends the lane: discards queued and later pushes, except a line that is partly written.
     pub fn close(&self) {
         self.outbox.lock().mute(&self.mute);
     }

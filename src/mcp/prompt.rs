@@ -1,12 +1,11 @@
-//! Prompts: what a model is taught that drives termgate by its tools, one Markdown file each.
+//! Prompts that teach a model to use termgate, one embedded Markdown file each.
 //!
-//! The files are part of the program. It knows no request and no client: prompts, resources and
-//! installed skills are made from this one list, so that they cannot differ.
+//! Prompts, resources and installed skills come from this one list, so they are identical.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The files, in the order they are listed.
+/// The files, in listing order.
 const FILES: [&str; 10] = [
     include_str!("../../config/prompts/core.md"),
     include_str!("../../config/prompts/drive-process.md"),
@@ -20,7 +19,7 @@ const FILES: [&str; 10] = [
     include_str!("../../config/prompts/fix_error.md"),
 ];
 
-/// What stands before and after the front matter.
+/// The delimiter of the front matter.
 const FENCE: &str = "---\n";
 
 static PROMPTS: LazyLock<Vec<Prompt>> = LazyLock::new(|| {
@@ -28,66 +27,63 @@ static PROMPTS: LazyLock<Vec<Prompt>> = LazyLock::new(|| {
     FILES.into_iter().map(prompt).collect()
 });
 
-/// One prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     pub name: &'static str,
-    /// When to use it, in one line that is a plain scalar of YAML.
+    /// When to use the prompt: one line, a plain YAML scalar.
     pub description: &'static str,
     pub arguments: Vec<Argument>,
     template: &'static str,
 }
 
-/// What a prompt may be given; nothing must be.
+/// An optional argument of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
     pub name: &'static str,
     pub description: &'static str,
 }
 
-/// The arguments that were given, by name.
+/// The arguments of a request, by name.
 pub type Given = BTreeMap<String, String>;
 
-/// Every prompt, in the order they are listed.
+/// All prompts, in listing order.
 pub fn prompts() -> &'static [Prompt] {
     &PROMPTS
 }
 
 impl Prompt {
-    /// The prompt of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         prompts().iter().find(|prompt| prompt.name == name)
     }
 
-    /// The prompt whose skill is called so, be it as the prompt is or as hosts call the skill.
+    /// Finds a prompt by its name or by the form of its name in skills.
     pub fn of_skill(name: &str) -> Option<&'static Self> {
         prompts().iter().find(|prompt| prompt.name == name || prompt.name.replace('_', "-") == name)
     }
 
-    /// The argument of this name.
     pub fn argument(&self, name: &str) -> Option<&Argument> {
         self.arguments.iter().find(|argument| argument.name == name)
     }
 
-    /// Its text; a line that speaks of an argument is left out where that is not given.
+    /// Its text. Leaves out lines that use a missing argument.
     pub fn text(&self, given: &Given) -> String {
         let lines = self.template.lines().filter_map(|line| filled(line, given));
         lines.map(|line| line + "\n").collect()
     }
 
-    /// Its name as a skill, which is also that of the skill's directory.
+    /// Its name as a skill, which is also the name of the skill's directory.
     pub fn skill_name(&self) -> String {
         format!("termgate-{}", self.name.replace('_', "-"))
     }
 
-    /// The file that teaches it as an Agent Skill.
+    /// Its file as an Agent Skill.
     pub fn skill(&self) -> String {
         let (name, description) = (self.skill_name(), self.description);
         let text = self.text(&Given::new());
         format!("{FENCE}name: {name}\ndescription: {description}\n{FENCE}\n{text}")
     }
 
-    /// Reads a file: front matter of `name`, `description` and perhaps `arguments`, then the text.
+    /// Parses a file: front matter with `name`, `description` and optional `arguments`, then the text.
     fn parse(file: &'static str) -> Option<Self> {
         let (head, template) = file.strip_prefix(FENCE)?.split_once(&format!("\n{FENCE}\n"))?;
         let mut lines = head.lines();
@@ -102,7 +98,7 @@ impl Prompt {
     }
 }
 
-/// A line with what is given in place of `{{name}}`; none when that is not given.
+/// Replaces each `{{name}}` by its argument. `None` if one is missing.
 fn filled(line: &str, given: &Given) -> Option<String> {
     let (mut filled, mut rest) = (String::new(), line);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -1,7 +1,6 @@
-//! Which requests may stay open long, and what they are told when too many of them are.
+//! Classifies requests as short or long, and answers long ones beyond the limit.
 //!
-//! It must not know sockets. Long requests are counted apart from short ones, so that they can
-//! never keep the transport from reading the cancel that ends them.
+//! Long requests are counted separately, so that they never block the cancel that ends them.
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientRequest, ErrorCode};
@@ -11,41 +10,41 @@ use crate::mcp::call::{CallParams, Era, ToolResult};
 
 use crate::mcp::attach::ATTACH_METHOD;
 
-/// The request that carries pushed deltas.
+/// The request that opens pushed deltas.
 pub const OBSERVE_METHOD: &str = "termgate/observe";
 
-/// The request that ends the daemon, on the operators' door alone.
+/// The request that stops the daemon, for operators only.
 pub const STOP_METHOD: &str = "termgate/stop";
 
-/// Tools that wait whatever their arguments say.
+/// Tools that may wait with any arguments.
 const WAITING_TOOLS: [&str; 3] = ["wait_for", "run", "follow_command"];
 
-/// The JSON-RPC code of a request refused because there are too many; ours, from the free range.
+/// The JSON-RPC code of a request beyond the limit, from the range for implementations.
 pub const BUSY: ErrorCode = ErrorCode(-32000);
 
-/// What a refused client is told to wait before it tries again.
+/// The suggested delay before a retry.
 const RETRY_AFTER_MS: u64 = 1000;
 
-/// How long a request stays open by its nature.
+/// How long a request can stay open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// It is answered as soon as it is done.
     Short,
-    /// It waits for something, at most as long as its own timeout.
+    /// It waits for something, up to its own timeout.
     Wait,
-    /// It stands until it is cancelled or no further request can come.
+    /// It stays open until it is cancelled or the client's input ends.
     Standing,
 }
 
 impl Span {
-    /// Tells the span of a request that is no tool call from its method.
+    /// Classifies a request other than a tool call by its method.
     pub fn of(request: &ClientRequest) -> Self {
         let standing = matches!(request, ClientRequest::SubscriptionsListenRequest(_))
             || matches!(request.method(), OBSERVE_METHOD | ATTACH_METHOD);
         if standing { Self::Standing } else { Self::Short }
     }
 
-    /// Tells the span of a tool call from its name and arguments.
+    /// Classifies a tool call by its name and arguments.
     pub fn of_call(call: &CallParams) -> Self {
         let given = |name: &str| call.arguments.as_ref().and_then(|arguments| arguments.get(name));
         let waits = always_waits(&call.name)
@@ -54,7 +53,7 @@ impl Span {
         if waits { Self::Wait } else { Self::Short }
     }
 
-    /// Whether requests of this span count towards the bound of long ones.
+    /// Whether requests of this class count towards the limit of long ones.
     pub fn is_long(self) -> bool {
         match self {
             Self::Short => false,
@@ -63,21 +62,21 @@ impl Span {
     }
 }
 
-/// Whether a tool waits whatever its arguments say.
+/// Whether a tool may wait with any arguments.
 pub fn always_waits(tool: &str) -> bool {
     WAITING_TOOLS.contains(&tool)
 }
 
-/// The answer to a call beyond the bound, as a result, which is what its caller reads.
+/// The answer to a call beyond the limit, as a tool result, which models read.
 pub fn busy_call(call: &CallParams) -> ToolResult {
-    // Only a request of the 2026-07-28 era names its version.
+    // Only requests of the 2026-07-28 era name their version.
     let named = call.meta.as_ref().and_then(|meta| meta.protocol_version());
     let era = if named.is_some() { Era::Modern } else { Era::Legacy };
     let (text, details) = busy();
     ToolResult::failure(era, text, details)
 }
 
-/// The answer to any other long request beyond the bound.
+/// The answer to any other long request beyond the limit.
 pub fn busy_request() -> ErrorData {
     let (text, details) = busy();
     ErrorData::new(BUSY, text, Some(details))

@@ -1,22 +1,21 @@
-//! The order of effects on one connection: requests take effect in the order they arrived.
+//! Makes the requests of one connection take effect in order of arrival.
 //!
-//! It must not know what a request does. Requests in flight go on side by side, so without turns two
-//! keystrokes sent one after the other could reach the terminal swapped.
+//! Requests run concurrently. Without turns, two keystrokes could reach the terminal in the wrong order.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Hands out turns in the order of arrival; one for each connection.
+/// Issues turns in order of arrival, for one connection.
 ///
-/// Holds one small entry for each turn that is not finished or waits behind one that is not, so
-/// the bound on requests in flight bounds it too.
+/// Its size is bounded by the requests in flight: one small entry per turn that is unfinished or behind an unfinished
+/// one.
 #[derive(Clone, Debug, Default)]
 pub struct Turnstile(Arc<Mutex<Queue>>);
 
 impl Turnstile {
-    /// Hands out the turn after all those handed out before.
+    /// Issues the next turn.
     pub fn turn(&self) -> Turn {
         let ticket = self.lock().enter();
         Turn { turnstile: self.clone(), ticket }
@@ -27,10 +26,10 @@ impl Turnstile {
     }
 }
 
-/// The right of one request to take effect after all earlier ones of its connection did.
+/// The right of one request to take effect after all earlier requests of its connection.
 ///
-/// It may move to another task, such as the one of a session, which passes it on as soon as it has
-/// accepted the call. Dropping it passes it on too.
+/// It may move to another task, such as a session's, which passes it once the call is accepted. Dropping it passes it,
+/// too.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped lets the next request go ahead"]
 pub struct Turn {
@@ -41,7 +40,7 @@ pub struct Turn {
 impl Turn {
     /// Waits until every earlier turn of the connection is finished.
     ///
-    /// Only one task may wait for a turn at a time; giving up waiting loses nothing.
+    /// Only one task at a time may wait for a turn. Cancel-safe.
     pub async fn wait(&self) {
         poll_fn(|context| self.turnstile.lock().poll_head(self.ticket, context)).await;
     }
@@ -53,32 +52,31 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let next = self.turnstile.lock().finish(self.ticket);
-        // Woken outside the lock, because the woken task takes it at once.
+        // Wake outside the lock, because the woken task takes it at once.
         if let Some(waker) = next {
             waker.wake();
         }
     }
 }
 
-/// A turn as it travels with its request, which the library wants to be able to copy.
+/// A turn inside request extensions, which must be cloneable.
 ///
-/// Whoever makes the call takes the turn out. When nobody does, it passes with the last copy.
+/// The handler takes the turn out. Otherwise it passes with the last clone.
 #[derive(Clone, Debug)]
 pub struct TurnSlot(Arc<Mutex<Option<Turn>>>);
 
 impl TurnSlot {
-    /// Wraps a turn for its journey.
     pub fn new(turn: Turn) -> Self {
         Self(Arc::new(Mutex::new(Some(turn))))
     }
 
-    /// Takes the turn out; `None` when it was taken before.
+    /// Takes the turn out. `None` when it was taken before.
     pub fn take(&self) -> Option<Turn> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// The turns not yet over, oldest first: `places[0]` belongs to the ticket `head`.
+/// The unfinished turns, oldest first. `places[0]` belongs to the ticket `head`.
 #[derive(Debug, Default)]
 struct Queue {
     head: u64,
@@ -107,7 +105,7 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Ends one turn and gives back who is to be woken because it is now first.
+    /// Ends one turn and returns the waker of the turn that is now first.
     fn finish(&mut self, ticket: u64) -> Option<Waker> {
         self.put(ticket, Place::Finished);
         while let Some(Place::Finished) = self.places.front() {

@@ -1,6 +1,6 @@
-//! Resources: the same facts as the reading tools, under URIs that can be subscribed to.
+//! Resources: the data of the reading tools, under URIs that support subscriptions.
 //!
-//! A URI is parsed once, here; reading borrows the newest frame and asks no session's task.
+//! Reads use the newest frame and send nothing to the session's task.
 
 mod git;
 pub mod listed;
@@ -39,16 +39,15 @@ use crate::wire::session::GapWire;
 use crate::wire::session::SessionWire;
 use crate::wire::status::DaemonStatus;
 
-/// How all URIs begin.
+/// The prefix of all URIs.
 const SCHEME: &str = "termgate://";
 
-/// What reading a resource gives.
+/// The content of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Facts(Value),
-    /// A text to be read as it stands.
     Markdown(String),
-    /// What a command printed, and what programs need to know of it besides.
+    /// The output of a command, and metadata about it.
     Output {
         text: String,
         facts: Value,
@@ -56,7 +55,6 @@ pub enum Content {
 }
 
 impl Content {
-    /// What kind of text it is.
     pub fn mime_type(&self) -> &'static str {
         match self {
             Self::Facts(_) => JSON,
@@ -65,7 +63,7 @@ impl Content {
         }
     }
 
-    /// The text of it, and what is told of it besides.
+    /// The text, and metadata if there is any.
     pub fn into_parts(self) -> (String, Option<Value>) {
         match self {
             Self::Facts(facts) => (facts.to_string(), None),
@@ -75,7 +73,6 @@ impl Content {
     }
 }
 
-/// What a URI names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     Daemon,
@@ -95,11 +92,10 @@ pub enum Watched {
     Sessions,
     Leases,
     Part(Session, Part),
-    /// A part of a session for whose terminal nobody answers yet.
+    /// A part of a session whose shim does not answer yet.
     Silent(SessionId, Part),
 }
 
-/// A part of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Grid,
@@ -110,7 +106,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What is another one once this part has changed.
+    /// The value that changes whenever this part does.
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let changed = match self {
             Self::Grid => frame.screen_watermark().max(frame.title.changed),
@@ -124,10 +120,10 @@ impl Part {
 }
 
 impl Resource {
-    /// Reads a URI; none when no resource has it.
+    /// Parses a URI. `None` when it names no resource.
     ///
     /// # Errors
-    /// [`SurfaceError::Argument`] when there is such a resource, but its query is wrong.
+    /// Returns [`SurfaceError::Argument`] when the query of a resource is invalid.
     pub fn parse(uri: &str) -> Result<Option<Self>, SurfaceError> {
         let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -173,7 +169,7 @@ impl Resource {
         Ok(Some(part))
     }
 
-    /// Whether it exists for this caller at all: what counts across tenants does for operators alone.
+    /// Whether the resource exists for this caller. Operators alone see data of all tenants.
     pub fn is_told_to(&self, standing: &Standing) -> bool {
         match self {
             Self::Daemon => standing.is_operator(),
@@ -191,9 +187,9 @@ impl Resource {
     /// The resource's content for this caller.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session,
-    /// [`SurfaceError::Argument`] when the query is out of bounds, and [`SurfaceError::Denied`] when
-    /// it is not told to the caller.
+    /// * [`SurfaceError::SessionNotFound`]: the caller sees no such session.
+    /// * [`SurfaceError::Argument`]: the query is out of bounds.
+    /// * [`SurfaceError::Denied`]: the caller may not read it.
     pub async fn read(
         &self,
         shared: &Shared,
@@ -208,7 +204,7 @@ impl Resource {
         let facts = match self {
             Self::Skill(prompt) => return Ok(Content::Markdown(prompt.skill())),
             Self::Work { session, work } => {
-                // The command line shows people all that a command printed.
+                // The command line shows people the whole output of a command.
                 let room = if whole { LARGE_BYTES_MAX } else { room_left(&"", "") };
                 return work.read(&find(session)?, daemon.sessions.clock(), room, &share).await;
             }
@@ -264,11 +260,11 @@ impl Resource {
         Ok(Content::Facts(facts))
     }
 
-    /// What a subscription to it waits for.
+    /// What a subscription to the resource waits for.
     ///
     /// # Errors
-    /// [`SurfaceError::SessionNotFound`] when the caller sees no such session, and
-    /// [`SurfaceError::Argument`] for what changes all the time.
+    /// * [`SurfaceError::SessionNotFound`]: the caller sees no such session.
+    /// * [`SurfaceError::Argument`]: the resource always changes, or never.
     pub fn watched(&self, daemon: &Daemon, standing: &Standing) -> Result<Watched, SurfaceError> {
         let part = |session: &str, part| {
             let known = find_known(&daemon.sessions, standing, Some(session))?;
@@ -300,20 +296,19 @@ pub fn uri_of(session: SessionId, part: &str) -> String {
     format!("{SCHEME}session/{session}/{part}")
 }
 
-/// The URI under which a prompt is read as a skill.
+/// The URI of a prompt's skill.
 pub fn uri_of_skill(prompt: &Prompt) -> String {
     format!("{SCHEME}skills/{}", prompt.name)
 }
 
-/// The sessions that the caller sees, in the order of their names, also those for whose terminals
-/// nobody answers yet.
+/// The sessions that the caller sees, sorted by name. Includes sessions whose shims do not answer yet.
 pub fn known(daemon: &Daemon, standing: &Standing) -> Vec<Known> {
     let mut known = seen_known(&daemon.sessions, standing);
     known.sort_by_key(|known| (known.name(), known.id()));
     known
 }
 
-/// The sessions that the caller sees and this daemon has, in the order of their names.
+/// The sessions of this daemon that the caller sees, sorted by name.
 pub fn seen(daemon: &Daemon, standing: &Standing) -> Vec<Session> {
     let mut sessions = daemon.sessions.all();
     sessions.retain(|session| standing.sees(session.id(), session.tenant()));

@@ -1,6 +1,6 @@
-//! The protocol's requests, answered for one connection.
+//! Handles the protocol's requests for one connection.
 //!
-//! Each is a few lines: who asks, what the gateway says, the protocol's shape for it.
+//! Each handler determines the caller, calls the gateway and builds the protocol's result.
 
 mod attaching;
 mod calling;
@@ -47,12 +47,12 @@ use crate::mcp::upgrade::UpgradeAsked;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
 
-/// How much room a reading tool's answer is given in the outbox before it is made, in bytes.
+/// The outbox space reserved for the answer of a reading tool, in bytes.
 const READ_ROOM: usize = 64 * 1024;
-/// The same for an answer that was asked to be large.
+/// The same for a large answer.
 const LARGE_READ_ROOM: usize = 512 * 1024;
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub struct Shared {
     pub gateway: Gateway,
@@ -60,27 +60,26 @@ pub struct Shared {
     pub subscriptions: SubscriptionQuota,
     pub lease_notices: LeaseNotices,
     pub observed: Tally,
-    /// What the people who are attached are called.
+    /// The names of attached people.
     pub names: Names,
     /// Cancelled when an operator stops the daemon.
     pub stop: tokio_util::sync::CancellationToken,
-    /// Cancelled when another daemon has the sessions of this one.
+    /// Cancelled when another daemon has this one's sessions.
     pub superseded: tokio_util::sync::CancellationToken,
-    /// Where operators ask for an upgrade; one at a time.
+    /// The queue for upgrade requests, one at a time.
     pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
     /// The number of the next connection, or of the next person on one.
     pub numbers: Arc<std::sync::atomic::AtomicU64>,
 }
 
-/// The handler of one connection.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
     connection: Arc<Connection>,
     standing: Standing,
-    /// The name of its token, or what the client calls itself, once it has said so.
+    /// The caller's name: of its token, or from the client's own information.
     label: OnceLock<Arc<str>>,
-    /// The revision that was agreed on, with a client that has greeted.
+    /// The revision that `initialize` agreed on.
     agreed: OnceLock<ProtocolVersion>,
     subscriptions: Subscriptions,
     touched: Touched,
@@ -88,10 +87,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// The handler of a connection whose caller is known.
     pub fn new(shared: Arc<Shared>, connection: Arc<Connection>, standing: Standing) -> Self {
         let subscriptions = Subscriptions::new(shared.subscriptions.clone());
-        // The owner of a token has its name, whatever the client calls itself.
+        // The token's name replaces the client's own.
         let label = standing.token.map(|_| Arc::clone(&standing.caller.label));
         Self {
             shared,
@@ -105,13 +103,12 @@ impl Server {
         }
     }
 
-    /// The sessions to be told when the connection has ended.
+    /// The sessions to notify when the connection has ended.
     pub fn touched(&self) -> Touched {
         Arc::clone(&self.touched)
     }
 
-    /// Who is asking, under the name the client gave itself when it greeted or with its first
-    /// request.
+    /// The caller, with the name that its client gave in `initialize` or in its first request.
     fn standing(&self, meta: &RequestMetaObject) -> Standing {
         let mut standing = self.standing.clone();
         let label = self.label.get().or_else(|| meta.client_info().map(|it| self.name(&it)));
@@ -130,7 +127,7 @@ impl Server {
         })
     }
 
-    /// The lane of a request's pushes, which the transport closes when it reads the cancel.
+    /// The lane of a request's pushes. The transport closes it when it reads the cancel.
     fn lane(&self, extensions: &rmcp::model::Extensions) -> PushLane {
         extensions.get::<PushLane>().cloned().unwrap_or_else(|| self.connection.outbox.lane())
     }
@@ -140,7 +137,7 @@ impl Server {
     }
 }
 
-/// An error of a request that is no tool call.
+/// The error of a request other than a tool call.
 fn protocol_error(error: &SurfaceError) -> ErrorData {
     let wire = WireError::from(error);
     let details = Some(json!(wire.structured()));
@@ -205,7 +202,7 @@ impl ServerHandler for Server {
     ) -> Result<InitializeResult, ErrorData> {
         let agreed = self.negotiate_initialize(&request)?;
         self.name(&request.client_info);
-        // Whoever greets again has agreed already.
+        // A second `initialize` keeps the first agreement.
         let _ = self.agreed.set(agreed.protocol_version.clone());
         request.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(request);
@@ -224,7 +221,7 @@ impl ServerHandler for Server {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // What holders are told is a warning.
+        // Lease notices are warnings.
         let wanted = match request.level {
             LoggingLevel::Debug
             | LoggingLevel::Info
@@ -332,7 +329,7 @@ impl ServerHandler for Server {
         let shared = &self.shared;
         let daemon = shared.gateway.daemon();
         let request = context.request_context();
-        // Nobody waits for a subscription to take effect.
+        // Other requests need not wait for a subscription.
         drop(request.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         let lane = self.lane(&request.extensions);
         let wire = Wire {

@@ -1,7 +1,4 @@
-//! The state of the daemon as a whole: what it is, what it holds, and what it did so far.
-//!
-//! It counts across tenants, so it is made for operators alone; nothing here is kept, every number is
-//! read where it is counted.
+//! The status of the whole daemon, for operators only, because it counts across tenants.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +16,6 @@ use crate::wire::status::{
 };
 
 impl DaemonStatus {
-    /// The daemon as it is now.
     pub fn of(shared: &Shared, _permit: &Permit) -> Self {
         let daemon = shared.gateway.daemon();
         let now = daemon.now();
@@ -87,7 +83,7 @@ impl LeasesStatus {
     }
 }
 
-/// Whether a code says that the caller lacked a right.
+/// Whether a code means that the caller lacked a right.
 fn is_denial(code: Code) -> bool {
     match code {
         Code::ReadOnly

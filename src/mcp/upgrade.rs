@@ -1,6 +1,6 @@
-//! `termgate/upgrade`: an operator has the daemon go on as the program that is on disk by now.
+//! `termgate/upgrade`: an operator replaces the running daemon with the program now on disk.
 //!
-//! It must not know how that is done: whoever runs the daemon tries the program and answers.
+//! The daemon's main task tests the program and answers.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// The request, on the operators' door alone.
+/// The upgrade request, for operators only.
 pub const UPGRADE_METHOD: &str = "termgate/upgrade";
 
-/// An upgrade that is about to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
     /// The version of this daemon.
     pub from: &'static str,
-    /// What the program on disk says of itself.
+    /// The version that the program on disk reports.
     pub to: String,
 }
 
-/// Why the daemon goes on as it is.
+/// Why the upgrade was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum UpgradeError {
     #[error("{} cannot be started: {source}", path.display())]
@@ -35,13 +34,13 @@ pub enum UpgradeError {
     Busy,
 }
 
-/// Where the answer to one request goes.
+/// The channel for the answer to one request.
 pub type UpgradeAsked = oneshot::Sender<Result<Upgrade, UpgradeError>>;
 
-/// Asks for an upgrade.
+/// Requests an upgrade.
 ///
 /// # Errors
-/// Why there is none.
+/// Returns why the upgrade was refused.
 pub async fn ask(upgrades: &mpsc::Sender<UpgradeAsked>) -> Result<Upgrade, UpgradeError> {
     let (asked, answer) = oneshot::channel();
     upgrades.try_send(asked).map_err(|_| UpgradeError::Busy)?;

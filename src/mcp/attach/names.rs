@@ -1,22 +1,19 @@
-//! What the people at a session are called: by their login name, with a number where that is taken.
+//! Unique names of the people at a session: the login name, with a number if it is taken.
 //!
-//! A name says whom others see and gives no right; it knows nothing of connections.
+//! A name is for display and gives no right.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::core::ids::SessionId;
 
-/// The names in use at all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Arc<Mutex<HashSet<Taken>>>);
 
-/// A name, and the session at which it is in use.
 type Taken = (SessionId, Arc<str>);
 
 impl Names {
-    /// Calls somebody at a session by a login name, such as `anna`, or by `anna (2)` where there is
-    /// an `anna` already.
+    /// Reserves a name at a session, such as `anna`, or `anna (2)` if `anna` is taken.
     pub fn call(&self, session: SessionId, login: &str) -> Name {
         let mut taken = self.lock();
         let mut number = 1_u32;
@@ -37,7 +34,7 @@ impl Names {
     }
 }
 
-/// A name at a session, free again when this is dropped.
+/// A name at a session, released on drop.
 #[derive(Debug)]
 pub struct Name {
     names: Names,
@@ -46,7 +43,6 @@ pub struct Name {
 }
 
 impl Name {
-    /// How it is written.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }

@@ -1,21 +1,20 @@
-//! Room among the unsent bytes of one connection, reserved before a big line is built.
+//! Reserves space for unsent bytes before a large message is built.
 //!
-//! It must not know lines or sockets. Reserving first keeps a client that asks for much and reads
-//! nothing from making the daemon hold it all.
+//! So a client that requests much and reads nothing cannot make the daemon hold it all.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One permit stands for this many bytes.
+/// The number of bytes per semaphore permit.
 const UNIT: usize = 1024;
 
-/// A part of a connection's unsent bytes, given back when dropped.
+/// A reserved part of a connection's unsent bytes, returned on drop.
 #[derive(Debug)]
 #[must_use = "room that is dropped is given back before the line is built"]
 pub struct Room(Option<OwnedSemaphorePermit>);
 
-/// All the room of one kind that a connection has.
+/// All space of one kind that a connection has.
 #[derive(Debug)]
 pub(super) struct Rooms {
     free: Arc<Semaphore>,
@@ -28,14 +27,13 @@ impl Rooms {
         Self { free: Arc::new(Semaphore::new(units)), units }
     }
 
-    /// Waits for room; whoever came first is served first. A closed connection gives empty room at
-    /// once, since nothing will be held for it.
+    /// Waits for space, in order of arrival. Returns empty space at once when the connection is closed.
     pub(super) async fn reserve(&self, bytes: usize) -> Room {
         let units = self.units_of(bytes);
         Room(self.free.clone().acquire_many_owned(units).await.ok())
     }
 
-    /// Makes the room as large as the line turned out to be, or as large as can be had now.
+    /// Adjusts the space to the final line, as far as it is available now.
     pub(super) fn fit(&self, room: Option<Room>, bytes: usize) -> Room {
         let wanted = self.units_of(bytes) as usize;
         let mut permit = room.and_then(|room| room.0);

@@ -1,6 +1,4 @@
-//! The lines waiting to be written, as plain data: what comes next and how far it has got.
-//!
-//! It must not know tasks or sockets: it is asked for bytes and told how many were taken.
+//! The data structure of the outbox: the queued lines and the progress of the current one.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -15,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::mcp::outbox::budget::Room;
 use crate::mcp::outbox::{Closed, Segments};
 
-/// How many parts of lines are offered to the socket at once.
+/// The maximum number of line parts per write.
 const SLICES_MAX: usize = 64;
 
 /// Whether a lane has ended; shared by the lane and its lines.
@@ -32,7 +30,7 @@ impl Mute {
     }
 }
 
-/// One line; its segments shrink from the front as the socket takes them.
+/// One line. Its segments shrink from the front as they are written.
 #[derive(Debug)]
 pub(super) struct Line {
     segments: Segments,
@@ -50,7 +48,7 @@ impl Line {
         self.segments.iter().map(Bytes::len).sum()
     }
 
-    /// Counts off up to `taken` bytes and gives back how many of them were this line's.
+    /// Consumes up to `taken` bytes and returns how many belonged to this line.
     fn advance(&mut self, taken: usize) -> usize {
         let mut left = taken;
         for segment in &mut self.segments {
@@ -75,10 +73,10 @@ enum Started {
     Push(Push),
 }
 
-/// What is to be written: the line begun, then replies, then pushes.
+/// The lines to write: the started one, then replies, then pushes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The requests whose replies are expected, and the room reserved for them.
+    /// The requests whose replies are expected, and the space reserved for them.
     pub(super) rooms: HashMap<RequestId, Option<Room>>,
     started: Option<Started>,
     replies: VecDeque<Line>,
@@ -99,7 +97,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Queues a push; on an ended lane or connection it is dropped, which its receipt tells.
+    /// Queues a push. On an ended lane or connection, drops it and thereby its receipt.
     pub(super) fn add_push(&mut self, line: Line, mute: &Mute, receipt: oneshot::Sender<()>) {
         if self.closed || mute.is_set() {
             return;
@@ -145,7 +143,7 @@ impl Queue {
         self.started.is_none() && self.replies.is_empty() && self.pushes.is_empty()
     }
 
-    /// Completes when nothing more will come; else the writer is woken by the next line.
+    /// Completes when the queue is closed; otherwise the next line wakes the writer.
     pub(super) fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.closed {
             return Poll::Ready(Ok(()));
@@ -154,7 +152,7 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Offers the next bytes to `write`.
+    /// Passes the next bytes to `write`.
     pub(super) fn poll_slices(
         &self,
         write: impl FnOnce(&[IoSlice<'_>]) -> Poll<io::Result<usize>>,
@@ -174,7 +172,7 @@ impl Queue {
         write(&slices[..count])
     }
 
-    /// Counts off what the socket took, in the order [`Queue::poll_slices`] offered it.
+    /// Consumes written bytes, in the order of [`Queue::poll_slices`].
     pub(super) fn advance(&mut self, taken: usize) {
         let mut left = taken;
         while left > 0 {
@@ -189,7 +187,7 @@ impl Queue {
             if line.len() > 0 {
                 self.started = Some(next);
             } else if let Started::Push(push) = next {
-                // Nobody listens when the pusher does not care for the receipt.
+                // The pusher may have dropped the receipt.
                 let _ = push.receipt.send(());
             }
         }

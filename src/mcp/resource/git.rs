@@ -1,7 +1,7 @@
-//! The branch and the commit of the git repository that a directory is in, read from its files.
+//! The branch and commit of the git repository that contains a directory, read from its files.
 //!
-//! The directory and all files are a stranger's choice. Nothing is run: git itself would run what the
-//! repository's own files name (filters, monitors, an own `git` on the path).
+//! The directory and its files are untrusted, and nothing is executed. git itself would run programs that the
+//! repository's files name, such as filters and monitors.
 
 use std::time::Duration;
 
@@ -13,11 +13,10 @@ use crate::surface::turns::Share;
 
 mod files;
 
-/// How long reading may take, with the wait for other reads of the tenant.
+/// The time limit, including the wait for other reads of the tenant.
 const READING_MAX: Duration = Duration::from_secs(2);
 
-/// The state of the repository that a directory is in: null outside of one, `unknown` with the
-/// reason when its files do not say.
+/// The repository's state: null outside a repository, `unknown` with a reason when its files cannot be read.
 pub(super) async fn state_of(directory: &str, share: &Share) -> Value {
     let directory = directory.to_owned();
     let reading = share.read_files(move || files::look(directory.as_ref()));

@@ -1,18 +1,15 @@
-//! What is listed of resources: their URIs, what reading each gives, and in which kind of text.
-//!
-//! It reads none of them and must not know who may.
+//! The list of resources: URIs, descriptions and MIME types.
 
-/// What kinds of text are read.
+/// The MIME types.
 pub const JSON: &str = "application/json";
 pub const MARKDOWN: &str = "text/markdown";
 pub const PLAIN: &str = "text/plain";
 
-/// A template of URIs.
 #[derive(Clone, Copy, Debug)]
 pub struct Template {
     pub uri: &'static str,
     pub name: &'static str,
-    /// What reading it gives.
+    /// Its description.
     pub what: &'static str,
     pub mime_type: &'static str,
 }
@@ -21,7 +18,7 @@ const fn part(uri: &'static str, name: &'static str, what: &'static str) -> Temp
     Template { uri, name, what, mime_type: JSON }
 }
 
-/// The templates of what each session has once.
+/// The templates of resources that each session has once.
 pub const PARTS: [Template; 8] = [
     part(
         "termgate://session/{session}/grid{?since,top,rows,format}",
@@ -50,7 +47,7 @@ pub const PARTS: [Template; 8] = [
     },
 ];
 
-/// The template of what each command has.
+/// The template of each command's output.
 pub const OUTPUT: Template = Template {
     uri: "termgate://session/{session}/command/{id}/output{?from_row}",
     name: "output",
@@ -58,12 +55,12 @@ pub const OUTPUT: Template = Template {
     mime_type: PLAIN,
 };
 
-/// The lists, each with its name and what reading it gives.
+/// The lists: URI, name and description.
 pub const LISTS: [(&str, &str, &str); 2] = [
     ("termgate://sessions", "sessions", "Every session you may see"),
     ("termgate://leases", "leases", "Who may write where"),
 ];
 
-/// What operators alone are told, with its name and what reading it gives.
+/// The resource for operators only: URI, name and description.
 pub const DAEMON: (&str, &str, &str) =
     ("termgate://daemon", "daemon", "The daemon itself and what it did so far");

@@ -1,7 +1,4 @@
-//! The lists of all sessions as resources: as many entries as one answer has room for, and where the
-//! others are.
-//!
-//! It must not know who may see which session, nor what is told of each.
+//! Lists of sessions as resources, limited to the size of one answer, with the URI of the rest.
 
 use std::sync::Arc;
 
@@ -9,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::surface::answer::budget::{escaped_bytes, fitting, room_left};
 
-/// A list with an entry for each session, by the names of those.
+/// A list with one entry per session, sorted by name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'a> {
-    /// What it and its entries are called.
+    /// The name of the list and of its JSON member.
     pub(super) name: &'a str,
-    /// The name behind which it begins.
+    /// The session name after which the list begins.
     pub(super) after: Option<&'a str>,
-    /// Whether it tells all there are, however many.
+    /// Whether the list is complete, regardless of its size.
     pub(super) whole: bool,
 }
 
 impl List<'_> {
-    /// The list of these sessions, which are in the order of their names.
+    /// Builds the list. The sessions must be sorted by name.
     pub(super) fn of<T>(
         self,
         sessions: &[T],
@@ -31,7 +28,7 @@ impl List<'_> {
         let told = self.after.unwrap_or_default();
         let sessions = &sessions[sessions.partition_point(|it| &*name(it) <= told)..];
         let mut entries: Vec<Value> = sessions.iter().map(entry).collect();
-        // It is JSON in a text of JSON.
+        // The entry is JSON inside a JSON string.
         let bytes = |it: &Value| escaped_bytes(&it.to_string()) + 1;
         let fits = fitting(entries.iter().map(bytes), room_left(&"", "")).count;
         let left_out = if self.whole { 0 } else { entries.len() - fits };

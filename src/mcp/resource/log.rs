@@ -1,8 +1,6 @@
-//! The log of a session in Markdown: what ran, by whom, when and where, how it ended, and the first
-//! lines that it printed.
+//! The log of a session in Markdown: each command, its principal, time, directory, result and first lines of output.
 //!
-//! What programs wrote stands in fences that it cannot end, so that nobody takes it for the log's
-//! own words.
+//! Text of programs is in fences that it cannot close, so that no reader takes it for text of the log.
 
 use std::fmt::Write;
 
@@ -20,15 +18,15 @@ use crate::wire::command::{CommandStatus, CommandWire};
 use crate::wire::date::rfc3339;
 use crate::wire::word;
 
-/// How many lines of output are told of each command.
+/// The number of output lines per command.
 const LINES_MAX: usize = 10;
-/// How many characters of each.
+/// The maximum number of characters per line.
 const CHARACTERS_MAX: usize = 200;
 
-/// How many bytes are kept free for what stands around the commands.
+/// The space reserved for text around the commands, in bytes.
 const AROUND_BYTES: usize = 500;
 
-/// The log in so many bytes of JSON, oldest first; of a long one the newest commands.
+/// The log within `room` bytes of JSON, oldest command first. If there is not enough space, the newest commands.
 pub(super) fn of(
     session: &Session,
     frame: &Frame,
@@ -44,7 +42,7 @@ pub(super) fn of(
     for record in known.iter().rev() {
         let entry = entry(session, record, frame, clock);
         let bytes = escaped_bytes(&entry);
-        // One is told in any case, so that whoever goes on gets to the end.
+        // Include at least one command, so that a reader can continue to the end.
         if bytes > left && !entries.is_empty() {
             break;
         }
@@ -54,7 +52,7 @@ pub(super) fn of(
     entries.reverse();
     let mut text = format!("# What ran in {}\n", session.name());
     let older = known.len() - entries.len();
-    // Writing to a text never fails, here and below.
+    // Writing to a string never fails, here and below.
     if older > 0 {
         let uri = uri_of(session.id(), "log");
         let oldest = known[older].id.0;
@@ -107,13 +105,13 @@ fn ending(command: &CommandWire) -> String {
     }
 }
 
-/// A block that shows the text as it stands.
+/// A code block with the unchanged text.
 fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_ticks(text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}\n")
 }
 
-/// A few words as they stand, on one line.
+/// Inline code on one line.
 fn code(text: &str) -> String {
     let text = one_line(text);
     let ticks = "`".repeat(longest_ticks(&text) + 1);

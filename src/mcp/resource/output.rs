@@ -1,8 +1,7 @@
-//! The output of a command as a text: all that history holds, in pieces where one answer has no
-//! room for it, or line by line while the command runs.
+//! The output of a command as text: all that is in history, in pieces that fit one answer.
 //!
-//! It reads one frame and knows no session. Pieces begin with a row of the terminal, since lines
-//! have no number once the first of them were trimmed.
+//! While the command runs, a reader can follow it line by line. Pieces start at terminal rows, because trimmed history
+//! shifts line numbers.
 
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::RowNumber;
@@ -16,24 +15,24 @@ use crate::wire::session::GapWire;
 /// A piece of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Its lines, each with its end.
+    /// Its lines, each with a line end.
     pub(super) text: String,
-    /// The row with which the next piece begins.
+    /// The first row of the next piece.
     pub(super) next_row: RowNumber,
-    /// How many lines are there already that this piece has no room for.
+    /// The number of existing lines that do not fit in this piece.
     pub(super) lines_left_out: usize,
-    /// How many rows of it history does not hold any more.
+    /// The number of its rows that history no longer contains.
     pub(super) rows_trimmed: u64,
 }
 
 impl Piece {
-    /// The output as it stands, from its beginning.
+    /// The output from its beginning.
     pub(super) fn beginning(record: &CommandRecord, frame: &Frame, room: usize) -> Self {
         Self::between(record, frame, (first_row(record), end_row(record, frame)), room)
     }
 
-    /// What lies from a row on and does not change any more as the command goes on printing: the
-    /// line that it is about to write is told when it is whole.
+    /// The output from a row on that cannot change any more. Excludes the unfinished line at the cursor while the
+    /// command runs.
     pub(super) fn following(
         record: &CommandRecord,
         frame: &Frame,
@@ -43,14 +42,14 @@ impl Piece {
         let from = from.max(first_row(record));
         let end = match record.finish {
             Some(_) => end_row(record, frame),
-            // What is shown meanwhile is not what stays.
+            // The alternate screen is not part of the lasting output.
             None if frame.mode.value == ScreenMode::Alternate => from,
             None => line_start(frame, frame.cursor.value.row, from),
         };
         Self::between(record, frame, (from, end), room)
     }
 
-    /// The lines of some rows, the last of them exclusive, in so many bytes of JSON.
+    /// The lines of rows `from..end`, within `room` bytes of JSON.
     fn between(
         record: &CommandRecord,
         frame: &Frame,
@@ -76,7 +75,7 @@ impl Piece {
         Self { text, next_row: cut, lines_left_out, rows_trimmed }
     }
 
-    /// What the text does not say, for programs.
+    /// The metadata of the piece.
     pub(super) fn facts(&self, record: &CommandRecord, lost_output: Vec<GapWire>) -> OutputFacts {
         OutputFacts {
             status: record.into(),
@@ -89,9 +88,9 @@ impl Piece {
     }
 }
 
-/// What some rows of the output hold.
+/// The lines of some rows of output.
 struct Lines {
-    /// None while what was typed is still being echoed.
+    /// `None` while the command line is still being echoed.
     lines: Option<Vec<String>>,
     rows_trimmed: u64,
 }
@@ -112,7 +111,7 @@ fn lines_of(record: &CommandRecord, frame: &Frame, from: RowNumber, end: RowNumb
     Lines { lines: Some(lines), rows_trimmed }
 }
 
-/// The part of a span that lies on these rows; one that grows ends at the cursor.
+/// The part of a span on these rows; an open one ends at the cursor.
 fn narrowed(span: &Span, from: RowNumber, end: RowNumber, cursor: RowNumber) -> Option<Span> {
     let start = span.from.max(Position { row: from, col: 0 });
     let edge = Position { row: end, col: 0 };
@@ -124,18 +123,18 @@ fn narrowed(span: &Span, from: RowNumber, end: RowNumber, cursor: RowNumber) -> 
     (start.row < end).then_some(Span { from: start, to })
 }
 
-/// The row on which the output begins.
+/// The first row of the output.
 pub(super) fn first_row(record: &CommandRecord) -> RowNumber {
     record.spans.first().map_or(RowNumber::default(), |span| span.from.row)
 }
 
-/// The row after its last one.
+/// The row after the last one.
 fn end_row(record: &CommandRecord, frame: &Frame) -> RowNumber {
     let end = record.spans.last().and_then(|span| span.to);
     end.map_or(frame.cursor.value.row, |end| end.row).plus(1)
 }
 
-/// The first row of the line that this row belongs to.
+/// The first row of the wrapped line that contains this row.
 fn line_start(frame: &Frame, row: RowNumber, lowest: RowNumber) -> RowNumber {
     let mut start = row;
     while start > lowest {
@@ -148,7 +147,7 @@ fn line_start(frame: &Frame, row: RowNumber, lowest: RowNumber) -> RowNumber {
     start
 }
 
-/// The row with which an answer has to stop for want of room; none when there is room for all.
+/// The row at which an answer must stop. `None` when everything fits.
 fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber, room: usize) -> Option<RowNumber> {
     let (mut bytes, mut start) = (0, from);
     for number in from.max(frame.history.first().min(end)).0..end.0 {
@@ -164,7 +163,7 @@ fn room_ends(frame: &Frame, from: RowNumber, end: RowNumber, room: usize) -> Opt
     None
 }
 
-/// The lines with their ends; one that has no room is cut.
+/// The lines with their ends. A line that is too long is cut.
 fn text_of(lines: &[String], room: usize) -> String {
     lines.iter().map(|line| cut(line, room) + "\n").collect()
 }

@@ -1,6 +1,4 @@
-//! The queries of resource URIs: which parameters there are, and what they may be.
-//!
-//! It must not know what is read with them. Every complaint names the parameter, as those of tools do.
+//! Parses the queries of resource URIs. Each error names its parameter.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,7 +7,6 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::read_history::HistoryFormat;
 use crate::wire::line::Format;
 
-/// The query of a grid URI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridQuery {
     pub since: Option<u64>,
@@ -18,7 +15,6 @@ pub struct GridQuery {
     pub format: Format,
 }
 
-/// The query of a history URI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
     pub start_row: Option<u64>,
@@ -26,23 +22,21 @@ pub struct HistoryQuery {
     pub mode: HistoryFormat,
 }
 
-/// The query of the URI of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputQuery {
     pub from_row: Option<u64>,
 }
 
-/// The query of the URI of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
     pub before: Option<u64>,
 }
 
 impl GridQuery {
-    /// Reads what follows the question mark.
+    /// Parses the text after the question mark.
     ///
     /// # Errors
-    /// [`SurfaceError::Argument`] for the first parameter that there is not, or that cannot be read.
+    /// Returns [`SurfaceError::Argument`] for the first unknown or invalid parameter.
     pub fn parse(query: &str) -> Result<Self, SurfaceError> {
         const FORMATS: [(&str, Format); 4] = [
             ("plain", Format::Plain),
@@ -65,10 +59,10 @@ impl GridQuery {
 }
 
 impl HistoryQuery {
-    /// Reads what follows the question mark.
+    /// Parses the text after the question mark.
     ///
     /// # Errors
-    /// As [`GridQuery::parse`].
+    /// See [`GridQuery::parse`].
     pub fn parse(query: &str) -> Result<Self, SurfaceError> {
         const MODES: [(&str, HistoryFormat); 4] = [
             ("plain", HistoryFormat::Plain),
@@ -90,10 +84,10 @@ impl HistoryQuery {
 }
 
 impl OutputQuery {
-    /// Reads what follows the question mark.
+    /// Parses the text after the question mark.
     ///
     /// # Errors
-    /// As [`GridQuery::parse`].
+    /// See [`GridQuery::parse`].
     pub fn parse(query: &str) -> Result<Self, SurfaceError> {
         let mut output = Self::default();
         for (name, value) in pairs(query) {
@@ -107,10 +101,10 @@ impl OutputQuery {
 }
 
 impl LogQuery {
-    /// Reads what follows the question mark.
+    /// Parses the text after the question mark.
     ///
     /// # Errors
-    /// As [`GridQuery::parse`].
+    /// See [`GridQuery::parse`].
     pub fn parse(query: &str) -> Result<Self, SurfaceError> {
         let mut log = Self::default();
         for (name, value) in pairs(query) {
@@ -123,10 +117,10 @@ impl LogQuery {
     }
 }
 
-/// Reads the name behind which a list begins.
+/// Parses the name after which a list begins.
 ///
 /// # Errors
-/// As [`GridQuery::parse`].
+/// See [`GridQuery::parse`].
 pub(super) fn after(query: &str) -> Result<Option<String>, SurfaceError> {
     let mut after = None;
     for (name, value) in pairs(query) {
@@ -138,10 +132,10 @@ pub(super) fn after(query: &str) -> Result<Option<String>, SurfaceError> {
     Ok(after)
 }
 
-/// Refuses the query of a resource that has no parameters.
+/// Rejects any query, for a resource without parameters.
 ///
 /// # Errors
-/// [`SurfaceError::Argument`] for the first parameter.
+/// Returns [`SurfaceError::Argument`] for the first parameter.
 pub(super) fn none(query: &str) -> Result<(), SurfaceError> {
     match pairs(query).next() {
         Some((name, _)) => Err(unknown(name, &[])),

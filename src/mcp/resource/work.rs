@@ -1,7 +1,6 @@
-//! What is done in a session, as resources: the commands that ran, their output, and where they ran.
+//! Resources about the work in a session: commands, their output, the directory and its git state.
 //!
-//! It must not know who may see the session. All is read from the newest frame, save the state of a
-//! repository, which is read from its files.
+//! All come from the newest frame, except the git state, which is read from files.
 
 use std::sync::Arc;
 
@@ -25,7 +24,6 @@ use crate::surface::turns::Share;
 use crate::wire::command::{CommandWire, KnownCommands};
 use crate::wire::session::GapWire;
 
-/// A resource about what is done in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     Commands,
@@ -35,14 +33,14 @@ pub enum Work {
     Log(LogQuery),
 }
 
-/// What a subscription to it compares.
+/// The value that a subscription compares.
 pub type State = (Watermark, Option<Arc<str>>);
 
 impl Work {
-    /// The resource that the rest of a URI names, if there is one.
+    /// Parses the rest of a session URI. `None` if it names no resource.
     ///
     /// # Errors
-    /// [`SurfaceError::Argument`] when there is, but its query is wrong.
+    /// Returns [`SurfaceError::Argument`] when the query of a resource is invalid.
     pub fn parse(parts: &[&str], query: &str) -> Result<Option<Self>, SurfaceError> {
         let work = match parts {
             ["command", id, "output"] => {
@@ -60,11 +58,11 @@ impl Work {
         Ok(Some(work))
     }
 
-    /// The resource's content; an output or a log in so many bytes of JSON, a large one read in a turn of
-    /// this share.
+    /// The resource's content. An output or a log is limited to `room` bytes of JSON, and a large one is read in a
+    /// turn of `share`.
     ///
     /// # Errors
-    /// [`SurfaceError::Argument`] when no command of this number is known.
+    /// Returns [`SurfaceError::Argument`] when the command is unknown.
     pub async fn read(
         self,
         session: &Session,
@@ -96,20 +94,20 @@ impl Work {
         })
     }
 
-    /// What changes when the resource does.
+    /// The value that changes whenever the resource does.
     pub fn state(self, session: &Session, frame: &Frame) -> State {
         let commands = frame.commands.changed;
         match self {
             Self::Commands | Self::Log(_) => (commands, None),
             Self::Output { id, .. } => (printed(id, frame), None),
             Self::Directory => (Watermark::default(), session.live().directory()),
-            // Whatever ran may have changed it.
+            // Any command may have changed it.
             Self::Git => (commands, session.live().directory()),
         }
     }
 }
 
-/// When a command last printed something.
+/// The watermark of a command's last output.
 fn printed(id: CommandId, frame: &Frame) -> Watermark {
     let record = frame.commands.value.get(id);
     match record.map(|record| record.finish) {
@@ -121,7 +119,7 @@ fn printed(id: CommandId, frame: &Frame) -> Watermark {
 
 fn commands(session: &Session, frame: &Frame, clock: &Clock) -> Value {
     let known = &frame.commands.value;
-    // It is JSON in a text of JSON.
+    // The entry is JSON inside a JSON string.
     let bytes = |it: &CommandWire| escaped_bytes(&json!(it).to_string()) + 1;
     let commands = newest_that_fit(known.iter(), usize::MAX, clock, bytes);
     json!(KnownCommands {
@@ -154,7 +152,7 @@ fn output(
     Ok(Content::Output { text, facts })
 }
 
-/// The text of a piece with what is missing of the output.
+/// The text of a piece with remarks about missing output.
 fn remarked(piece: Piece, lost: &[GapWire], uri: &str) -> String {
     let mut text = String::new();
     if piece.rows_trimmed > 0 {

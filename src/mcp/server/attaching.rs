@@ -1,6 +1,6 @@
-//! The requests of attached people: their place at a session, what they type, how they leave.
+//! The requests of attached people: attach, input, size, take over and hand back.
 //!
-//! Whose turn it is, the session decides; here a person is only found and a permit asked for.
+//! The session decides who may write. This module finds the person and asks for a permit.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use crate::wire::attach::{
 use crate::wire::lease::LeaseWire;
 
 impl Server {
-    /// Answers what people ask for; a method of another name is nobody's here.
+    /// Handles the requests of attached people; other methods are unknown.
     pub(super) async fn for_people(
         &self,
         request: CustomRequest,
@@ -86,10 +86,10 @@ impl Server {
             .subscriptions
             .enter(&standing)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
-        // People go by the name that the door gave them, whatever program they sit at.
+        // People keep the name from their login, whatever their client is called.
         let mut caller = self.standing.caller.clone();
         if self.people.is_at(session.id()) {
-            // Another seat is another person, who neither types nor leaves for the first.
+            // A second attach is another person, so that it neither types nor leaves for the first.
             let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
             caller.principal = PrincipalId::Connection(number);
         }
@@ -100,7 +100,7 @@ impl Server {
         note_touched(&self.touched, &session);
         let mut detaches = session.live().detaches();
         let _seat = self.people.sit(context.id.clone(), attached);
-        // What the person types comes after this and is not to wait for its end.
+        // Later input must not wait until the person leaves.
         drop(turn);
         let observation = Observation {
             session: session.clone(),
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// The session created last of those whose program runs.
+    /// The newest session whose program runs.
     fn latest(&self, standing: &Standing) -> Result<Session, SurfaceError> {
         let daemon = self.shared.gateway.daemon();
         let seen = daemon.sessions.all().into_iter().filter(|session| {
@@ -184,7 +184,7 @@ impl Server {
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&room.attach, &context).await?;
         attached.set_room(room.rows, room.cols);
-        // Who only watches has room for what it likes, and the session keeps its size.
+        // The terminal of a view-only person does not resize the session.
         if let Ok(permit) = self.permit_for(&attached, &standing) {
             let (person, room) = (attached.person.clone(), attached.room());
             in_turn(attached.session.resize_for_person(&permit, person, room), accepted).await?;
@@ -216,7 +216,7 @@ impl Server {
         Ok(result(&HandedBack { handed_back: had }))
     }
 
-    /// The person whom a request of this connection attached, once it is this request's turn.
+    /// The person that a request of this connection attached, once the current request has its turn.
     async fn person(
         &self,
         attach: &RequestId,
@@ -245,8 +245,7 @@ impl Server {
     }
 }
 
-/// Asks a session for something, and lets the connection's next request go on as soon as it is in
-/// the session's queue.
+/// Asks a session, and passes the turn as soon as the request is in the session's queue.
 async fn in_turn<T>(
     asking: impl Future<Output = Result<T, SessionError>>,
     accepted: Accepted,
@@ -261,12 +260,12 @@ async fn in_turn<T>(
     answer.map_err(|error| protocol_error(&error.into()))
 }
 
-/// A result that is one of our types, which always serialize.
+/// A result of one of our types, which always serialize.
 pub(super) fn result(of: &impl Serialize) -> CustomResult {
     CustomResult::new(json!(of))
 }
 
-/// Reads the parameters of a request.
+/// Parses the parameters of a request.
 fn parameters<T: DeserializeOwned>(params: Option<Value>) -> Result<T, ErrorData> {
     let params = match params {
         Some(Value::Object(params)) => params,

@@ -1,6 +1,4 @@
-//! Tool calls: the era they are answered for, their turn, their progress, the shape of their answer.
-//!
-//! What a tool does and who may call it is the gateway's business.
+//! Tool calls: their protocol revision, turn, progress and results.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,7 +24,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Entry};
 use crate::wire::envelope::Envelope;
 
-/// How often a client that asked for progress is told.
+/// The interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 impl CallHandler for Server {
@@ -85,7 +83,7 @@ impl CallHandler for Server {
 }
 
 impl Server {
-    /// Makes a call in its turn, and gives back the room that its answer takes.
+    /// Makes a call in its turn and returns the outbox space of its answer.
     async fn call(
         &self,
         entry: &Entry,
@@ -96,8 +94,7 @@ impl Server {
         turn.wait().await;
         let room = match room {
             Some(bytes) => {
-                // What only looks takes effect at once, and must not keep others while it has no
-                // room.
+                // A read takes effect at once. It must not delay other requests while it waits for space.
                 turn.pass();
                 Some(self.connection.outbox.room(bytes).await)
             }
@@ -128,7 +125,7 @@ impl Server {
         (result.in_envelope(envelope), outcome)
     }
 
-    /// Tells a client that asked for progress, every few seconds, that its call is still on its way.
+    /// Sends a progress notification every few seconds to a client that asked for it.
     async fn tell_progress(&self, token: ProgressToken) -> Infallible {
         let clock = self.shared.gateway.daemon().sessions.clock();
         let started = clock.now();
@@ -140,7 +137,7 @@ impl Server {
             let seconds = clock.now().since(started).as_secs_f64();
             let told =
                 json!({"progressToken": token, "progress": seconds, "message": "still waiting"});
-            // A client that does not read its progress hears of the result all the same.
+            // A client that does not read its progress still receives the result.
             wire.send("notifications/progress", told).await;
         }
     }
@@ -159,7 +156,7 @@ impl Server {
     }
 }
 
-/// Counts a call when it is over, however it ends.
+/// Counts a call on drop.
 struct Counted<'a> {
     calls: &'a Calls,
     tool: &'static str,
@@ -167,7 +164,7 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// A call that is given up unless it has another outcome.
+    /// A call counts as given up until it has another outcome.
     fn of(calls: &'a Calls, tool: &'static str) -> Self {
         Self { calls, tool, outcome: Outcome::GivenUp }
     }
@@ -179,7 +176,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// The lane of a call's progress, of which nothing is sent once the call is over.
+/// The lane of a call's progress; closed when the call ends.
 struct CallLane(PushLane);
 
 impl Drop for CallLane {
@@ -188,7 +185,7 @@ impl Drop for CallLane {
     }
 }
 
-/// Which results a revision knows; its name is a date, so that names compare like dates.
+/// The era of a revision. Revisions are dates, so their names compare like dates.
 fn era(version: &ProtocolVersion) -> Era {
     if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() {
         Era::Modern
@@ -197,13 +194,13 @@ fn era(version: &ProtocolVersion) -> Era {
     }
 }
 
-/// How much room an answer is given before it is made, in bytes. What waits takes none meanwhile.
+/// The outbox space reserved for an answer, in bytes. `None` for calls that wait or write.
 fn reply_room(entry: &Entry, arguments: Option<&JsonObject>) -> Option<usize> {
     if entry.access != Access::Read || always_waits(entry.name) {
         return None;
     }
     let given = |name: &str| arguments.is_some_and(|arguments| arguments.contains_key(name));
-    // Whoever asks for another form or for so many rows may get more than others.
+    // Another format or a row count may give a larger answer.
     let large = given("format") || given("count");
     Some(if large { LARGE_READ_ROOM } else { READ_ROOM })
 }

@@ -1,4 +1,4 @@
-//! The request that opens an observation: its parameters, its place, its end.
+//! The request that opens an observation.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Server {
             .subscriptions
             .enter(&standing)
             .ok_or_else(|| protocol_error(&SurfaceError::Quota("subscriptions")))?;
-        // Nobody waits for an observation to take effect.
+        // Other requests need not wait for an observation.
         drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         let observation = Observation {
             session,

@@ -1,6 +1,4 @@
-//! The requests that concern the daemon as a whole: its end, and its upgrade.
-//!
-//! They stand at the operators' door alone; what becomes of them, whoever runs the daemon decides.
+//! The requests of operators to stop or upgrade the daemon.
 
 use rmcp::model::{CustomRequest, CustomResult, ErrorCode};
 use rmcp::service::RequestContext;
@@ -18,7 +16,7 @@ use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
 use crate::wire::status::{Stopping, UnendedSession, Upgrading};
 
 impl Server {
-    /// Answers what operators ask of the daemon; all else is what people ask.
+    /// Handles operators' requests about the daemon, and passes all others to [`Server::for_people`].
     pub(super) async fn for_operators(
         &self,
         request: CustomRequest,
@@ -31,7 +29,7 @@ impl Server {
         if decide_operate(&self.standing(&context.meta)).is_err() {
             return Err(unknown_method(method));
         }
-        // The next requests need not wait until the sessions have ended or the program was tried.
+        // Other requests need not wait until the sessions have ended or the program was tested.
         drop(context.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
         if method == STOP_METHOD {
             self.shared.stop.cancel();

@@ -1,6 +1,6 @@
-//! Prompts as the protocol has them: listed, filled in, and their arguments completed.
+//! Prompts in protocol form: listed, filled in, and their arguments completed. Same for all clients.
 //!
-//! What they say is in [`crate::mcp::prompt`]; they are the same for everybody.
+//! Their content is in [`crate::mcp::prompt`].
 
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult,
@@ -18,15 +18,14 @@ use crate::mcp::server::Server;
 use crate::surface::call::find_session;
 use crate::surface::error::SurfaceError;
 
-/// How long the text of one argument may be, in bytes.
+/// The maximum size of one argument, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 16 * 1024;
 
-/// The argument that names a session, in prompts and in templates of resources.
+/// The argument that names a session, in prompts and resource templates.
 const SESSION: &str = "session";
-/// The argument that numbers a command, in the template of its output.
+/// The argument with a command's number, in the template of its output.
 const COMMAND: &str = "id";
 
-/// Every prompt, as it is listed.
 pub(super) fn listed_prompts() -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts().iter().map(listed).collect())
         .with_ttl_ms(0)
@@ -44,10 +43,10 @@ fn listed(prompt: &Prompt) -> ListedPrompt {
     ListedPrompt::new(prompt.name, Some(prompt.description), arguments)
 }
 
-/// The prompt that is asked for, filled in.
+/// The requested prompt with its arguments filled in.
 ///
 /// # Errors
-/// [`SurfaceError::Argument`] that no prompt has this name, or that it takes no such argument.
+/// Returns [`SurfaceError::Argument`] when the prompt or one of its arguments is unknown.
 pub(super) fn filled(request: &GetPromptRequestParams) -> Result<GetPromptResult, SurfaceError> {
     let prompt = Prompt::named(&request.name).ok_or_else(|| unknown(&request.name))?;
     let given = given(prompt, request.arguments.as_ref())?;
@@ -74,7 +73,7 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
             Value::String(text) if text.len() > ARGUMENT_BYTES_MAX => {
                 return Err(wrong(format!("has more than {ARGUMENT_BYTES_MAX} bytes")));
             }
-            // Hosts send what a person left out as an empty text.
+            // Hosts send an empty text for an argument that a person left out.
             Value::String(text) if text.is_empty() => {}
             Value::String(text) => drop(given.insert(name.clone(), text.clone())),
             Value::Null => {}
@@ -87,8 +86,8 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
 }
 
 impl Server {
-    /// What an argument that is being typed may become: names of sessions, ids where none fits, and
-    /// numbers of commands of the session that was given.
+    /// Completes an argument: names of sessions, their ids if no name matches, or command numbers of the given
+    /// session.
     pub(super) fn completed(
         &self,
         request: &CompleteRequestParams,

@@ -1,6 +1,6 @@
-//! Resources as the protocol has them: listed, and read in the turn of the request.
+//! Resources in protocol form: listed, and read in the turn of the request.
 //!
-//! What each gives is in [`crate::mcp::resource`].
+//! Their content is in [`crate::mcp::resource`].
 
 use rmcp::model::{
     CacheScope, JsonObject, ListResourceTemplatesResult, ListResourcesResult, MetaObject,
@@ -21,10 +21,9 @@ use crate::mcp::server::{LARGE_READ_ROOM, Server, protocol_error};
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{fitting, json_bytes, room_left};
 
-/// Where a read says what the text of an output does not.
+/// The `_meta` key with the metadata of an output.
 const FACTS_KEY: &str = "dev.termgate/output";
 
-/// Every template, as it is listed.
 pub(super) fn listed_templates() -> ListResourceTemplatesResult {
     let listed = |template: Template| {
         ResourceTemplate::new(template.uri, template.name)
@@ -63,8 +62,10 @@ fn parts_of(session: &Session) -> Vec<ListedResource> {
 }
 
 impl Server {
-    /// The resources that this caller may read, in pages: the first with what belongs to no session,
-    /// and each with all that some sessions have. A cursor is the name of the last of those.
+    /// The resources that this caller may read, in pages.
+    ///
+    /// The first page includes those of no session. Each page contains all resources of some sessions; its cursor is
+    /// the last session's name.
     pub(super) fn listed_resources(
         &self,
         standing: &Standing,
@@ -82,7 +83,7 @@ impl Server {
         page.with_ttl_ms(0).with_cache_scope(CacheScope::Private)
     }
 
-    /// Reads a resource once there is room for it.
+    /// Reads a resource once the outbox has space for it.
     pub(super) async fn read(
         &self,
         request: ReadResourceRequestParams,

@@ -1,6 +1,6 @@
-//! What the files of a git repository say of its branch and its commit.
+//! Reads branch and commit from the files of a git repository.
 //!
-//! The form of the files: <https://git-scm.com/docs/gitrepository-layout>.
+//! The file formats: <https://git-scm.com/docs/gitrepository-layout>.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -9,28 +9,27 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-/// How many directories above the given one are looked at.
+/// The maximum number of directories to search upwards.
 const ANCESTORS_MAX: usize = 128;
 
-/// Longest file of one line, in bytes.
+/// The longest one-line file, in bytes.
 const LINE_FILE_BYTES_MAX: u64 = 4096;
 
-/// How much of the file of packed references is read, in bytes.
+/// The maximum that is read of packed references, in bytes.
 const PACKED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// How many references may name one another in a row, as in git.
+/// The maximum length of a chain of references, as in git.
 const LINKS_MAX: usize = 5;
 
-/// What a repository has checked out.
+/// The checked-out state of a repository.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repository {
-    /// None where a commit is checked out.
+    /// `None` when a commit is checked out directly.
     pub(super) branch: Option<String>,
-    /// The whole name in hexadecimal; none before the first commit.
+    /// The full name in hexadecimal. `None` before the first commit.
     pub(super) commit: Option<String>,
 }
 
-/// Says why the files of a repository do not tell its state.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
     #[error("the files of the repository cannot be read: {0}")]
@@ -43,11 +42,11 @@ pub(super) enum Unreadable {
     TooSlow,
 }
 
-/// Reads the state of the repository that a directory is in; none outside of one.
+/// Reads the state of the repository that contains a directory. `None` outside a repository.
 ///
 /// # Errors
 ///
-/// [`Unreadable`] when there is a repository, but its files do not say.
+/// Returns [`Unreadable`] when the files of a repository cannot be read or understood.
 pub(super) fn look(directory: &Path) -> Result<Option<Repository>, Unreadable> {
     for place in directory.ancestors().take(ANCESTORS_MAX) {
         if let Some(own) = own_directory(place)? {
@@ -57,13 +56,13 @@ pub(super) fn look(directory: &Path) -> Result<Option<Repository>, Unreadable> {
     Ok(None)
 }
 
-/// The directory that git keeps for the working tree at `place`, or `place` itself when it is bare.
+/// The git directory of the working tree at `place`, or `place` itself for a bare repository.
 fn own_directory(place: &Path) -> Result<Option<PathBuf>, Unreadable> {
     let inside = place.join(".git");
     if is_own_directory(&inside) {
         return Ok(Some(inside));
     }
-    // In another working tree, and in a submodule, it is a file that says where.
+    // In a linked working tree or a submodule, `.git` is a file with the path.
     if fs::metadata(&inside).is_ok_and(|found| found.is_file()) {
         let line = read_line(&inside)?.ok_or(Unreadable::Form)?;
         let named = line.strip_prefix("gitdir:").ok_or(Unreadable::Form)?;
@@ -83,7 +82,7 @@ fn state(own: &Path) -> Result<Repository, Unreadable> {
         Some(named) => own.join(named),
         None => own.to_owned(),
     };
-    // References in a table leave a `HEAD` that names none.
+    // With a reference table, `HEAD` is only a placeholder.
     if common.join("reftable").exists() {
         return Err(Unreadable::Form);
     }
@@ -95,7 +94,7 @@ fn state(own: &Path) -> Result<Repository, Unreadable> {
     Ok(Repository { branch, commit: resolve(head, own, &common)? })
 }
 
-/// What `HEAD` or another reference holds.
+/// The content of `HEAD` or of another reference.
 enum Head {
     Reference(String),
     Commit(String),
@@ -103,7 +102,7 @@ enum Head {
 
 fn head(own: &Path) -> Result<Head, Unreadable> {
     let file = own.join("HEAD");
-    // The oldest form is a link to the reference.
+    // The oldest form is a symbolic link to the reference.
     if let Ok(target) = fs::read_link(&file) {
         let name = target.to_str().filter(|name| is_reference(name)).ok_or(Unreadable::Form)?;
         return Ok(Head::Reference(name.to_owned()));
@@ -141,8 +140,8 @@ fn parse(line: &str) -> Result<Head, Unreadable> {
     is_commit(line).then(|| Head::Commit(line.to_owned())).ok_or(Unreadable::Form)
 }
 
-/// Whether a name stays below `refs/` and is one that git takes
-/// (<https://git-scm.com/docs/git-check-ref-format>), as far as that matters for a path and a text.
+/// Whether a name is below `refs/` and valid in git, as far as it matters for a path and a text
+/// (<https://git-scm.com/docs/git-check-ref-format>).
 fn is_reference(name: &str) -> bool {
     name.starts_with("refs/")
         && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'))
@@ -150,12 +149,12 @@ fn is_reference(name: &str) -> bool {
         && !name.contains(|letter: char| letter.is_control() || " ~^:?*[\\".contains(letter))
 }
 
-/// Whether a text is the name of an object, by SHA-1 or SHA-256.
+/// Whether a text is an object name, SHA-1 or SHA-256.
 fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Looks for a reference among those that are packed into one file.
+/// Searches the packed references for a name.
 fn packed(name: &str, common: &Path) -> Result<Option<String>, Unreadable> {
     let Some(file) = open(&common.join("packed-refs"))? else { return Ok(None) };
     let mut lines = BufReader::new(file.take(PACKED_BYTES_MAX));
@@ -176,7 +175,7 @@ fn packed(name: &str, common: &Path) -> Result<Option<String>, Unreadable> {
     if lines.get_ref().limit() == 0 { Err(Unreadable::TooLarge) } else { Ok(None) }
 }
 
-/// The first line of a small file without the space around it; none when there is no such file.
+/// The trimmed first line of a small file. `None` when the file does not exist.
 fn read_line(path: &Path) -> Result<Option<String>, Unreadable> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut text = String::new();
@@ -191,8 +190,8 @@ fn read_line(path: &Path) -> Result<Option<String>, Unreadable> {
     Ok(Some(text.lines().next().unwrap_or_default().trim().to_owned()))
 }
 
-/// Opens a file for reading; none when there is none. What is not a file, such as a pipe that nobody
-/// writes to, is not waited for.
+/// Opens a regular file without blocking. `None` when it does not exist or is a directory. Rejects others, such as a
+/// FIFO.
 fn open(path: &Path) -> Result<Option<File>, Unreadable> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(path) {
