@@ -1,7 +1,6 @@
-//! The gateway: the one path of every call, whichever door it came through.
+//! The gateway: the single path of every call, whatever its transport.
 //!
-//! It finds the tool, settles the right to call it and hands it on; it knows no wire format. What
-//! every call passes stands here once, so that no tool can be reached around it.
+//! It finds the tool, checks the right to call it and runs it. No tool can be reached without these checks.
 
 pub mod calls;
 pub mod toolset;
@@ -24,7 +23,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::lease_id;
 use crate::surface::tool::{Access, Answer, Entry};
 
-/// A call as it comes in.
+/// A call before its checks.
 #[derive(Debug)]
 pub struct Request {
     pub standing: Standing,
@@ -33,7 +32,6 @@ pub struct Request {
     pub touched: Touched,
 }
 
-/// The gateway of one daemon.
 #[derive(Debug)]
 pub struct Gateway {
     daemon: Arc<Daemon>,
@@ -43,8 +41,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to all tools there are, which each tenant may call so often in a second; `own` is
-    /// the daemon's tenant.
+    /// A gateway to all tools. `per_second` limits the calls of each tenant; `own` is the daemon's tenant.
     pub fn new(daemon: Arc<Daemon>, own: TenantId, per_second: Quota) -> Self {
         let rates = Mutex::new(CallRates::new(own, per_second));
         let entries = crate::surface::entries();
@@ -52,17 +49,17 @@ impl Gateway {
         Self { daemon, entries, rates, calls }
     }
 
-    /// Lets each tenant call so often in a second from now on.
+    /// Sets the limit of calls per second and tenant.
     pub fn set_rates(&self, per_second: Quota) {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).set(per_second);
     }
 
-    /// Counts a call that is no tool's: a resource that is read, an observation that begins.
+    /// Counts a request other than a tool call: a resource read or the start of an observation.
     ///
-    /// Whoever came in at the operators' door is never limited, so that there is a way to help.
+    /// Operators are never limited, so that they can always intervene.
     ///
     /// # Errors
-    /// [`SurfaceError::RateLimited`] when the caller's tenant calls too often.
+    /// Returns [`SurfaceError::RateLimited`] when the caller's tenant calls too often.
     pub fn admit(&self, standing: &Standing) -> Result<(), SurfaceError> {
         if standing.door == Door::Operator {
             return Ok(());
@@ -73,17 +70,16 @@ impl Gateway {
         taken.map_err(|TooOften { retry_after }| SurfaceError::RateLimited { retry_after })
     }
 
-    /// What stands behind it.
     pub fn daemon(&self) -> &Arc<Daemon> {
         &self.daemon
     }
 
-    /// How often each tool was called, told by whoever answers.
+    /// The call counts of each tool, which the code that answers a call updates.
     pub fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// The tool of this name, if this caller's door has it, listed now or not.
+    /// Finds a tool that exists for this caller, whether it is listed now or not.
     pub fn entry(&self, name: &str, standing: &Standing) -> Option<&Entry> {
         let of_door = |entry: &&Entry| entry.name == name && toolset::at_door(entry, standing);
         self.entries.iter().find(of_door)
@@ -101,10 +97,10 @@ impl Gateway {
         self.entries.iter().filter(listed).collect()
     }
 
-    /// Counts a call, settles its rights and makes it.
+    /// Counts a call, checks its rights and runs it.
     ///
     /// # Errors
-    /// Why it may not be made, and whatever the tool fails with.
+    /// Returns why the call is not allowed, or the error of the tool.
     pub async fn call(&self, entry: &Entry, request: Request) -> Result<Answer, SurfaceError> {
         self.admit(&request.standing)?;
         let mut call = Call {
@@ -147,11 +143,11 @@ impl Gateway {
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
         let missing = || SurfaceError::argument("lease_id", "missing");
         let key = lease_id(key.ok_or_else(missing)?)?;
-        // An id of a session that the caller does not see is answered like one that never was.
+        // A lease of an invisible session gets the same answer as an unknown one.
         let session = self.daemon.sessions.of_lease(key);
         let seen = session.filter(|session| standing.sees(session.id(), session.tenant()));
         let session = seen.ok_or_else(|| {
-            // Of which session it is may be known once somebody answers.
+            // A session that does not answer yet may own the lease.
             match seen_known(&self.daemon.sessions, standing).iter().any(Known::is_silent) {
                 true => SessionError::Silent.into(),
                 false => SurfaceError::LeaseUnknown,
@@ -167,7 +163,7 @@ impl Gateway {
     }
 }
 
-/// Reads a text argument that settles a right, before the tool reads the rest.
+/// Reads a text argument that a right depends on, before the tool parses the rest.
 fn text<'a>(arguments: &'a JsonObject, name: &str) -> Result<Option<&'a str>, SurfaceError> {
     match arguments.get(name) {
         None | Some(serde_json::Value::Null) => Ok(None),

@@ -1,18 +1,16 @@
-//! How often each tool was called, and how that ended.
+//! Counts the calls of each tool by outcome.
 //!
-//! It knows tools by name and codes by value, and nothing of who called; so it is told to operators
-//! alone.
+//! Callers are not recorded. Only operators can read the counts.
 
 use std::collections::HashMap;
 
 use crate::core::code::Code;
 use crate::session::counters::Counter;
 
-/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Its caller cancelled it or hung up.
+    /// The caller cancelled the call or hung up.
     GivenUp,
     Failed(Code),
 }
@@ -20,7 +18,7 @@ pub enum Outcome {
 impl Outcome {
     const COUNT: usize = 2 + Code::ALL.len();
 
-    /// Every outcome, in the order of their places.
+    /// Every outcome, in index order.
     fn all() -> impl Iterator<Item = Self> {
         [Self::Done, Self::GivenUp].into_iter().chain(Code::ALL.into_iter().map(Self::Failed))
     }
@@ -29,12 +27,12 @@ impl Outcome {
         match self {
             Self::Done => 0,
             Self::GivenUp => 1,
-            // In the order of their declaration, which is that of the list of all.
+            // The order of declaration is the order of `Code::ALL`.
             Self::Failed(code) => 2 + code as usize,
         }
     }
 
-    /// The word for it: `ok`, `given_up` or the error's code.
+    /// The outcome as text: `ok`, `given_up` or the error code.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "ok",
@@ -44,24 +42,23 @@ impl Outcome {
     }
 }
 
-/// The calls of every tool there is.
 #[derive(Debug)]
 pub struct Calls(HashMap<&'static str, [Counter; Outcome::COUNT]>);
 
 impl Calls {
-    /// Nothing was called yet of these tools.
+    /// Starts all counts of these tools at zero.
     pub fn of(tools: impl Iterator<Item = &'static str>) -> Self {
         Self(tools.map(|tool| (tool, std::array::from_fn(|_| Counter::default()))).collect())
     }
 
-    /// Counts one call; a name that is no tool's is not counted.
+    /// Counts one call; ignores unknown tools.
     pub fn count(&self, tool: &str, outcome: Outcome) {
         if let Some(counters) = self.0.get(tool) {
             counters[outcome.place()].add(1);
         }
     }
 
-    /// Each tool and outcome that occurred, and how often, in the order of the tools' names.
+    /// Each tool and outcome that occurred, with its count, sorted by tool name.
     pub fn told(&self) -> Vec<(&'static str, Outcome, u64)> {
         let mut told: Vec<_> =
             self.0.iter().flat_map(|(tool, counters)| of_tool(tool, counters)).collect();

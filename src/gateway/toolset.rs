@@ -1,9 +1,9 @@
-//! Which tools stand at which door.
+//! Decides which tools exist for which callers.
 
 use crate::core::policy::Standing;
 use crate::surface::tool::{Access, Entry};
 
-/// Whether a tool exists for this caller at all; what operators do exists at their door alone.
+/// Whether a tool exists for this caller. Operator tools exist only at the operator socket.
 pub fn at_door(entry: &Entry, standing: &Standing) -> bool {
     match entry.access {
         Access::Operate => standing.is_operator(),
@@ -11,8 +11,8 @@ pub fn at_door(entry: &Entry, standing: &Standing) -> bool {
     }
 }
 
-/// Whether sessions can be created at this caller's door: one that shows a single session shows
-/// nothing of others, their names included.
+/// Whether this caller can create sessions. A client at one session's socket cannot, because the answer could reveal
+/// names of other sessions.
 pub fn creates(standing: &Standing) -> bool {
     standing.bound_session().is_none()
 }
