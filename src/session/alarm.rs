@@ -1,7 +1,6 @@
-//! One alarm of a task: waits for the earliest moment it was set to, and re-arms only when it must.
-//!
-//! Renewing a lease moves its deadline with every key press; an alarm that rings too early costs one
-//! look, re-arming a kernel timer each time would cost far more.
+//! A single timer for a task. It wakes at the earliest deadline and re-arms only if it must.
+//! Each key press renews a lease and moves its deadline. A wake-up that is too early is cheaper than
+//! re-arming a kernel timer each time.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +11,6 @@ use crate::session::clock::Clock;
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The alarm.
 pub struct Alarm {
     clock: Clock,
     armed: Option<(Moment, Sleep)>,
@@ -26,12 +24,12 @@ impl fmt::Debug for Alarm {
 }
 
 impl Alarm {
-    /// An alarm that is not set.
+    /// An alarm without a deadline.
     pub fn new(clock: Clock) -> Self {
         Self { clock, armed: None }
     }
 
-    /// Makes it ring at `deadline` at the latest; it may ring before.
+    /// Makes the alarm ring at `deadline` at the latest. It may ring earlier.
     pub fn set(&mut self, deadline: Option<Moment>) {
         let Some(deadline) = deadline else { return };
         if self.armed.as_ref().is_some_and(|(at, _)| *at <= deadline) {
@@ -42,7 +40,7 @@ impl Alarm {
         self.armed = Some((deadline, sleep));
     }
 
-    /// Waits until it rings; for ever while it is not set. Cancel-safe.
+    /// Waits until the alarm rings; forever if it is not set. Cancel-safe.
     pub async fn ring(&mut self) {
         match &mut self.armed {
             Some((_, sleep)) => sleep.as_mut().await,

@@ -1,7 +1,6 @@
-//! The one clock of the daemon: boot time, and waiting for a moment of it.
-//!
-//! It knows nothing of what the deadlines mean. Boot time goes on while a laptop sleeps, which
-//! tokio's own timers do not see, so live deadlines share one timer of the kernel on that clock.
+//! The clock of the daemon: boot time, and waiting for a moment on it.
+//! Boot time continues while a laptop sleeps, unlike tokio's timers. So all deadlines share one kernel timer
+//! on that clock.
 
 pub mod boot;
 
@@ -14,11 +13,10 @@ use tokio::time::Instant;
 use crate::core::moment::Moment;
 use crate::session::clock::boot::BootTimers;
 
-/// What a paused clock shows when it is made: not zero, so that a moment is not taken for a
-/// duration unnoticed.
+/// The first reading of a paused clock. It is not zero, so that a confusion of moment and duration shows.
 const PAUSED_START: Duration = Duration::from_secs(1_000);
 
-/// Tells the time and waits for moments; clones are the same clock.
+/// Tells the time and waits for moments. Clones share one clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
     source: Source,
@@ -33,23 +31,23 @@ enum Source {
 impl Clock {
     /// The clock of the machine; one per daemon.
     ///
-    /// Must be called inside the runtime that serves its timer; that runtime's end stops the
-    /// waiting for good.
+    /// Must be called inside the runtime that serves its timer. When that runtime ends, all waits stop for
+    /// good.
     ///
     /// # Errors
+    /// Returns the kernel's error if it refuses a timer.
     /// What the kernel said when it refused a timer.
     pub fn boot() -> io::Result<Self> {
         Ok(Self { source: Source::Boot(Arc::new(BootTimers::start()?)) })
     }
 
-    /// A clock that follows tokio's, for tests on paused time.
+    /// A clock that follows tokio's paused time, for tests.
     ///
-    /// Must be called inside a runtime. It shows 1,000 s at first.
+    /// Must be called inside a runtime. It starts at 1,000 s.
     pub fn paused() -> Self {
         Self { source: Source::Paused { start: Instant::now() } }
     }
 
-    /// The moment it is now.
     pub fn now(&self) -> Moment {
         match &self.source {
             Source::Boot(_) => boot::now(),
@@ -57,10 +55,10 @@ impl Clock {
         }
     }
 
-    /// This moment, and what the wall clock shows at it, for display only.
+    /// This moment and the wall clock's time at it, for display only.
     ///
-    /// Whoever reads them one after the other may be kept waiting in between, and then is wrong by as
-    /// much; so they are read again, a few times, unless they are of one millisecond.
+    /// A pause between the two readings would make the pair wrong. So both are read again, a few times, until
+    /// they are within a millisecond.
     pub fn now_by_wall(&self) -> (Moment, SystemTime) {
         const APART_MAX: Duration = Duration::from_millis(1);
         const READINGS: usize = 4;
@@ -79,9 +77,9 @@ impl Clock {
         (best.1, best.2)
     }
 
-    /// Waits until `deadline`; returns at once when it has passed.
+    /// Waits until `deadline`; returns at once if it has passed.
     ///
-    /// Dropping the future forgets the deadline.
+    /// Dropping the future discards the deadline.
     pub async fn sleep_until(&self, deadline: Moment) {
         match &self.source {
             Source::Boot(timers) => timers.sleep_until(deadline).await,
@@ -95,7 +93,7 @@ impl Clock {
         }
     }
 
-    /// The wall clock's time, for display only; a paused clock counts from the Unix epoch.
+    /// The wall clock's time, for display only. A paused clock counts from the Unix epoch.
     pub fn wall_time(&self) -> SystemTime {
         match &self.source {
             Source::Boot(_) => wall_time(),

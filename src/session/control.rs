@@ -1,8 +1,6 @@
-//! What reaches a session's task without standing in the line of its commands.
-//!
-//! Each entry is a state rather than a message, so that the box is bounded by what exists (waiters,
-//! connections, writes in flight), nothing is ever refused, and posting needs no await: it can be
-//! done from a destructor.
+//! Requests that reach a session's task ahead of its command queue.
+//! Each entry is a state, not a message: its size is bounded, it is never refused, and a destructor can post
+//! it without an await.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,49 +14,48 @@ use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
 use crate::session::interrupt::GivenUp;
 
-/// How a daemon that ends parts from a session.
+/// How an ending daemon leaves a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Parting {
-    /// It goes on without the daemon, and the next one finds it.
+    /// The session continues, and the next daemon finds it.
     Leave,
-    /// It ends with everything that runs in it.
+    /// The session ends with everything in it.
     End,
 }
 
 /// The entries posted since the task last looked.
 #[derive(Debug, Default)]
 pub struct Entries {
-    /// The window that the switches now leave open for this session.
+    /// What the write switches now allow for this session.
     pub window: Option<WriteWindow>,
-    /// Whoever had the lease with a daemon before can come from now on.
+    /// Previous lease holders can reclaim their lease from now on.
     pub reclaim: bool,
-    /// Connections that have ended.
     pub closed: BTreeSet<ConnectionId>,
-    /// Those who may not write any more.
+    /// Principals that may no longer write.
     pub ended_rights: BTreeSet<PrincipalId>,
-    /// People who are no longer attached.
     pub detached: BTreeSet<PrincipalId>,
-    /// Waiters whose callers have gone.
+    /// Waiters whose callers are gone.
     pub cancelled: BTreeSet<WaiterId>,
     /// Waiting writes that no longer keep their lease alive.
     pub let_go: BTreeSet<WriteId>,
-    /// Commands that their callers gave up and want interrupted, with who has to be allowed to write;
-    /// bounded by the calls that their connections may have in flight.
+    /// Commands to interrupt because their callers gave them up, each with the caller whose right to write
+    /// counts. Bounded by the requests in flight.
     pub interrupts: VecDeque<GivenUp>,
-    /// Whoever goes from now on was sent away and gives no command up.
+    /// From now on, a caller that leaves was disconnected by the daemon; its command is not interrupted.
     pub spare_commands: bool,
     /// The daemon ends.
     pub parting: Option<Parting>,
-    /// Operators who end the lease; bounded by the calls their connections may have in flight.
+    /// Operators that end the lease. Bounded by the requests in flight.
     pub preempts: VecDeque<(PrincipalName, oneshot::Sender<bool>)>,
-    /// Operators who ask for the id of the lease that the command line holds; bounded in the same way.
+    /// Operators that ask for the id of the lease that the command line holds. Bounded by the requests in
+    /// flight.
     pub finders: VecDeque<oneshot::Sender<Option<LeaseId>>>,
-    /// New names, each with where the one before is told; bounded in the same way.
+    /// New names, each with the channel for the previous name. Bounded by the requests in flight.
     pub renames: VecDeque<(Arc<str>, oneshot::Sender<Arc<str>>)>,
 }
 
 impl Entries {
-    /// Takes in what was posted later.
+    /// Merges entries that were posted later.
     pub fn add(&mut self, later: Self) {
         let Self {
             window,
@@ -91,10 +88,10 @@ impl Entries {
     }
 }
 
-/// The box of one session.
+/// The control entries of one session.
 #[derive(Debug)]
 pub struct Urgent {
-    /// None once the session's task has ended: what is posted then goes nowhere.
+    /// `None` once the session's task has ended; later entries are dropped.
     entries: Mutex<Option<Entries>>,
     posted: Notify,
 }
@@ -114,25 +111,24 @@ impl Urgent {
         self.posted.notify_one();
     }
 
-    /// Waits until something is posted; cancel-safe.
+    /// Waits until an entry is posted. Cancel-safe.
     pub async fn posted(&self) {
         self.posted.notified().await;
     }
 
-    /// Takes all that was posted.
     pub fn take(&self) -> Entries {
         self.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Takes nothing more; whoever waits for an answer learns that the session is gone.
+    /// Accepts no more entries. Callers that wait for an answer learn that the session is gone.
     pub fn close(&self) {
-        // What was posted may post when it is dropped.
+        // Dropping an entry can post another, so the lock must be free.
         let left = self.lock().take();
         drop(left);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Entries>> {
-        // A panic elsewhere cannot leave the sets half changed, so a poisoned lock is still good.
+        // A panic elsewhere cannot leave the entries half changed, so a poisoned lock is safe to use.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

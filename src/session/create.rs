@@ -1,6 +1,5 @@
-//! Creating a session: its program is found and started before anything of it is shown.
-//!
-//! Whatever fails leaves nothing behind.
+//! Creates a session: resolves and starts its program before the session becomes visible. A failure leaves
+//! nothing behind.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,61 +35,58 @@ use crate::session::registry::Registry;
 use crate::session::restore::Opening;
 use crate::session::stats::Live;
 
-/// How many tags a session may have, and how long each may be in bytes.
+/// The most tags of a session.
 pub const TAGS_MAX: usize = 16;
-/// The longest name a session may have, in characters.
+/// The longest session name, in characters.
 pub const NAME_MAX: usize = 64;
 
-/// What a new session is to be.
+/// What a client asks for in a new session.
 #[derive(Clone, Debug)]
 pub struct Creation {
     pub tenant: TenantId,
-    /// Made from the command when not given.
+    /// `None` derives a name from the command.
     pub name: Option<String>,
     pub launch: Launch,
-    /// The daemon's own when not given.
+    /// `None` means the daemon's working directory.
     pub cwd: Option<PathBuf>,
-    /// What the command line or bridge hands on of its environment.
+    /// The variables that the command line or the bridge passes on.
     pub client: ClientEnvironment,
     pub env: BTreeMap<String, String>,
     pub size: Size,
     pub tags: Vec<String>,
-    /// Who holds its first lease, on which terms; nobody can come before. None where nobody holds it.
+    /// The holder and the terms of the first lease. No other caller can acquire it before. `None` creates a
+    /// free session.
     pub first: Option<(Caller, AcquireRequest)>,
 }
 
-/// Why no session was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// Another session of the tenant has the name.
+    /// Another session of the tenant has this name.
     #[error("there is a session named `{0}`")]
     NameTaken(String),
-    /// The name has characters that names may not have.
+    /// The name has characters that are not allowed.
     #[error(
         "`{0}` is no name: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and no session id"
     )]
     BadName(String),
-    /// The tenant has as many sessions as it may.
+    /// The tenant has reached its limit of sessions.
     #[error("{0} sessions are as many as there may be")]
     TooMany(usize),
-    /// The program, its arguments or its directory cannot be used.
+    /// The program, its arguments or its directory is unusable.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// A variable cannot be set.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    /// The program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The daemon is ending.
     #[error("the daemon is ending")]
     Ending,
 }
 
-/// Checks that a text can name a session.
+/// Checks that a text is a valid session name.
 ///
 /// # Errors
-/// [`CreateError::BadName`] when it cannot.
+/// [`CreateError::BadName`] if it is not.
 pub fn check_name(name: &str) -> Result<(), CreateError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let length = 1..=NAME_MAX;
@@ -102,7 +98,7 @@ pub fn check_name(name: &str) -> Result<(), CreateError> {
     Err(CreateError::BadName(name.chars().take(NAME_MAX).collect()))
 }
 
-/// The name a session gets when nobody says: that of its program.
+/// The default name of a session, derived from its program.
 pub(in crate::session) fn name_of(launch: &Launch, spec: &SpawnSpec) -> String {
     let program = match launch {
         Launch::Shell => spec.name.to_string_lossy().into_owned(),
@@ -115,7 +111,7 @@ pub(in crate::session) fn name_of(launch: &Launch, spec: &SpawnSpec) -> String {
     if check_name(&name).is_ok() { name } else { "session".to_owned() }
 }
 
-/// The command as people would write it.
+/// The command as a person would type it.
 fn command_text(launch: &Launch, spec: &SpawnSpec) -> String {
     match launch {
         Launch::Shell => spec.program.display().to_string(),
@@ -127,7 +123,7 @@ fn command_text(launch: &Launch, spec: &SpawnSpec) -> String {
     }
 }
 
-/// Finds what is to be started.
+/// Resolves the program, directory and environment of a new session.
 pub(in crate::session) fn resolve(
     registry: &Registry,
     id: SessionId,
@@ -138,16 +134,15 @@ pub(in crate::session) fn resolve(
     Ok(SpawnSpec::resolve(creation.launch.clone(), id, cwd, environment, creation.size)?)
 }
 
-/// A session whose program runs, and the task that is to own it.
+/// A session whose program runs, and the task that serves it.
 pub(in crate::session) struct Started {
     pub session: Session,
     pub task: SessionTask,
 }
 
-/// What serves a session from its first poll until it is forgotten.
+/// The future that serves a session until it is removed.
 pub(in crate::session) type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Starts the program.
 pub(in crate::session) async fn start(
     registry: &Registry,
     identity: Identity,
@@ -171,12 +166,12 @@ pub(in crate::session) async fn start(
     match registry.hold_options() {
         Some(options) => {
             let socket = socket_of(&options.shims.directory, record.id);
-            // It waits for other processes, while sessions want to go on.
+            // The start waits for other processes, so it must not block the runtime.
             let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
             let started =
                 starting.await.unwrap_or_else(|error| Err(SpawnError::Shim(error.into())));
             if let Err(SpawnError::Shim(_)) = started {
-                // It may have died after it had started the program.
+                // The shim may have died after it started the program.
                 let left = GonePty::left_at(socket, record.id, record.created_at).kill().await;
                 left.unwrap_or_else(
                     |error| tracing::error!(session = %record.id, %error, "it was not started"),
@@ -188,8 +183,8 @@ pub(in crate::session) async fn start(
     }
 }
 
-/// Makes the session of a program that was just started. Nobody may write before its task is told
-/// what the switches leave open.
+/// Makes the session of a program that has just started. Writes stay closed until the task gets the state of
+/// the write switches.
 fn begin<P: Pty>(
     registry: &Registry,
     record: SessionRecord,
@@ -205,7 +200,7 @@ fn begin<P: Pty>(
     Started { session, task }
 }
 
-/// What a session's task is made of, besides what the registry knows.
+/// The parts of a session's task that the registry does not know.
 #[derive(Debug)]
 pub(in crate::session) struct Making<P> {
     pub record: SessionRecord,
@@ -216,7 +211,7 @@ pub(in crate::session) struct Making<P> {
     pub pty: P,
 }
 
-/// Makes a session on any terminal, and the task that is to own it.
+/// Makes a session on any terminal, and the task that serves it.
 pub(in crate::session) fn make<P: Pty>(
     registry: &Registry,
     making: Making<P>,
@@ -250,7 +245,7 @@ pub(in crate::session) fn make<P: Pty>(
     (session, Box::pin(actor.run(receiver, asked)))
 }
 
-/// Makes an id for a session that no other has.
+/// Generates a session id that is not taken.
 pub(in crate::session) fn fresh_id(taken: impl Fn(SessionId) -> bool) -> SessionId {
     loop {
         let id = SessionId::from_random(Uuid::new_v4());

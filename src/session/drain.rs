@@ -1,20 +1,19 @@
-//! A daemon that leaves its sessions to the next one, and the calls that wait on them meanwhile.
-//!
-//! It knows nothing of what is waited for: whoever waits is told, and says so to its caller, who goes
-//! on with the next daemon instead of being hung up on.
+//! Lets a daemon leave its sessions to the next one, and ends the calls that wait on them.
+//! Each waiting call reports the departure, so that its client continues with the next daemon instead of
+//! losing its connection.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Whether the daemon leaves, and who has still to hear of it.
+/// Whether the daemon is leaving, and which calls still wait.
 #[derive(Debug, Default)]
 pub struct Departure {
     begun: CancellationToken,
     waiting: TaskTracker,
 }
 
-/// Somebody who waits; the daemon does not leave before this is dropped.
+/// A call that waits. The daemon does not leave before this is dropped.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     begun: CancellationToken,
@@ -22,18 +21,18 @@ pub struct Waiting {
 }
 
 impl Departure {
-    /// Counts somebody who is about to wait.
+    /// Registers a call that is about to wait.
     pub fn waiting(&self) -> Waiting {
         Waiting { begun: self.begun.clone(), _counted: self.waiting.token() }
     }
 
-    /// Tells all who wait, and whoever is going to, and waits until none is left.
+    /// Announces the departure to all present and future waiting calls, then waits until none is left.
     pub async fn begin(&self) {
         self.begun.cancel();
         self.nobody_waits().await;
     }
 
-    /// Waits until nobody waits any more, which those who do are not told.
+    /// Waits until no call waits. Does not announce a departure.
     pub async fn nobody_waits(&self) {
         self.waiting.close();
         self.waiting.wait().await;
@@ -46,7 +45,7 @@ impl Waiting {
         self.begun.cancelled().await;
     }
 
-    /// Waits for something, unless it has not come when the daemon leaves.
+    /// Waits for `wanted`. Returns `None` if the daemon leaves first.
     pub async fn unless_told<T>(&self, wanted: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

@@ -1,7 +1,6 @@
-//! Facts: what happened in sessions that somebody above is to be told at once.
-//!
-//! Each is kept as a state until it is looked at, so that none is dropped, nobody waits to tell one, and
-//! what is kept is bounded by the sessions and connections there are.
+//! Events in sessions that upper layers must learn at once.
+//! Each is kept as a state until it is read. So no event is lost, no sender waits, and the size is bounded by
+//! sessions and connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +11,14 @@ use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 
-/// What happened since somebody last looked.
+/// The events since the last read.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// How a lease fared last that a connection had in a session, other than by its holder's own act.
+    /// The last change of each connection's lease in a session, except changes that its holder made.
     pub leases: BTreeMap<(SessionId, ConnectionId), LeaseEvent>,
     /// Sessions that were created, renamed or removed.
     pub listed: BTreeSet<SessionId>,
-    /// Another daemon has a terminal, and so the place of this one.
+    /// Another daemon owns a terminal, and so has replaced this one.
     pub superseded: bool,
 }
 
@@ -29,7 +28,7 @@ impl Told {
     }
 }
 
-/// The board on which sessions tell; clones are the same one.
+/// Collects the events of all sessions. Clones share one board.
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Inner>);
 
@@ -40,11 +39,11 @@ struct Inner {
 }
 
 impl Board {
-    /// Tells what became of a lease. Of what happened to a lease on one connection the newest counts.
+    /// Records a change of a lease. Only the newest per session and connection is kept.
     pub fn tell_lease(&self, session: SessionId, event: LeaseEvent) {
         let of = (session, event.holder.connection);
         match &event.change {
-            // The holder did it, and has its answer.
+            // The holder caused this change and has its answer.
             LeaseChange::Granted | LeaseChange::Revived | LeaseChange::Renewed => {}
             LeaseChange::Ended(EndCause::Released) => {
                 self.lock().leases.remove(&of);
@@ -57,19 +56,19 @@ impl Board {
         }
     }
 
-    /// Tells that lists show something else of a session.
+    /// Records that session lists have changed.
     pub fn tell_listed(&self, session: SessionId) {
         self.change(|news| {
             news.listed.insert(session);
         });
     }
 
-    /// Tells that another daemon has a terminal.
+    /// Records that another daemon owns a terminal.
     pub fn tell_superseded(&self) {
         self.change(|news| news.superseded = true);
     }
 
-    /// Waits until there is something, and takes all of it.
+    /// Waits until there is an event, and takes all events.
     pub async fn next(&self) -> Told {
         loop {
             let told = self.0.told.notified();
@@ -81,7 +80,6 @@ impl Board {
         }
     }
 
-    /// Takes what there is.
     pub fn take(&self) -> Told {
         std::mem::take(&mut *self.lock())
     }
@@ -92,7 +90,7 @@ impl Board {
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
-        // Each change is one step, so that a panic elsewhere leaves nothing half done.
+        // Each change is a single step, so a panic elsewhere leaves nothing half done.
         self.0.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

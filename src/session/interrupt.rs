@@ -1,7 +1,6 @@
-//! The interrupt of a command whose caller gives it up.
-//!
-//! It is armed with the order that sends the command, and goes with the answer: so it strikes also
-//! when the caller has gone before the answer came. It knows nothing of terminals.
+//! Interrupts a command when its caller gives it up.
+//! The guard is armed when the command is sent and travels with the answer. So it also works if the caller
+//! leaves before the answer.
 
 use std::sync::Arc;
 
@@ -15,15 +14,15 @@ use crate::session::handle::KeepAlive;
 #[derive(Debug)]
 pub struct GivenUp {
     pub command: CommandId,
-    /// Who has to be allowed to write whenever the interrupt strikes.
+    /// The caller that must be allowed to write when the interrupt is sent.
     pub by: Caller,
-    /// The holding under which the caller sent it, where that one did.
+    /// The epoch of the lease under which the caller sent the command, if it had one.
     pub sent_in: Option<Epoch>,
-    /// Keeps that holding alive until the interrupt has struck, so that nobody else comes before.
+    /// Keeps that lease alive until the interrupt is sent, so that no other caller can acquire it first.
     pub kept: Option<KeepAlive>,
 }
 
-/// Interrupts a command when it is dropped, unless it was disarmed.
+/// Interrupts a command when dropped, unless disarmed.
 #[derive(Debug)]
 #[must_use = "the command is interrupted when this is dropped"]
 pub struct Interrupt {
@@ -32,12 +31,11 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Armed until it is told otherwise.
     pub(in crate::session) fn new(urgent: Arc<Urgent>, given_up: GivenUp) -> Self {
         Self { urgent, armed: Some(given_up) }
     }
 
-    /// Nobody gave the command up.
+    /// The caller did not give the command up.
     pub fn disarm(mut self) {
         self.armed = None;
     }

@@ -1,7 +1,5 @@
-//! Work that would hold a worker of the runtime for longer than a moment.
-//!
-//! It knows nothing of the work. To part with a worker costs some ten microseconds, so what is quick is
-//! better done where it is.
+//! Runs long work without blocking a runtime worker. Leaving a worker costs about ten microseconds, so short
+//! work should stay on it.
 
 use std::pin::pin;
 
@@ -9,25 +7,25 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::core::frame::Size;
 
-/// The most cells of a screen that is worked on where others wait: more than most windows have.
+/// The most cells of a screen that a worker processes itself: more than most windows have.
 const CELLS_MAX: usize = 20_000;
 
-/// Whether to go through a screen of this size takes longer than a worker is to be held.
+/// Whether a screen of this size takes too long for a worker.
 pub(in crate::session) fn is_large(Size { rows, cols }: Size) -> bool {
     usize::from(rows) * usize::from(cols) > CELLS_MAX
 }
 
-/// Does this on this thread, and lets its other tasks go to another one where there are several.
+/// Runs `work` on this thread. A multi-threaded runtime moves its other tasks to another thread first.
 pub(in crate::session) fn while_others_go_on<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // The flavors may become more; only the one above allows it.
+        // Only the multi-threaded flavor supports this, and more flavors may be added.
         Ok(_) | Err(_) => work(),
     }
 }
 
-/// Runs a future, each step of it while others go on if `is_long` says so before it.
+/// Runs a future. Each poll for which `is_long` is true lets other tasks move to another thread.
 pub(in crate::session) async fn in_steps<F: Future>(
     running: F,
     is_long: impl Fn() -> bool,

@@ -1,7 +1,5 @@
-//! What people ask of a session: a lane of its own, served before the commands of agents.
-//!
-//! Only what is attached to a session may use it. As elsewhere, messages run downward, and each
-//! carries the channel for its answer.
+//! Commands of attached people. They have a queue of their own, which is served before the commands of
+//! agents.
 
 use tokio::sync::oneshot;
 
@@ -12,43 +10,42 @@ use crate::core::input::request::IdempotencyKey;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 
-/// How many commands of people may wait for the task; more are answered `busy`.
+/// The most queued commands of people. The session answers more with `busy`.
 pub const PEOPLE_COMMANDS_MAX: usize = 64;
 
-/// What a person types.
+/// Input that a person typed.
 #[derive(Clone, Debug)]
 pub struct Typed {
-    /// As the person's terminal sends them, a paste in the brackets that it puts around it.
+    /// The bytes from the person's terminal. A paste keeps its brackets.
     pub bytes: Vec<u8>,
-    /// With it the bytes are typed once, however often and whichever daemon is asked.
+    /// Makes the write idempotent: the bytes are typed once, even if the request is repeated or reaches
+    /// another daemon.
     pub key: Option<IdempotencyKey>,
-    /// The size that the person has for the session, which takes it.
+    /// The person's window size, which the session adopts.
     pub view: Option<Size>,
 }
 
-/// A person asks for something.
 #[derive(Debug)]
 pub struct PersonCommand {
-    /// Of kind human, on the connection of its view.
+    /// A human caller, on the connection of its view.
     pub caller: Caller,
-    /// The id of the person's grant, if it begins with this.
+    /// The id of the person's lease, if this command acquires one.
     pub fresh: LeaseId,
     pub ask: Ask,
 }
 
-/// What a person asks for.
 #[derive(Debug)]
 pub enum Ask {
     TypeIn(Typed, Reply<Written>),
     TakeOver(Option<Size>, Reply<()>),
-    /// Says whether the person had the keyboard.
+    /// Answers whether the person had the keyboard.
     HandBack(oneshot::Sender<bool>),
-    /// Says whether the session took the size, since the person has the keyboard.
+    /// Answers whether the session took the size. It does if the person has the keyboard.
     Resize(Size, Reply<bool>),
 }
 
 impl Ask {
-    /// Whether nobody waits for its answer any more.
+    /// Whether no caller waits for the answer.
     pub fn is_abandoned(&self) -> bool {
         match self {
             Self::TypeIn(_, reply) => reply.is_closed(),
@@ -58,9 +55,9 @@ impl Ask {
         }
     }
 
-    /// Answers it where the program has ended, or nothing can be written.
+    /// Answers with an error, if the program has ended or writes are impossible.
     pub fn refuse(self, error: SessionError) {
-        // A caller that no longer waits needs no answer.
+        // The caller may be gone.
         let _ = match self {
             Self::TypeIn(_, reply) => reply.send(Err(error)).is_ok(),
             Self::TakeOver(_, reply) => reply.send(Err(error)).is_ok(),

@@ -1,7 +1,5 @@
-//! What is kept of a session beside its terminal, as bytes, for the daemon that comes next.
-//!
-//! Notes are read by other versions of termgate than wrote them: members that a reader does not know
-//! are skipped, those that it misses have defaults. Nothing here knows who keeps the bytes.
+//! The notes that a shim stores for the next daemon, encoded as JSON.
+//! Other versions of termgate may read them: readers skip unknown members and use defaults for missing ones.
 
 pub mod commands;
 pub mod gaps;
@@ -17,20 +15,19 @@ use serde::de::DeserializeOwned;
 use crate::core::moment::Moment;
 use crate::session::pty::Note;
 
-/// The meaning of the members that there are now; another one is raised when one of them changes
-/// its meaning, not when members are added.
+/// The version of the members. Raise it if a member changes its meaning, not if one is added.
 const VERSION: u32 = 1;
 
 /// Why a note cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is not JSON, or a member is not what it should be.
+    /// It is not JSON, or a member has the wrong type.
     #[error("the note cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// It was written by a version whose members mean something else.
+    /// Its version has members with another meaning.
     #[error("the note is of version {0}, and {VERSION} is known")]
     Version(u32),
-    /// A member has a value that it cannot have.
+    /// A member has an invalid value.
     #[error("the note says `{value}` for `{member}`")]
     Value { member: &'static str, value: String },
 }
@@ -41,7 +38,6 @@ impl RecordError {
     }
 }
 
-/// A record with the version of its members.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Versioned<T> {
     v: u32,
@@ -61,7 +57,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
     struct Head {
         v: u32,
     }
-    // The version comes first: of another one, nothing else need be as it is here.
+    // Reads the version first, because another version may have other members.
     let Head { v } = serde_json::from_slice(bytes)?;
     if v != VERSION {
         return Err(RecordError::Version(v));
@@ -69,8 +65,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
     Ok(serde_json::from_slice::<Versioned<T>>(bytes)?.record)
 }
 
-/// The beginning of a text that has at most so many bytes once it is written as JSON; an ellipsis
-/// stands for what was cut off.
+/// Cuts a text to at most `bytes_max` bytes of JSON. An ellipsis replaces the rest.
 fn cut(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: char = '\u{2026}';
     let written = |c: char| match c {

@@ -1,7 +1,5 @@
-//! Sessions that outlived their daemon: what was kept beside the terminal becomes a session again.
-//!
-//! Whatever is kept may be lost or garbage; the terminal is there all the same, and so is its
-//! session. Shims are found by the names of their sockets.
+//! Turns terminals that outlived their daemon into sessions again.
+//! Their notes may be lost or damaged. The terminal exists anyway, so it gets a session in any case.
 
 pub mod finding;
 
@@ -24,11 +22,11 @@ use crate::session::records::lease;
 use crate::session::registry::Registry;
 use crate::session::restore::Opening;
 
-/// How long a session may be held back until its screen shows what was there when it was found: more than
-/// it takes to read all that shims keep unless they are told to keep more.
+/// How long to hide a session until its screen shows the output that was pending when it was found. Enough to
+/// read a full buffer of default size.
 const CATCHES_UP: Duration = Duration::from_millis(500);
 
-/// What the daemon before kept beside a terminal.
+/// What the previous daemon stored beside a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notes {
     pub session: SessionRecord,
@@ -39,8 +37,8 @@ pub struct Notes {
 impl Notes {
     /// Reads the notes of the session `id`.
     ///
-    /// A note of the session that cannot be read makes one of the tenant `own` that is called by
-    /// its id; a note of the lease that cannot be read makes a free one.
+    /// An unreadable identity gives a session of the tenant `own` that is named by its id. An unreadable
+    /// lease note gives a free session.
     pub fn read<'a>(
         (id, own): (SessionId, &TenantId),
         kept: impl Fn(Note) -> &'a [u8],
@@ -62,27 +60,26 @@ impl Notes {
     }
 }
 
-/// A terminal that outlived its daemon.
 #[derive(Debug)]
 pub struct Survivor<P> {
     pub notes: Notes,
     pub pty: P,
     pub pid: i32,
     pub opening: Opening,
-    /// The highest epoch under which bytes went out.
+    /// The highest epoch under which input was sent.
     pub newest: Epoch,
     /// The last writes with idempotency keys, oldest first.
     pub writes: Vec<FormerWrite>,
-    /// What the write switches leave open for it.
+    /// What the write switches allow for this session.
     pub window: WriteWindow,
 }
 
 impl Registry {
-    /// Makes a session of a terminal that outlived its daemon, and waits until its screen shows what the
-    /// program wrote meanwhile and its doors are open.
+    /// Makes a session from a terminal that outlived its daemon. Waits until its screen shows the pending
+    /// output and its sockets are open.
     ///
-    /// Its lease may be taken back for [`LeaseManager::RECLAIM_FOR`]. It has the name that it had,
-    /// with a number where another session of its tenant came first.
+    /// Its lease can be reclaimed for [`LeaseManager::RECLAIM_FOR`]. It keeps its name. If another session of
+    /// the tenant took that name, it gets a number.
     pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
         let Survivor { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
         let Notes { session: mut record, lease, commands } = notes;
@@ -98,7 +95,7 @@ impl Registry {
         let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
         let (session, task) = make(self, Making { record, commands, pid, opening, input, pty });
         let task = tokio::spawn(task);
-        // A terminal that falls silent again is shown as it was kept.
+        // A terminal that falls silent again is shown as it was stored.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;
         self.list(&session);
         self.look_after(session.clone(), task);

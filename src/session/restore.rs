@@ -1,7 +1,5 @@
-//! Where the task of a session begins: at an empty screen, or where the daemon before left it.
-//!
-//! It knows nothing of how the terminal is held. Whatever was kept may be damaged; there is a screen
-//! all the same, with what could be read.
+//! The initial state of a session's task: an empty screen, or the one that the previous daemon left.
+//! The stored state may be damaged. The result then holds what was readable.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -15,36 +13,34 @@ use crate::session::pty::held::recovered::Recovered;
 use crate::session::records::gaps::{Gap, Gaps};
 use crate::session::records::stillness::Stillness;
 
-/// So many segments of rows are gone on with; more are put together into one.
+/// A history with more segments is stored again as one.
 const SEGMENTS_KEPT_MAX: usize = 32;
 
 /// The state of a session before its task runs.
 #[derive(Debug)]
 pub struct Opening {
     pub screen: Screen,
-    /// The first byte of output that the screen has not seen.
+    /// The offset of the first output that the screen has not processed.
     pub offset: u64,
-    /// The queries in the output before this offset have had their answers.
+    /// All queries in the output before this offset have been answered.
     pub answered: u64,
-    /// The row after the newest one of history that is kept for the next daemon; none when nothing
-    /// that is kept is of use.
+    /// The row after the newest stored row of history; `None` if the stored rows are unusable.
     pub kept_rows: Option<RowNumber>,
-    /// The output that was lost.
     pub gaps: Gaps,
-    /// Another daemon had the terminal.
+    /// Whether another daemon had the terminal before.
     pub found: bool,
-    /// When the screen last changed, where that was before this daemon found it so.
+    /// When the screen last changed, if that was before this daemon found it.
     pub still_since: Option<Moment>,
-    /// The output before this offset was there when the terminal was found: nobody is shown the session
-    /// before its screen has seen that.
+    /// The end of the output that was pending when the terminal was found. Clients do not see the session
+    /// before its screen has processed that output.
     pub unread_until: u64,
 }
 
-/// Ends what the output was in the midst of, so that what follows a gap is read from its beginning.
+/// Cancels an unfinished escape sequence, so that output after a gap is parsed from its beginning.
 pub const CANCEL: &[u8] = b"\x18";
 
 impl Opening {
-    /// The empty screen of a program that was just started.
+    /// The empty screen of a new program.
     pub fn empty(size: Size, limits: ScreenLimits) -> Self {
         let screen = Screen::new(size, limits, Origin::default());
         Self {
@@ -59,8 +55,7 @@ impl Opening {
         }
     }
 
-    /// The screen of a program whose terminal is gone, as it was kept at this moment; none when it cannot
-    /// be read.
+    /// The stored screen of a program whose terminal is gone; `None` if it is unreadable.
     pub fn left(snapshot: &[u8], kept_at: SystemTime, limits: ScreenLimits) -> Option<Self> {
         let screen = Screen::restore(snapshot, std::iter::empty::<&[u8]>(), limits).ok()?;
         let mut gaps = Gaps::default();
@@ -69,7 +64,7 @@ impl Opening {
         Some(Self { screen, gaps, found: true, ..empty })
     }
 
-    /// The screen as the daemon before kept it, and where its output goes on.
+    /// The screen as the previous daemon stored it, and where its output continues.
     pub fn restored(
         session: &impl fmt::Display,
         recovered: &Recovered,
@@ -95,7 +90,7 @@ impl Opening {
         });
         let Some((mut screen, covered)) = found else {
             let screen = Self::blank(recovered, limits, now);
-            // From the first byte on, all of it is read again.
+            // At offset 0, reading starts from the first byte and nothing is lost.
             if offset > 0 {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
@@ -122,10 +117,9 @@ impl Opening {
         Self { screen, offset, answered, kept_rows, gaps, found, still_since, unread_until }
     }
 
-    /// An empty screen whose watermarks and rows come after all that were told, as far as anybody
-    /// can know.
+    /// An empty screen. Its watermarks and rows follow all that earlier daemons can have reported.
     fn blank(recovered: &Recovered, limits: ScreenLimits, now: Moment) -> Screen {
-        /// More watermarks than any session has counted up to, and far below the highest.
+        /// More watermarks than any session has used, and far below the maximum.
         const SKIPPED: u64 = 1 << 50;
         let row = recovered.segments.last().map_or(RowNumber(0), |segment| segment.end_row);
         let mark = SKIPPED + u64::try_from(now.since(Moment::default()).as_millis()).unwrap_or(0);

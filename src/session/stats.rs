@@ -1,7 +1,6 @@
-//! The few facts of a session that frames do not hold: its name, its observers, its directory, how
-//! much its program wrote and what of it was lost, and when its lease expires.
-//!
-//! The session's task writes them, anybody reads them; none of them decides anything.
+//! Facts about a session that frames do not contain: name, observers, working directory, output size, gaps
+//! and the end of the lease.
+//! The session's task writes them; any thread can read them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,36 +15,34 @@ use crate::session::records::gaps::Gaps;
 
 const NEVER: u64 = u64::MAX;
 
-/// Facts of one session that frames do not hold.
 #[derive(Debug)]
 pub struct Live {
     name: Mutex<Arc<str>>,
     lease_expires_ms: AtomicU64,
-    /// When somebody last asked the program to stop what it does.
+    /// When a client last asked the program to stop what it does.
     interrupted_ms: AtomicU64,
     observers: AtomicUsize,
-    /// Callers who wait for what only the kernel knows.
+    /// The number of callers that wait for facts from the kernel.
     attending: AtomicUsize,
-    /// Lets those who send commands go one after the other.
+    /// Serializes callers that send commands.
     line: Arc<Semaphore>,
-    /// What its program wrote, in bytes.
+    /// The bytes that the program has written.
     pub output_bytes: Counter,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
-    /// When the screen was found that a daemon before left, and when that had last changed.
+    /// When a screen of a previous daemon was found, and when that screen had last changed.
     found_still: OnceLock<(Moment, Moment)>,
-    /// The output before this offset was there when the session was found.
+    /// The end of the output that was pending when the session was found.
     unread_until: AtomicU64,
-    /// Whether a frame shows all of that.
+    /// Whether a frame shows all pending output.
     caught_up: watch::Sender<bool>,
-    /// Counts how often everybody was detached.
+    /// Counts how often all people were detached.
     detaches: watch::Sender<u64>,
-    /// What of it did not end with the daemon.
+    /// The part of the session that did not end with the daemon.
     unended: OnceLock<String>,
 }
 
 impl Live {
-    /// The facts of a new session with this name.
     pub fn new(name: Arc<str>) -> Self {
         Self {
             name: Mutex::new(name),
@@ -65,61 +62,58 @@ impl Live {
         }
     }
 
-    /// What of it did not end with the daemon; none if all did.
+    /// The part of the session that did not end with the daemon; `None` if all ended.
     pub fn unended(&self) -> Option<&str> {
         self.unended.get().map(String::as_str)
     }
 
-    /// Notes what of it does not end with the daemon.
     pub fn set_unended(&self, what: String) {
         let _ = self.unended.set(what);
     }
 
-    /// Its name, unique among the sessions of its tenant.
+    /// The name, unique within the tenant.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it another name, and tells the one before.
+    /// Renames the session and returns the previous name.
     pub fn set_name(&self, name: Arc<str>) -> Arc<str> {
         std::mem::replace(&mut *self.name.lock().unwrap_or_else(PoisonError::into_inner), name)
     }
 
-    /// When the lease expires unless it is renewed; none while the session is free.
+    /// When the lease expires unless it is renewed; `None` while the session is free.
     pub fn lease_expires_at(&self) -> Option<Moment> {
         moment(&self.lease_expires_ms)
     }
 
-    /// Notes when the lease expires.
     pub fn set_lease_expires_at(&self, at: Option<Moment>) {
         set_moment(&self.lease_expires_ms, at);
     }
 
-    /// When somebody last sent a signal, or a key that the terminal makes one of; none if nobody did.
+    /// When a client last sent a signal or a key that causes one; `None` if none did.
     pub fn interrupted_at(&self) -> Option<Moment> {
         moment(&self.interrupted_ms)
     }
 
-    /// Notes that a signal was sent.
     pub fn set_interrupted_at(&self, now: Moment) {
         set_moment(&self.interrupted_ms, Some(now));
     }
 
-    /// Notes that the terminal took these bytes.
+    /// Records that the terminal took these bytes.
     pub fn on_typed(&self, now: Moment, bytes: &[u8]) {
-        /// C-c, C-z and C-\\, as terminals are set.
+        /// C-c, C-z and C-\\ in the default terminal settings.
         const SIGNALS: [u8; 3] = [0x03, 0x1a, 0x1c];
         if bytes.iter().any(|byte| SIGNALS.contains(byte)) {
             self.set_interrupted_at(now);
         }
     }
 
-    /// The directory that the program last said it is in; a claim, good for display only.
+    /// The program's working directory as the program last reported it. It is unverified, so use it for
+    /// display only.
     pub fn directory(&self) -> Option<Arc<str>> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the directory that the program says it is in.
     pub fn set_directory(&self, directory: &str) {
         let directory = Some(Arc::from(directory));
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
@@ -130,44 +124,42 @@ impl Live {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes which output was lost.
     pub fn set_gaps(&self, gaps: Gaps) {
         *self.gaps.lock().unwrap_or_else(PoisonError::into_inner) = gaps;
     }
 
-    /// Notes that the screen of the first frame, which is of the moment `found`, last changed at
-    /// `since`, where that is known.
+    /// Records that the first frame's screen, of the moment `found`, last changed at `since`, if that is
+    /// known.
     pub fn set_found_still(&self, found: Moment, since: Option<Moment>) {
         if let Some(since) = since {
             let _ = self.found_still.set((found, since));
         }
     }
 
-    /// Notes where the output ends that was there when the session was found, and from where on the screen
-    /// has not seen it.
+    /// Records the pending output: the screen has processed all before `from`, and the output ends at
+    /// `until`.
     pub fn set_unread(&self, from: u64, until: u64) {
         self.unread_until.store(until, Ordering::Relaxed);
         self.caught_up.send_replace(from >= until);
     }
 
-    /// Whether the screen has by this offset seen all output that was there when the session was found, and
-    /// no frame shows that yet.
+    /// Whether the screen has processed all pending output at this offset, but no frame shows that yet.
     pub fn catches_up(&self, offset: u64) -> bool {
         !*self.caught_up.borrow() && self.unread_until.load(Ordering::Relaxed) <= offset
     }
 
-    /// Notes that a frame shows all output that was there when the session was found, or that ever will be.
+    /// Records that a frame shows all pending output, or that no more will arrive.
     pub fn set_caught_up(&self) {
         self.caught_up.send_if_modified(|caught_up| !std::mem::replace(caught_up, true));
     }
 
-    /// Waits until a frame shows all output that was there when the session was found.
+    /// Waits until a frame shows all pending output.
     pub async fn caught_up(&self) {
-        // It fails only when the sender is gone, which is kept here.
+        // The wait fails only without a sender, and `self` owns the sender.
         let _ = self.caught_up.subscribe().wait_for(|caught_up| *caught_up).await;
     }
 
-    /// When the screen last changed that a frame shows, be it with a daemon before.
+    /// When the screen in a frame last changed, even if a previous daemon saw that change.
     pub fn changed_at(&self, frame: &Frame) -> Moment {
         match self.found_still.get() {
             Some((found, since)) if *found == frame.screen_changed_at => *since,
@@ -175,22 +167,22 @@ impl Live {
         }
     }
 
-    /// Ends the views of all who are attached.
+    /// Detaches all people.
     pub fn detach_all(&self) {
         self.detaches.send_modify(|count| *count += 1);
     }
 
-    /// Changes whenever all who are attached are to leave.
+    /// Changes each time all people are to detach.
     pub fn detaches(&self) -> watch::Receiver<u64> {
         self.detaches.subscribe()
     }
 
-    /// How many observers are fed deltas.
+    /// The number of observers that receive deltas.
     pub fn observers(&self) -> usize {
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits for what only the kernel knows, so that it has to be asked.
+    /// Whether a caller waits for facts from the kernel, so that the task must ask.
     pub fn attended(&self) -> bool {
         self.attending.load(Ordering::Relaxed) > 0
     }
@@ -206,12 +198,12 @@ fn set_moment(millis: &AtomicU64, at: Option<Moment>) {
     millis.store(at, Ordering::Relaxed);
 }
 
-/// Has the kernel asked now and then for as long as it is kept.
+/// Makes the task ask the kernel regularly while this exists.
 #[derive(Debug)]
 pub struct Attending(Arc<Live>);
 
 impl Attending {
-    /// Begins; the session's task has to be woken once after it.
+    /// Starts. The caller must wake the session's task once afterwards.
     pub(in crate::session) fn start(live: Arc<Live>) -> Self {
         live.attending.fetch_add(1, Ordering::Relaxed);
         Self(live)
@@ -224,12 +216,11 @@ impl Drop for Attending {
     }
 }
 
-/// Counts one observer for as long as it is kept.
+/// Counts one observer while this exists.
 #[derive(Debug)]
 pub struct Observing(Arc<Live>);
 
 impl Observing {
-    /// Counts one more observer.
     pub fn start(live: Arc<Live>) -> Self {
         live.observers.fetch_add(1, Ordering::Relaxed);
         Self(live)
@@ -242,16 +233,16 @@ impl Drop for Observing {
     }
 }
 
-/// A place in the line of those who send commands, for as long as it is kept.
+/// A place in the queue of callers that send commands. Dropping it admits the next caller.
 #[derive(Debug)]
 #[must_use = "the next one goes on when this is dropped"]
 pub struct Place {
-    // None only of a line that was closed, which nobody does.
+    // `None` only after the semaphore was closed, which never happens.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Place {
-    /// Waits behind those who began to wait before.
+    /// Waits behind earlier callers.
     pub(in crate::session) async fn take(live: &Live) -> Self {
         Self { _permit: Arc::clone(&live.line).acquire_owned().await.ok() }
     }

@@ -1,7 +1,5 @@
-//! Live deadlines on boot time, all served by one timer of the kernel and one task.
-//!
-//! It knows nothing of who waits. One timer for all keeps an idle daemon asleep: it is set for the
-//! earliest deadline only, and not at all when there is none.
+//! Deadlines on boot time, served by one kernel timer and one task.
+//! The timer is set only for the earliest deadline and unset without any, so that an idle daemon sleeps.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,23 +18,23 @@ use tokio::task::JoinHandle;
 
 use crate::core::moment::Moment;
 
-/// How many deadlines may be waited for at once.
+/// The most deadlines at once.
 pub const DEADLINES_MAX: usize = 65_536;
 
-/// How often a waiter that found the table full looks again.
+/// How often a waiter retries when the table is full.
 const FULL_RETRY: Duration = Duration::from_secs(1);
 
-/// A moment that never comes, within what the kernel can be told.
+/// A moment that never arrives, within the range of the kernel's timers.
 const FARTHEST: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// The moment it is now on the machine's boot clock.
+/// This moment on the machine's boot clock.
 pub fn now() -> Moment {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME)
         .expect("every kernel this runs on has a boot clock");
     Moment::from_boot(Duration::from(time))
 }
 
-/// The deadlines that are waited for, and the task that serves them.
+/// The pending deadlines, and the task that serves them.
 #[derive(Debug)]
 pub struct BootTimers {
     shared: Arc<Shared>,
@@ -47,7 +45,7 @@ impl BootTimers {
     /// Makes the timer and starts its task on the current runtime.
     ///
     /// # Errors
-    /// What the kernel said when it refused a timer.
+    /// Returns the kernel's error if it refuses a timer.
     pub fn start() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = watch(TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?)?;
@@ -56,7 +54,7 @@ impl BootTimers {
         Ok(Self { shared, task })
     }
 
-    /// Waits until `deadline`; dropping the future forgets it.
+    /// Waits until `deadline`. Dropping the future discards the deadline.
     pub async fn sleep_until(&self, deadline: Moment) {
         while (Sleep { shared: &self.shared, deadline, serial: None }).await == Slept::TableFull {
             let left = now().until(deadline);
@@ -73,8 +71,7 @@ impl Drop for BootTimers {
 
 #[allow(unsafe_code)]
 fn watch(timer: TimerFd) -> io::Result<AsyncFd<Descriptor>> {
-    // SAFETY: the descriptor is open and the timer's own, and the timer is moved into the watch,
-    // which never gives it away.
+    // SAFETY: the timer owns the open descriptor, and moves into the watch, which never gives it away.
     let watched = unsafe { AsyncFd::register_with_interest(Descriptor(timer), Interest::READABLE) };
     Ok(watched?)
 }
@@ -102,18 +99,18 @@ impl Shared {
     fn arm(&self, deadline: Moment) {
         let at = Expiration::OneShot(TimeSpec::from(deadline.since_boot().min(FARTHEST)));
         let set = self.timer.get_ref().0.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
-        // The kernel refuses only times and descriptors that are not valid.
+        // The kernel refuses only invalid times and descriptors.
         debug_assert_eq!(set, Ok(()));
     }
 }
 
-/// Who waits for what, earliest first. Serial numbers keep equal deadlines apart.
+/// The waiters by deadline. Serial numbers separate equal deadlines.
 #[derive(Debug, Default)]
 struct Table {
     waiting: BTreeMap<(Moment, u64), Waker>,
     next_serial: u64,
-    /// What the kernel's timer is set for. A deadline that is forgotten leaves it as it is: waking
-    /// once for nothing costs less than a system call at each of them.
+    /// The deadline that the kernel timer is set for. A discarded deadline leaves it unchanged: one needless
+    /// wake-up costs less than a system call for each.
     armed: Option<Moment>,
 }
 
@@ -128,7 +125,7 @@ impl Table {
         Some(serial)
     }
 
-    /// The moment the timer must be set for, if it is not yet set for one as early.
+    /// The deadline to set the timer for, if the timer is not already set for one as early.
     fn rearm(&mut self) -> Option<Moment> {
         let (first, _) = *self.waiting.first_key_value()?.0;
         if self.armed.is_some_and(|armed| armed <= first) {
@@ -138,7 +135,7 @@ impl Table {
         self.armed
     }
 
-    /// Takes those whose deadline has passed.
+    /// Removes and returns the waiters whose deadline has passed.
     fn take_due(&mut self, now: Moment) -> Vec<Waker> {
         self.armed = None;
         let later = self.waiting.split_off(&(now, u64::MAX));
@@ -148,7 +145,7 @@ impl Table {
 
 async fn serve(shared: Arc<Shared>) {
     while let Ok(mut ready) = shared.timer.readable().await {
-        // The answer does not matter: whoever is due is found by the time, not by the timer.
+        // The result does not matter: the current time decides which waiters are due.
         let _ = shared.timer.get_ref().0.wait();
         ready.clear_ready();
         let due = {

@@ -1,8 +1,6 @@
-//! The record of how far the commands of a session are numbered, which calls sent them, and what else
-//! is known of calls that may be asked for again.
-//!
-//! It is all that must outlast a screen that could not be kept or cannot be read: whoever was told of
-//! a command by its number must never find another one under it.
+//! The note with the last command number, the calls that sent commands, and facts about calls that may be
+//! repeated.
+//! It must outlast an unreadable screen, so that a command number never names two commands.
 
 use std::collections::VecDeque;
 
@@ -15,49 +13,49 @@ use crate::session::records::{RecordError, read, write};
 /// More commands than any session has had, and far below the highest number.
 const LAST_MAX: u64 = 1 << 53;
 
-/// How many calls are known: as many as there are writes that the next daemon knows.
+/// The most known calls, equal to the writes that the next daemon knows.
 const CALLS_MAX: usize = 64;
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Wire {
     #[serde(default)]
     last: u64,
-    /// The stamps of calls as hexadecimal digits, and the commands that they sent.
+    /// The stamps of calls, in hexadecimal, with the commands that they sent.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     calls: VecDeque<(String, u64)>,
-    /// The stamps of other calls, and how many bytes they wrote.
+    /// The stamps of other calls, with the number of bytes that they write.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     lengths: VecDeque<(String, usize)>,
-    /// Whether the program is in the middle of a bracketed paste.
+    /// Whether the program has received the start of a bracketed paste but not its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     paste: bool,
 }
 
-/// What is kept of the commands of a session besides their screen.
+/// Facts about a session's commands that the screen does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandsRecord {
-    /// The newest of which anybody was told.
+    /// The newest command that a client knows of.
     pub last: CommandId,
-    /// The calls with an idempotency key that sent one, oldest first.
+    /// The calls with an idempotency key that sent a command, oldest first.
     pub calls: VecDeque<(WriteStamp, CommandId)>,
-    /// How many bytes the others were to write, oldest first; their terminal knows what it took.
+    /// How many bytes the other calls were to write, oldest first. The shim knows how many the terminal took.
     pub lengths: VecDeque<(WriteStamp, usize)>,
-    /// Whether the terminal took the beginning of a bracketed paste and not its end.
+    /// Whether the terminal took the start of a bracketed paste but not its end.
     pub paste: bool,
 }
 
 impl CommandsRecord {
-    /// Notes which command a call sends.
+    /// Records which command a call sends.
     pub fn note_call(&mut self, stamp: WriteStamp, command: CommandId) {
         push(&mut self.calls, (stamp, command));
     }
 
-    /// Notes how many bytes a call writes that sends no command.
+    /// Records how many bytes a call writes that sends no command.
     pub fn note_length(&mut self, stamp: WriteStamp, length: usize) {
         push(&mut self.lengths, (stamp, length));
     }
 
-    /// Says of writes that a daemon before has made what is known of them here.
+    /// Adds the known facts to the writes of a previous daemon.
     pub fn tell_of(&self, writes: &mut [FormerWrite]) {
         for write in writes {
             write.command = find(&self.calls, write.stamp);
@@ -65,7 +63,6 @@ impl CommandsRecord {
         }
     }
 
-    /// The bytes of a note.
     pub fn to_note(&self) -> Vec<u8> {
         let digits = |stamp: &WriteStamp| Uuid::from_bytes(stamp.0).simple().to_string();
         let calls = self.calls.iter().map(|(stamp, command)| (digits(stamp), command.0));
@@ -74,10 +71,10 @@ impl CommandsRecord {
         write(Wire { last: self.last.0, calls, lengths, paste: self.paste })
     }
 
-    /// Reads a note; without one, no command was told.
+    /// Reads a note. An empty note gives the default: no commands.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If the note is unreadable.
     pub fn from_note(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.is_empty() {
             return Ok(Self::default());

@@ -1,24 +1,21 @@
-//! The record of what a session's program wrote and nobody will ever see.
-//!
-//! It knows nothing of why it was lost. Whoever reads a session must be told that something is missing,
-//! and where, by every later daemon as well.
+//! The note with the output that was lost. Every later daemon must report that output is missing, and where.
 
 use std::time::SystemTime;
 
 use crate::core::ids::RowNumber;
 use crate::session::records::{RecordError, read, write};
 
-/// So many gaps of one session are told, the newest.
+/// The most gaps to keep; the newest stay.
 const GAPS_MAX: usize = 16;
 
 /// Output that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The first row that may show what came behind it.
+    /// The first row that may show output from after the gap.
     pub row: RowNumber,
-    /// How much it was, in bytes; none when nobody knows.
+    /// The size in bytes; `None` if it is unknown.
     pub bytes: Option<u64>,
-    /// When what came before it was kept; none when all up to it was read.
+    /// When the output before the gap was stored; `None` if all output up to the gap was read.
     pub since: Option<SystemTime>,
 }
 
@@ -39,8 +36,8 @@ struct GapNote {
 }
 
 impl Gaps {
-    /// Adds the newest one. One at the same place is the same, found again by a daemon that came after
-    /// one that ended before it had kept anything behind the gap.
+    /// Adds the newest gap. A gap at the same row replaces the last one: it is the same gap, found again
+    /// after a daemon that ended early.
     pub fn add(&mut self, gap: Gap) {
         if self.0.last().is_some_and(|last| last.row == gap.row) {
             self.0.pop();
@@ -51,21 +48,20 @@ impl Gaps {
         self.0.push(gap);
     }
 
-    /// All that are known.
     pub fn as_slice(&self) -> &[Gap] {
         &self.0
     }
 
-    /// The bytes of a note. A gap that only remains have is in none.
+    /// Encodes the gaps as a note. `since` is not stored.
     pub fn to_note(&self) -> Vec<u8> {
         let gaps = self.0.iter().map(|gap| GapNote { row: gap.row.0, bytes: gap.bytes });
         write(Wire { gaps: gaps.collect() })
     }
 
-    /// Reads a note; without one, nothing was lost.
+    /// Reads a note. An empty note means that nothing was lost.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If the note is unreadable.
     pub fn from_note(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut gaps = Self::default();
         if bytes.is_empty() {

@@ -1,7 +1,6 @@
-//! The record of which session a terminal belongs to.
-//!
-//! It knows nothing of the process, which whoever keeps the terminal knows better. The size is for when
-//! that one is gone.
+//! The note that says which session a terminal belongs to.
+//! It has no process facts, because the shim knows them better. The size is for the case that the shim is
+//! gone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,26 +12,25 @@ use crate::session::create::{NAME_MAX, TAGS_MAX, check_name};
 use crate::session::pty::shell::Nonce;
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 
-/// How many bytes of JSON each text may take; all together they fit a note.
+/// The most bytes of JSON for each text. Together they fit into a note.
 const COMMAND_BYTES: usize = 1_536;
 const CWD_BYTES: usize = 3_072;
 const TAG_BYTES: usize = 128;
 
-/// Which session a terminal belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     pub id: SessionId,
     pub tenant: TenantId,
     pub name: Arc<str>,
-    /// The command as people would write it, cut where it is very long.
+    /// The command as a person would type it, cut if it is very long.
     pub command: String,
-    /// The directory it was started in, cut where it is very long.
+    /// The initial working directory, cut if it is very long.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
-    /// What its shell's marks carry; none where nothing was done for the shell to send any.
+    /// The nonce in the marks of the session's shell; `None` without shell integration.
     pub nonce: Option<Nonce>,
     pub created_at: Moment,
-    /// The size that its terminal last had, where that is known.
+    /// The last size of the terminal, if it is known.
     pub size: Option<Size>,
 }
 
@@ -50,16 +48,15 @@ struct Wire {
     tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nonce: Option<String>,
-    /// Since the machine was booted, which no session outlives.
+    /// Since boot. No session outlives a boot.
     #[serde(default)]
     created_ms: u64,
-    /// Rows and columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<(u16, u16)>,
 }
 
 impl SessionRecord {
-    /// What stands for a record that is missing or cannot be read: the session is called by its id.
+    /// The stand-in for a missing or unreadable note. The session's name is its id.
     pub fn unknown(id: SessionId, tenant: TenantId, now: Moment) -> Self {
         Self {
             id,
@@ -74,13 +71,12 @@ impl SessionRecord {
         }
     }
 
-    /// What of it may lie where programs of the user can read it.
+    /// A copy without the nonce, for files that programs of the user can read.
     #[must_use]
     pub fn without_secret(&self) -> Self {
         Self { nonce: None, ..self.clone() }
     }
 
-    /// The bytes of a note.
     pub fn to_note(&self) -> Vec<u8> {
         write(Wire {
             id: self.id.to_string(),
@@ -98,7 +94,7 @@ impl SessionRecord {
     /// Reads the note of the session `id`.
     ///
     /// # Errors
-    /// Why it cannot be read, or that it is of another session.
+    /// If the note is unreadable or belongs to another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
         let Wire { id: of, tenant, name, command, cwd, tags, nonce, created_ms, size } =
             read(bytes)?;
@@ -109,7 +105,7 @@ impl SessionRecord {
         let name = if check_name(&name).is_ok() { name } else { id.to_string() };
         let cwd = if cwd.is_empty() { PathBuf::from("/") } else { PathBuf::from(cwd) };
         let tags = tags.into_iter().take(TAGS_MAX).collect();
-        // Without it no mark counts, which is what one that cannot be read comes to as well.
+        // An unreadable nonce counts as none: no mark is then accepted.
         let nonce = nonce.and_then(|nonce| nonce.parse().ok());
         let (name, created_at) = (Arc::from(name), moment(created_ms));
         let size = size.and_then(|(rows, cols)| Size::checked(rows, cols, Size::CELLS_MAX));

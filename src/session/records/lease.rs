@@ -1,7 +1,5 @@
-//! The record of how a lease stands.
-//!
-//! It decides nothing about leases. The id of the lease is in it: whoever reads the note may write
-//! to the session, as may whoever reads what keeps it.
+//! The note with the state of the lease. It contains the lease id, so anyone who can read the note can write
+//! to the session.
 
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::session::records::{RecordError, cut, millis, read, write};
 
-/// How many bytes of JSON each text may take.
+/// The most bytes of JSON for each text.
 const LABEL_BYTES: usize = 128;
 const REASON_BYTES: usize = 1_024;
 
@@ -50,7 +48,6 @@ enum OnDisconnectWire {
     Keep,
 }
 
-/// The bytes of a note.
 pub fn to_note(record: &LeaseRecord) -> Vec<u8> {
     let holding = record.holding.as_ref().map(HoldingWire::of);
     write(Wire { epoch: record.epoch.0, holding })
@@ -59,7 +56,7 @@ pub fn to_note(record: &LeaseRecord) -> Vec<u8> {
 /// Reads a note.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// If the note is unreadable.
 pub fn from_note(bytes: &[u8]) -> Result<LeaseRecord, RecordError> {
     let Wire { epoch, holding } = read(bytes)?;
     if epoch > Epoch::MAX.0 {

@@ -1,15 +1,13 @@
-//! The record of when the screen of a session last changed.
-//!
-//! It holds for as long as the program has written nothing more, since what it writes changes the screen
-//! for whoever reads it.
+//! The note with the time of the screen's last change. It is valid while the program has written nothing
+//! more.
 
 use crate::core::moment::Moment;
 use crate::session::records::{RecordError, millis, moment, read, write};
 
-/// Since when a screen is as it is.
+/// The last change of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stillness {
-    /// How much the program had written then, in bytes.
+    /// How many bytes the program had written by then.
     pub offset: u64,
     pub at: Moment,
 }
@@ -17,20 +15,19 @@ pub struct Stillness {
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Wire {
     offset: u64,
-    /// Since the machine was booted.
+    /// Since boot.
     changed_ms: u64,
 }
 
 impl Stillness {
-    /// The bytes of a note.
     pub fn to_note(&self) -> Vec<u8> {
         write(Wire { offset: self.offset, changed_ms: millis(self.at.since_boot()) })
     }
 
-    /// Reads a note; there is none of a screen that was never still.
+    /// Reads a note. An empty note gives `None`.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If the note is unreadable.
     pub fn from_note(bytes: &[u8]) -> Result<Option<Self>, RecordError> {
         if bytes.is_empty() {
             return Ok(None);

@@ -1,7 +1,6 @@
-//! Finding the terminals that a daemon before has left, and what it kept beside them.
-//!
-//! It makes no session before it knows that there is one to be had: a shim may have ended, may be
-//! too busy to answer, or may hold what was never told to anybody.
+//! Finds the terminals that a previous daemon left, and their stored state.
+//! A terminal becomes a session only once that is certain: a shim may have ended, may not answer, or may keep
+//! a session that no client knows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,45 +33,45 @@ use crate::session::registry::Registry;
 use crate::session::restore::Opening;
 use crate::shim::socket;
 
-/// So many shims are spoken with at a time.
+/// The most shims to attach to at once.
 const AT_A_TIME: usize = 16;
 
-/// What was found where a shim should listen.
+/// What was found at the path of a shim's socket.
 enum Found {
     Survivor(Box<Survivor<HeldPty>>),
-    /// A shim that was killed, and perhaps programs of it.
+    /// A shim that was killed, and possibly programs that survived it.
     Remains(Box<Survivor<GonePty>>),
-    /// Nobody is there, or nothing that anybody was told of.
+    /// No shim, or a session that no client knows.
     Nothing,
-    /// Somebody is there and does not answer as a shim does, or may not be asked now.
+    /// A process that does not answer as a shim, or a shim that must not be asked now.
     Silent(SessionId),
-    /// There are no descriptors for what somebody holds.
+    /// Too few file descriptors to take the session over.
     Crowded(SessionId),
 }
 
-/// The sessions that are there and could not be taken over yet.
+/// Sessions that exist but could not be taken over yet.
 #[derive(Clone, Debug, Default)]
 pub struct Unanswered {
     /// Their shims do not answer.
     pub silent: Vec<SessionId>,
-    /// There are no descriptors for them.
+    /// Too few file descriptors were free for them.
     pub crowded: Vec<SessionId>,
 }
 
-/// For how many of so many sessions there are descriptors, beside those for clients.
+/// How many of `sessions` sessions the free file descriptors allow, with a reserve for clients.
 fn room_for(sessions: usize) -> usize {
-    /// For the daemon's own sockets, and for some clients, who may end a session to make room. Less than
-    /// is asked for when a session is created, so that the next daemon with as many finds them all.
+    /// The reserve for the daemon's own sockets and for a few clients, which can end a session to make room.
+    /// It is smaller than the reserve at a session's creation, so that the next daemon with the same limit
+    /// finds all sessions.
     const LEFT_FREE: usize = 12;
     let spare = spare_descriptors(LEFT_FREE + sessions * OF_A_SESSION);
     spare.saturating_sub(LEFT_FREE) / OF_A_SESSION
 }
 
 impl Registry {
-    /// The sessions whose shims another daemon has left, in no order; what lies there of other sessions
-    /// is removed.
+    /// The sessions that another daemon left, in no order. Files of other sessions are removed.
     ///
-    /// A shim that lives counts also where its socket was removed or is another's.
+    /// A running shim counts even if its socket was removed or replaced.
     pub fn left_behind(&self) -> Vec<SessionId> {
         let Some(directory) = self.own_shims().map(|own| &own.directory) else {
             return Vec::new();
@@ -86,8 +85,8 @@ impl Registry {
         }
     }
 
-    /// Takes these sessions over, with what `window` says that the write switches leave open for
-    /// each. Gives back those to be asked for again; they are known by their records meanwhile.
+    /// Takes these sessions over. `window` says what the write switches allow for each. Returns the sessions
+    /// to retry; meanwhile they are listed by their records.
     pub async fn recover_left(
         &self,
         left: Vec<SessionId>,
@@ -95,7 +94,7 @@ impl Registry {
     ) -> Unanswered {
         let Unanswered { mut silent, crowded } =
             self.recover_some(left.clone(), AT_A_TIME, &window).await;
-        // Together they need more for a moment than one after the other.
+        // At once they need more descriptors for a moment than one after the other.
         let again = self.recover_some(crowded, 1, &window).await;
         silent.extend(again.silent);
         let crowded = again.crowded;
@@ -107,12 +106,12 @@ impl Registry {
             );
         }
         self.set_silent(&[silent.as_slice(), &crowded].concat());
-        // At the start of a daemon nobody comes in before all were looked for.
+        // At the start of a daemon, clients can connect only after all sessions were searched.
         left.iter().filter_map(|id| self.get(*id)).for_each(|session| session.begin_reclaim());
         Unanswered { silent, crowded }
     }
 
-    /// Takes sessions over as long as there are descriptors, so many at a time.
+    /// Takes sessions over, `at_a_time` at once, while descriptors are free.
     async fn recover_some(
         &self,
         left: Vec<SessionId>,
@@ -129,13 +128,13 @@ impl Registry {
             }
             let mut finding = self.find_all(some, &Arc::default());
             let mut recovering = JoinSet::new();
-            // Whoever answers does not wait for those who do not, nor for those who have much to tell.
+            // A shim that answers waits neither for silent ones nor for those with much to read.
             loop {
                 let found = tokio::select! {
                     Some(found) = finding.join_next() => found,
                     Some(session) = recovering.join_next() => {
                         let session: Session = session.expect("it neither panics nor is given up");
-                        // The switches may have changed before they found the session here.
+                        // The write switches may have changed before this session was registered.
                         session.set_window(window(session.tenant(), session.id()));
                         continue;
                     }
@@ -171,12 +170,12 @@ impl Registry {
         finding
     }
 
-    /// None where another daemon has the sessions by now.
+    /// `None` if another daemon owns the sessions by now.
     fn own_shims(&self) -> Option<&Shims> {
         self.shims().filter(|shims| shims.are_ours())
     }
 
-    /// Blocks for the time of an answer.
+    /// Looks at one session. Blocks until the shim answers.
     fn find(&self, id: SessionId, living: &Living) -> Found {
         let Some(shims) = self.own_shims() else { return Found::Silent(id) };
         match HeldPty::attach(shims, id) {
@@ -198,9 +197,9 @@ impl Registry {
         }
     }
 
-    /// A session whose shim was not found where it should listen.
+    /// Handles a session whose shim was not found at its socket.
     ///
-    /// If it lives, what lies in its place is removed, so that it can listen there again.
+    /// If the shim runs, whatever blocks its path is removed, so that the shim can listen there again.
     fn without_shim(
         &self,
         id: SessionId,
@@ -224,25 +223,25 @@ impl Registry {
             tracing::warn!(session = %id, %error, "its terminal is gone: the process that held it died");
             self.remains(id, socket)
         } else {
-            // It ended by itself.
+            // The shim ended by itself.
             Remains::beside(&socket).clear();
             Found::Nothing
         }
     }
 
-    /// A session that has ended, so that somebody is told; its task ends what is left of it.
+    /// Makes a session that has ended, so that clients learn of it. Its task ends the remaining processes.
     fn remains(&self, id: SessionId, socket: PathBuf) -> Found {
-        /// The size of a screen that nobody knows any more.
+        /// The size if it is unknown.
         const SIZE: Size = Size { rows: 24, cols: 80 };
         let (now, limits) = (self.clock().now(), self.limits().screen);
         let remains = Remains::beside(&socket);
         let screen = remains.screen();
         let opening = screen.and_then(|it| Opening::left(&it.snapshot, it.kept_at, limits));
-        // Programs of a session that nobody knows may be of any age.
+        // Programs of an unknown session can be of any age.
         let mut since = Moment::default();
         let session = match remains.identity().map(|kept| SessionRecord::from_note(&kept, id)) {
             Some(Ok(kept)) => {
-                // One that lies on a disk may be of a run of the machine that is over.
+                // A file on a disk may be from before the last boot.
                 since = kept.created_at.min(now);
                 SessionRecord { created_at: since, ..kept }
             }
@@ -262,7 +261,7 @@ impl Registry {
             },
             pty: GonePty::left_at(socket, id, since),
             pid: 0,
-            // It is shown once its end is.
+            // The session becomes visible once its end is known.
             opening: Opening { unread_until: u64::MAX, ..opening },
             newest: Epoch::default(),
             writes: Vec::new(),
@@ -272,7 +271,7 @@ impl Registry {
 
     fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Found {
         if recovered.notes.get(Note::Identity).is_empty() {
-            // Its daemon ended before it told anybody that it had started it.
+            // The previous daemon ended before it announced this session.
             pty.forget();
             return Found::Nothing;
         }
@@ -297,27 +296,27 @@ impl Registry {
     }
 }
 
-/// Makes room where a shim listens, whatever lies there.
+/// Moves away whatever blocks the path of a shim's socket.
 fn clear_away(place: &Path) -> io::Result<()> {
     let aside = place.with_file_name(format!(".{}.aside", Uuid::new_v4()));
     fs::rename(place, &aside)?;
-    // A directory with something in it stays aside.
+    // A non-empty directory stays under its new name.
     let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
     Ok(())
 }
 
-/// The shims that lived when somebody first asked, which is after a shim was not found.
+/// The sessions whose shims run, read at the first use, after a shim was not found.
 #[derive(Debug, Default)]
 struct Living(OnceLock<Option<BTreeSet<SessionId>>>);
 
 impl Living {
     fn has(&self, id: SessionId, directory: &Path) -> bool {
-        // Of whom nobody can say that it died, it is not assumed.
+        // If the scan failed, every shim counts as running.
         self.0.get_or_init(|| living_in(directory)).as_ref().is_none_or(|all| all.contains(&id))
     }
 }
 
-/// The sessions whose shims live; none when nobody can say.
+/// The sessions whose shims run; `None` if the scan failed.
 fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
     let living = living_shims(directory).inspect_err(
         |error| tracing::warn!(%error, "nobody can say which shims live; none is given up"),
@@ -325,8 +324,8 @@ fn living_in(directory: &Path) -> Option<BTreeSet<SessionId>> {
     living.ok().map(|living| living.into_keys().collect())
 }
 
-/// The sessions that have a socket in this directory, beside those whose shims live. What lies there of
-/// another is removed: its shim has ended by itself. Where nobody can say who lives, nothing is removed.
+/// The sessions with a socket in this directory or a running shim. Files of other sessions are removed,
+/// because their shims ended by themselves. If `living` is unknown, nothing is removed.
 fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result<Vec<SessionId>> {
     let mut ids = living.clone().unwrap_or_default();
     let (mut others, mut unfinished) = (BTreeSet::new(), Vec::new());
@@ -334,7 +333,7 @@ fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let parse = |id: &str| id.parse::<SessionId>().ok();
-        // What has another name is none of ours.
+        // Files with other names are not ours.
         ids.extend(name.strip_suffix(".sock").and_then(parse));
         others.extend(Remains::owner(name).and_then(parse));
         unfinished
@@ -344,8 +343,8 @@ fn sort_out(directory: &Path, living: Option<BTreeSet<SessionId>>) -> io::Result
         ids.extend(others);
         return Ok(ids.into_iter().collect());
     };
-    // Their shims were to be started by the daemon before, and nobody was told of them: one that is
-    // still about to listen finds that it cannot, and ends.
+    // The previous daemon was still starting these shims, and no client knows them. A shim that is still
+    // about to listen finds its socket gone and exits.
     for id in unfinished.into_iter().filter(|id| !living.contains(id)) {
         let _ = fs::remove_file(socket::unfinished(&socket_of(directory, id)));
     }
