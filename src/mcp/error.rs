@@ -23,7 +23,7 @@ use crate::wire::delta::DeltaWire;
 use crate::wire::envelope::Envelope;
 use crate::wire::error::{ErrorCause, ErrorDetails, ErrorWire, RefusalCause};
 
-/// The maximum size of an error text in JSON. An error may quote its input, and each text is sent several times.
+/// The maximum size of an error text, in bytes of JSON. Errors may quote their input, and each text is sent repeatedly.
 const SAID_BYTES_MAX: usize = 2_000;
 /// The maximum size of the screen changes in an error, in bytes.
 const CHANGED_BYTES_MAX: usize = 20_000;

@@ -26,7 +26,7 @@ use crate::wire::attach::ObserveRequest;
 pub const EXTENSION: &str = "dev.termgate/observe";
 /// The notification that carries a delta.
 const DELTA_METHOD: &str = "termgate/delta";
-/// The maximum rate a client may request, in deltas per second, equal to the frame rate.
+/// The maximum rate a client may request, in deltas per second. Frames never come faster.
 const RATE_HZ_MAX: u32 = 1_000;
 
 impl ObserveRequest {

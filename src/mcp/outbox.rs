@@ -103,12 +103,10 @@ impl Outbox {
         }
     }
 
-    /// Expects a reply to request `id`.
     pub fn expect(&self, id: RequestId) {
         self.lock().rooms.insert(id, None);
     }
 
-    /// Expects no reply to request `id` any more.
     pub fn forget(&self, id: &RequestId) {
         self.lock().rooms.remove(id);
     }

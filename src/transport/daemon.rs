@@ -99,7 +99,6 @@ pub struct Settings {
     pub handed: Handed,
     /// The idle time after which the daemon exits. `None`: it exits only on request.
     pub linger: Option<Duration>,
-    /// The program that this daemon runs.
     pub program: Program,
 }
 

@@ -86,8 +86,7 @@ fn given(prompt: &Prompt, arguments: Option<&JsonObject>) -> Result<Given, Surfa
 }
 
 impl Server {
-    /// Completes an argument: names of sessions, their ids if no name matches, or command numbers of the given
-    /// session.
+    /// Completes an argument with session names, session ids, or command numbers of the given session.
     pub(super) fn completed(
         &self,
         request: &CompleteRequestParams,

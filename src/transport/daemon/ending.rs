@@ -25,7 +25,7 @@ use crate::transport::unix::lock::DaemonLock;
 /// The time for all sessions to end. Each one's signals take up to three seconds, a final check half a second, and the
 /// end of its shim another half.
 const SHUT_DOWN: Duration = Duration::from_millis(4_500);
-/// The time for all sessions to save what the next daemon needs.
+/// The time for all sessions to store what the next daemon needs.
 const LEAVE_MAX: Duration = Duration::from_secs(8);
 /// The time for clients to hang up when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(1);

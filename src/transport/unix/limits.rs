@@ -6,7 +6,6 @@ use std::io;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// The user this daemon runs as.
 pub fn own_uid() -> u32 {
     nix::unistd::Uid::effective().as_raw()
 }
