@@ -1,7 +1,4 @@
-//! What the operator settles before the daemon runs: where things live, and how much of what.
-//!
-//! It touches no socket and starts nothing; it turns text into values that others obey, so that
-//! nobody else needs to know where a number came from.
+//! The configuration of a daemon: it turns files, variables and flags into values.
 
 pub mod change;
 pub mod environment;
@@ -18,16 +15,16 @@ use std::time::Duration;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
-/// What holds where nobody says anything.
+/// The built-in defaults.
 const DEFAULTS: &str = include_str!("../config/termgate.toml");
 
-/// The settings of one daemon; `config/termgate.toml` says what each is for and its default.
+/// The settings of one daemon. `config/termgate.toml` explains each one and its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub allow_write: bool,
     pub lease: LeaseConfig,
     pub screen: ScreenLimits,
-    /// How many cells a terminal may have.
+    /// The most cells of a terminal.
     pub cells: usize,
     pub frame_interval: Duration,
     pub sessions: Quota,
@@ -38,11 +35,10 @@ pub struct Config {
     pub connections: Quota,
     pub connection: ConnectionConfig,
     pub subscriptions: Quota,
-    /// How often each tenant may call in a second; zero is no limit.
+    /// The calls per second of each tenant; 0 sets no limit.
     pub calls: Quota,
 }
 
-/// How leases are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseConfig {
     pub ttl: Duration,
@@ -53,25 +49,25 @@ pub struct LeaseConfig {
     pub auto: bool,
 }
 
-/// What becomes of sessions while no daemon is there.
+/// What happens to sessions while no daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldingConfig {
-    /// How long they wait for one; for ever when it is zero.
+    /// How long sessions wait for a daemon; 0 sets no limit.
     pub orphan_ttl: Duration,
-    /// How much output is kept that no daemon has read.
+    /// How much unread output to keep, in bytes.
     pub ring_bytes: usize,
-    /// Whether the oldest of it is lost when there is more, instead of the program waiting.
+    /// Whether unread output beyond that drops the oldest, instead of stopping the program.
     pub overwrite_unread: bool,
 }
 
-/// What one connection may ask for.
+/// The limits of one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionConfig {
     pub message_bytes: usize,
     pub message_tokens: usize,
-    /// Of all connections together.
+    /// Shared by all connections.
     pub parsing_bytes: usize,
-    /// Of messages that come in, of all connections of a user.
+    /// The bytes of incoming messages, shared by all connections of a user.
     pub incoming: Quota,
     pub first_message: Duration,
     pub inside_message: Duration,
@@ -82,7 +78,7 @@ pub struct ConnectionConfig {
 }
 
 impl Config {
-    /// What holds where nobody says anything: `config/termgate.toml`, which is built in.
+    /// The defaults from the built-in `config/termgate.toml`.
     pub fn built_in() -> Self {
         let mut config = Self::default();
         let (given, problems) = file::read(DEFAULTS, Path::new("termgate.toml"));

@@ -1,11 +1,9 @@
-//! What differs between the configuration that runs and one that was read again.
-//!
-//! It knows nobody who obeys them; each key says whether it may change while the daemon runs.
+//! Compares the running configuration with one that was read again.
 
 use crate::config::Config;
 use crate::config::key::{Applies, KEYS, Key, Value};
 
-/// A key with another value than before.
+/// A key whose value has changed.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub key: &'static Key,
@@ -14,9 +12,9 @@ pub struct Change {
 }
 
 impl Config {
-    /// Takes over from `read` what may change while the daemon runs, and tells all that differs.
+    /// Adopts the values from `read` that may change in a running daemon. Returns all differences.
     ///
-    /// What needs a restart stays as it is, and is told each time.
+    /// A value that needs a restart stays unchanged and is returned each time.
     pub fn take_over(&mut self, read: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
         for key in KEYS {

@@ -1,6 +1,4 @@
-//! The keys as variables: `lease.ttl_ms` is `TERMGATE_LEASE__TTL_MS`, and so for all of them.
-//!
-//! It asks nobody for the environment; it is handed one.
+//! Reads keys from environment variables: `TERMGATE_LEASE__TTL_MS` sets `lease.ttl_ms`.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,10 +7,10 @@ use crate::config::key::{KEYS, Key, Kind, Value};
 use crate::config::problem::{Fault, Origin, Problem};
 use crate::core::nearest::nearest_of;
 
-/// How the names of our variables begin.
+/// The prefix of our variables.
 const PREFIX: &str = "TERMGATE_";
-/// What follows in the names of our variables that set no key. `BIN` tells our own scripts which
-/// program to run; all others are read where their subject is.
+/// The names, without prefix, of our variables that set no key. `BIN` holds the program for our scripts;
+/// other modules read the rest.
 const KEYLESS: [&str; 10] = [
     "AUTOSTART",
     "BIN",
@@ -26,26 +24,26 @@ const KEYLESS: [&str; 10] = [
     "SOCKET",
 ];
 
-/// The name of the variable that sets a key.
+/// The variable that sets a key.
 pub fn variable_of(key: &Key) -> String {
     format!("{PREFIX}{}", key.name.replace('.', "__").to_ascii_uppercase())
 }
 
-/// Whether a variable of this name may set a key.
+/// Whether this variable has our prefix.
 pub fn is_ours(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Whether a variable of this name means anything to us.
+/// Whether this variable is one of ours.
 pub fn is_known(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX);
     rest.is_some_and(|rest| KEYLESS.contains(&rest)) || key_of(name).is_some()
 }
 
-/// Reads what the variables of an environment set, and what is wrong with them.
+/// Reads the keys that an environment sets, and the problems in it.
 ///
-/// An empty value counts as none. A name that means nothing to us is a mistake: it is a limit that is
-/// not there, or a right that is not given.
+/// An empty value counts as unset. An unknown name is a problem, because the user expects a limit or a right
+/// that does not apply.
 pub fn read(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> (Vec<Given>, Vec<Problem>) {
@@ -76,7 +74,7 @@ fn key_of(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| variable_of(key) == name)
 }
 
-/// The variable whose name resembles this one most, both without their beginning.
+/// The variable with the most similar name. `rest` is the name without prefix.
 fn nearest(rest: &str) -> Option<String> {
     let meant = rest.replace("__", ".");
     let names = KEYS.iter().map(|key| key.name).chain(KEYLESS);

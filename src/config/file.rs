@@ -1,7 +1,4 @@
-//! Reads one file: what it sets, and everything that is wrong with it.
-//!
-//! It knows the keys' names and bounds and nothing of what they do, nor which file counts more than
-//! another.
+//! Reads one configuration file: the keys that it sets and the problems in it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,10 +11,10 @@ use crate::config::key::{KEYS, Key, Value};
 use crate::config::problem::{Fault, Origin, Position, Problem};
 use crate::core::nearest::nearest_of;
 
-/// Largest file that is read, in bytes.
+/// The largest file to read, in bytes.
 pub const FILE_MAX: u64 = 1024 * 1024;
 
-/// One key that is set, and where.
+/// A key that is set, and where.
 #[derive(Clone, Debug)]
 pub struct Given {
     pub key: &'static Key,
@@ -26,16 +23,15 @@ pub struct Given {
 }
 
 impl Given {
-    /// What is wrong with it.
     pub fn problem(self, fault: Fault) -> Problem {
         Problem { origin: self.origin, key: Some(self.key.name.to_owned()), fault }
     }
 }
 
-/// Reads the text of a file.
+/// Reads a file as text.
 ///
 /// # Errors
-/// What the system said, or [`io::ErrorKind::FileTooLarge`].
+/// Returns the system's error, or [`io::ErrorKind::FileTooLarge`].
 pub fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
@@ -45,8 +41,7 @@ pub fn text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads what a text sets, and what is wrong with it in the order of the text; `path` is the name
-/// it has in errors.
+/// Parses a text. Returns the keys that it sets, and its problems in order. `path` names the file in errors.
 pub fn read(text: &str, path: &Path) -> (Vec<Given>, Vec<Problem>) {
     let mut reader = Reader { text, path, given: Vec::new(), problems: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -55,7 +50,7 @@ pub fn read(text: &str, path: &Path) -> (Vec<Given>, Vec<Problem>) {
         let message = error.message().replace('\n', " ");
         reader.complain(at, None, Fault::Syntax(message));
     }
-    // What is left of a broken text would only bring about more complaints.
+    // In a text with syntax errors, more checks would only report follow-up errors.
     if errors.is_empty() {
         reader.read_table("", table.get_ref());
     }
@@ -67,7 +62,7 @@ struct Reader<'a> {
     text: &'a str,
     path: &'a Path,
     given: Vec<Given>,
-    /// Each with its place in the text, in bytes.
+    /// Each with its byte offset in the text.
     problems: Vec<(usize, Problem)>,
 }
 
@@ -115,7 +110,7 @@ impl Reader<'_> {
         self.problems.push((at, Problem { origin: self.origin(at), key, fault }));
     }
 
-    /// A value as it stands in the text; a long one is cut.
+    /// A value as written in the text; long ones are cut.
     fn written(&self, value: &Spanned<DeValue<'_>>) -> String {
         const CHARACTERS_MAX: usize = 40;
         let text = self.text.get(value.span()).unwrap_or_default();
@@ -132,7 +127,7 @@ impl Reader<'_> {
     }
 }
 
-/// The value, if it is of a type that any key takes.
+/// The value, if it has a type that keys can have.
 fn value_of(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::Boolean(on) => Some(Value::Switch(*on)),

@@ -1,7 +1,5 @@
-//! The keys: one list of everything that can be set, with its bounds and what it changes.
-//!
-//! It knows no file and no variable. Each way of setting a key reads this list, so that a key means
-//! the same wherever it is written.
+//! The list of all keys, with their bounds and the settings that they change. Files, variables and flags
+//! share it.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,26 +7,25 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::config::key::Applies::{AtOnce, NewConnections, NewSessions, Restart};
 
-/// One thing that can be set.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Its full name, such as `lease.ttl_ms`.
     pub name: &'static str,
     pub kind: Kind,
-    /// What the file of a project may do with it; nothing where there is none.
+    /// How a project file may change it; `None` forbids that.
     pub project: Option<Tighten>,
     pub applies: Applies,
     slot: fn(&mut Config) -> Slot<'_>,
 }
 
-/// What values a key takes.
+/// The values that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Switch,
     Number { least: u64, most: u64 },
 }
 
-/// How a key is made tighter, so that nobody has more than before.
+/// The direction in which a project file may change a key. It can only make limits stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tighten {
     Lower,
@@ -36,7 +33,7 @@ pub enum Tighten {
     SwitchOff,
 }
 
-/// From when on another value holds once the daemon has read it again.
+/// When a new value applies, after the daemon has read it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applies {
     AtOnce,
@@ -45,14 +42,14 @@ pub enum Applies {
     Restart,
 }
 
-/// A value, as far as it can be told without its key.
+/// The value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     Switch(bool),
     Number(u64),
 }
 
-/// The place in the configuration that a key sets.
+/// The field of the configuration that a key sets.
 enum Slot<'a> {
     Switch(&'a mut bool),
     Count(&'a mut usize),
@@ -60,17 +57,15 @@ enum Slot<'a> {
 }
 
 impl Key {
-    /// The key of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// The table the key stands in; empty for those in none.
+    /// The table of the key; empty for a top-level key.
     pub fn section(&self) -> &'static str {
         self.name.split_once('.').map_or("", |(section, _)| section)
     }
 
-    /// Its value in a configuration.
     pub fn value(&self, config: &Config) -> Value {
         match (self.slot)(&mut config.clone()) {
             Slot::Switch(switch) => Value::Switch(*switch),
@@ -79,7 +74,7 @@ impl Key {
         }
     }
 
-    /// Sets its value, which must be one that [`Kind::takes`].
+    /// Sets its value. The value must satisfy [`Kind::takes`].
     pub fn set(&self, config: &mut Config, value: Value) {
         match ((self.slot)(config), value) {
             (Slot::Switch(slot), Value::Switch(on)) => *slot = on,
@@ -96,7 +91,7 @@ impl Key {
 }
 
 impl Kind {
-    /// Whether a key of this kind takes the value.
+    /// Whether a key of this kind accepts the value.
     pub fn takes(self, value: Value) -> bool {
         match (self, value) {
             (Self::Switch, Value::Switch(_)) => true,
@@ -109,7 +104,7 @@ impl Kind {
 }
 
 impl Tighten {
-    /// Whether `value` is as tight as `before` or tighter.
+    /// Whether `value` is at least as strict as `before`.
     pub fn allows(self, before: Value, value: Value) -> bool {
         match (self, before, value) {
             (Self::Lower, Value::Number(before), Value::Number(value)) => value <= before,
@@ -121,7 +116,7 @@ impl Tighten {
 }
 
 impl Applies {
-    /// The word for it in what programs read.
+    /// The identifier in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             AtOnce => "at_once",
@@ -164,7 +159,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const HOUR_MS: u64 = 3_600_000;
 
-/// Every key. What is not here is fixed; `config/termgate.toml` says which limits are, and why.
+/// All keys. Limits that are not here are fixed; `config/termgate.toml` lists them and explains why.
 pub const KEYS: &[Key] = &[
     switch("allow_write", Restart, |it| Slot::Switch(&mut it.allow_write)),
     number("lease.ttl_ms", 1_000, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.ttl))
@@ -184,7 +179,8 @@ pub const KEYS: &[Key] = &[
         Slot::Millis(&mut it.frame_interval)
     })
     .project(Tighten::Higher),
-    // The most that emulators were seen to bear; the least holds the size that sessions get unasked.
+    // The upper bound is the most that tested terminal emulators could handle. The lower bound holds the
+    // default size of a session.
     number("screen.cells", 10_000, 200_000, AtOnce, |it| Slot::Count(&mut it.cells)),
     number("screen.slice_bytes", 4 * KIB, 256 * KIB, NewSessions, |it| {
         Slot::Count(&mut it.screen.slice_bytes_max)
@@ -241,7 +237,7 @@ pub const KEYS: &[Key] = &[
     number("connections.message_tokens", 1_000, 200_000, NewConnections, |it| {
         Slot::Count(&mut it.connection.message_tokens)
     }),
-    // At least one message of the greatest length fits.
+    // At least one message of the largest size fits.
     number("connections.parsing_bytes", 4 * MIB, 64 * MIB, Restart, |it| {
         Slot::Count(&mut it.connection.parsing_bytes)
     }),

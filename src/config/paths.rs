@@ -1,7 +1,6 @@
-//! Where the sockets and the lock of a daemon live.
-//!
-//! It reads no environment and touches no file: values in, paths out, so that every rule can be
-//! tested and a path that the kernel would not take is told before anything is made.
+//! The paths of a daemon's sockets, lock and other runtime files.
+//! It reads no environment and touches no file, so a path that the kernel would reject is reported before
+//! anything is created.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use crate::core::ids::SessionId;
 
-/// Longest path of a socket, in bytes; the kernel keeps one more for the end.
+/// The longest socket path, in bytes. The kernel needs one more for the final NUL.
 pub const SOCKET_PATH_MAX: usize = 107;
 
-/// The variable that names the runtime directory itself.
+/// The variable that sets the runtime directory.
 pub const RUNTIME_DIR: &str = "TERMGATE_RUNTIME_DIR";
 
-/// Says why there is no usable place for sockets.
+/// Why no directory for sockets is usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error(
@@ -29,7 +28,7 @@ pub enum PathError {
     NoPlace,
 }
 
-/// The paths of one daemon, all absolute and short enough for a socket.
+/// The paths of one daemon. All are absolute and short enough for a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimePaths {
     root: PathBuf,
@@ -37,14 +36,14 @@ pub struct RuntimePaths {
 }
 
 impl RuntimePaths {
-    /// Chooses the directory from the environment, asked for by name.
+    /// Chooses the runtime directory from environment variables.
     ///
-    /// `$TERMGATE_RUNTIME_DIR`, else `$XDG_RUNTIME_DIR/termgate`, else
-    /// `$XDG_STATE_HOME/termgate/run`, else `$HOME/.local/state/termgate/run`. An empty value counts
-    /// as none, and so does a relative one of the `XDG` variables, as their specification says.
+    /// `$TERMGATE_RUNTIME_DIR`, else `$XDG_RUNTIME_DIR/termgate`, else `$XDG_STATE_HOME/termgate/run`, else
+    /// `$HOME/.local/state/termgate/run`. An empty value counts as unset. So does a relative `XDG` path, as
+    /// the XDG specification requires.
     ///
     /// # Errors
-    /// When none of them can be used, or the chosen one is too long.
+    /// If no directory is usable, or the chosen one is too long.
     pub fn from_environment(
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, PathError> {
@@ -59,31 +58,31 @@ impl RuntimePaths {
         Self::at(state_directory(variable).ok_or(PathError::NoPlace)?.join("run"))
     }
 
-    /// Takes this directory.
+    /// Uses this directory.
     ///
     /// # Errors
-    /// When it is relative, or too long for the sockets in it.
+    /// If it is relative, or too long for the sockets in it.
     pub fn at(root: PathBuf) -> Result<Self, PathError> {
         let gateway = root.join("gateway.sock");
         check_absolute(&root, RUNTIME_DIR)?;
         let paths = Self { root, gateway };
-        // Every session's name has the same length, and none of the other names is longer.
+        // All session names have the same length, and no other name is longer.
         let longest = format!("{}.ro.sock", "0".repeat(SessionId::DIGITS));
         check_length(&paths.sessions().join(longest), RUNTIME_DIR)?;
         Ok(paths)
     }
 
-    /// Takes another path for the gateway's socket only; the one that never writes stays.
+    /// Replaces the path of the gateway's socket. The read-only socket keeps its path.
     ///
     /// # Errors
-    /// When it is relative or too long.
+    /// If the path is relative or too long.
     pub fn with_gateway(self, gateway: PathBuf) -> Result<Self, PathError> {
         check_absolute(&gateway, "--socket")?;
         check_length(&gateway, "--socket")?;
         Ok(Self { gateway, ..self })
     }
 
-    /// The directory of everything but a gateway that was put elsewhere.
+    /// The runtime directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -93,54 +92,54 @@ impl RuntimePaths {
         self.root.join("s")
     }
 
-    /// The directory of the sockets at which terminals are held.
+    /// The directory of the shims' sockets.
     pub fn shims(&self) -> PathBuf {
         self.root.join("h")
     }
 
-    /// The directory of the scripts that shells of sessions read at their start.
+    /// The directory of the shell integration scripts.
     pub fn shell(&self) -> PathBuf {
         self.root.join("shell")
     }
 
-    /// The door to all sessions that a caller may see.
+    /// The socket for all sessions that a caller may see.
     pub fn gateway(&self) -> &Path {
         &self.gateway
     }
 
-    /// The door to the same sessions that never writes.
+    /// The read-only socket for the same sessions.
     pub fn gateway_read_only(&self) -> PathBuf {
         self.root.join("gateway.ro.sock")
     }
 
-    /// The door of people and operators.
+    /// The socket for people and operators.
     pub fn operator(&self) -> PathBuf {
         self.root.join("operator.sock")
     }
 
-    /// The door to one session.
+    /// The socket for one session.
     pub fn session(&self, id: SessionId) -> PathBuf {
         self.sessions().join(format!("{id}.sock"))
     }
 
-    /// The door to one session that never writes.
+    /// The read-only socket for one session.
     pub fn session_read_only(&self, id: SessionId) -> PathBuf {
         self.sessions().join(format!("{id}.ro.sock"))
     }
 
-    /// The file in which write switches outlive a daemon that was killed.
+    /// The file that keeps the write switches if the daemon is killed.
     pub fn switches(&self) -> PathBuf {
         self.root.join("switches.json")
     }
 
-    /// The file whose lock makes a process the daemon of this directory.
+    /// The lock file. The process that has the lock is the daemon of this directory.
     pub fn lock(&self) -> PathBuf {
         self.root.join("daemon.lock")
     }
 }
 
-/// Where what outlives a daemon is kept: `$XDG_STATE_HOME/termgate`, else
-/// `$HOME/.local/state/termgate`; none when neither is an absolute path.
+/// The directory for persistent state: `$XDG_STATE_HOME/termgate`, else `$HOME/.local/state/termgate`. `None`
+/// if neither is an absolute path.
 pub fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME")

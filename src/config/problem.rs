@@ -1,27 +1,25 @@
-//! What is wrong with a configuration, and where each value came from.
-//!
-//! It finds nothing itself. Nothing wrong is passed over in silence: a key that is misspelt would
-//! otherwise be a limit that is not there.
+//! Problems in a configuration, and where each value came from.
+//! Every problem is reported: a misspelt key would otherwise be a limit that silently does not apply.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::config::key::{Kind, Tighten, Value};
 
-/// Where a value, or a mistake, is written.
+/// Where a value or a problem is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nowhere: it is built in.
+    /// The built-in default.
     Default,
-    /// A file, and where in it, where there is such a place.
+    /// A file, with the position if one is known.
     File { path: PathBuf, at: Option<Position> },
-    /// The variable of this name.
+    /// An environment variable.
     Variable(String),
-    /// The flag of a command.
+    /// A command line flag.
     Flag(&'static str),
 }
 
-/// A place in a text; both numbers begin at 1.
+/// A position in a text. Both numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
@@ -29,16 +27,15 @@ pub struct Position {
     pub column: usize,
 }
 
-/// One mistake, or one thing that was passed over and is told.
+/// A problem in a configuration, or a value that was ignored with a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub origin: Origin,
-    /// The full name of the key, as far as one was written.
+    /// The full name of the key, if there is one.
     pub key: Option<String>,
     pub fault: Fault,
 }
 
-/// What sort of mistake it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("cannot be read: {0}")]
@@ -57,12 +54,12 @@ pub enum Fault {
     NoTable(String),
     #[error("only the operator may set this, not the file of a project")]
     NotForProjects,
-    /// A project's file goes beyond what it may do with a key, whose value without it holds.
+    /// A project file tries to loosen a key. The key keeps its value.
     #[error("not taken; the file of a project may only {}", only(*.0, *.1))]
     TooLoose(Tighten, Value),
 }
 
-/// Everything that is wrong, one mistake a line.
+/// All problems, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct ConfigError(pub Vec<Problem>);

@@ -1,7 +1,5 @@
-//! The layers of a configuration: what is built in, the files, the environment, the flags.
-//!
-//! Each layer is laid over those before it. It reads files and nothing else, again each time it is
-//! asked, and remembers of every value where it came from.
+//! The layers of a configuration: defaults, files, environment and flags. Later layers win.
+//! It remembers where each value came from.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,40 +12,38 @@ use crate::config::file::{self, FILE_MAX, Given};
 use crate::config::key::{Key, Value};
 use crate::config::problem::{ConfigError, Fault, Origin, Problem};
 
-/// The operator's file for all users of a machine.
+/// The system-wide file of the operator.
 const SYSTEM: &str = "/etc/termgate/termgate.toml";
-/// The name of a project's file.
+/// The name of a project file.
 const PROJECT: &str = ".termgate.toml";
 
-/// Where a configuration comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Files of the operator, the one that counts least first.
+    /// The files of the operator; later ones win.
     operator: Vec<Source>,
-    /// Where to look for a project's file, and the home directory.
+    /// The directory to search for a project file, and the home directory.
     project: Option<(PathBuf, Option<PathBuf>)>,
     variables: Vec<(OsString, OsString)>,
     flags: Vec<Flag>,
 }
 
-/// One file that counts.
+/// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub layer: Layer,
     pub path: PathBuf,
 }
 
-/// What sort of file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     System,
     User,
-    /// Named on the command line, in place of the system's and the user's.
+    /// Named on the command line. Replaces the system and user files.
     Given,
     Project,
 }
 
-/// A key that a flag of the command line sets.
+/// A key that a command line flag sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
     pub name: &'static str,
@@ -55,17 +51,17 @@ pub struct Flag {
     pub value: Value,
 }
 
-/// A configuration, and where it came from.
+/// A configuration, and the origin of its values.
 #[derive(Clone, Debug)]
 pub struct Effective {
     pub config: Config,
-    /// What the file of a project wanted and did not get.
+    /// The values of a project file that were ignored.
     pub notes: Vec<Problem>,
     origins: BTreeMap<&'static str, Origin>,
 }
 
 impl Layer {
-    /// The word for it.
+    /// The identifier in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -77,9 +73,9 @@ impl Layer {
 }
 
 impl Sources {
-    /// The sources of a daemon that is started in this directory with this environment.
+    /// The sources of a daemon that starts in this directory with this environment.
     ///
-    /// `given` stands in for the files of the system and the user.
+    /// `given` replaces the system and user files.
     pub fn new(
         given: Option<PathBuf>,
         directory: &Path,
@@ -101,20 +97,19 @@ impl Sources {
                 [source(Layer::System, PathBuf::from(SYSTEM))].into_iter().chain(user).collect()
             }
         };
-        // Of an environment that may hold secrets, no more than what is ours is kept.
+        // The environment may contain secrets, so only our own variables are kept.
         let ours = environment.iter().filter(|(name, _)| environment::is_ours(name));
         let variables = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         let project = Some((directory.to_owned(), home));
         Self { operator, project, variables, flags: Vec::new() }
     }
 
-    /// The same with what flags of the command line set.
+    /// Adds values from command line flags.
     pub fn with_flags(self, flags: impl IntoIterator<Item = Flag>) -> Self {
         Self { flags: flags.into_iter().collect(), ..self }
     }
 
-    /// The files that count, whether they are there or not, the one that counts least first. That
-    /// of a project is among them where there is one.
+    /// The configuration files, present or not; later ones win. Includes a project file only if one exists.
     pub fn files(&self) -> Vec<Source> {
         let found = self.project.as_ref().and_then(|(directory, home)| {
             Some(Source { layer: Layer::Project, path: find_project(directory, home.as_deref())? })
@@ -122,10 +117,10 @@ impl Sources {
         self.operator.iter().cloned().chain(found).collect()
     }
 
-    /// Reads everything and lays it together.
+    /// Reads and merges all layers.
     ///
     /// # Errors
-    /// Everything that is wrong anywhere.
+    /// Returns all problems in all layers.
     pub fn load(&self) -> Result<Effective, ConfigError> {
         let (mut effective, mut problems) = (Effective::built_in(), Vec::new());
         for source in self.files().iter().filter(|source| source.counts()) {
@@ -142,18 +137,18 @@ impl Sources {
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
     }
 
-    /// Checks one file by itself, and tells what is not taken from it. One with the name of a
-    /// project's is judged as such, by what holds without it.
+    /// Checks one file and returns the values that would be ignored. A file with the name of a project file
+    /// is checked against the operator's files.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Returns all problems in the file.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
         let mut effective = Effective::built_in();
         let of_project = path.file_name().is_some_and(|name| name == PROJECT);
         let layer = if of_project { Layer::Project } else { Layer::Given };
         if of_project {
             for source in self.operator.iter().filter(|source| source.counts()) {
-                // What is wrong there is not wrong here.
+                // Problems in the operator's files do not concern this file.
                 drop(effective.lay_file(source));
             }
         }
@@ -163,7 +158,7 @@ impl Sources {
 }
 
 impl Effective {
-    /// What holds where nobody says anything.
+    /// The built-in defaults.
     pub fn built_in() -> Self {
         Self { config: Config::built_in(), notes: Vec::new(), origins: BTreeMap::new() }
     }
@@ -173,7 +168,7 @@ impl Effective {
         self.origins.get(key.name).unwrap_or(&Origin::Default)
     }
 
-    /// Lays a file over what holds so far, and says what is wrong with it.
+    /// Merges a file into the configuration and returns its problems.
     fn lay_file(&mut self, source: &Source) -> Vec<Problem> {
         let text = match file::text(&source.path) {
             Ok(text) => text,
@@ -202,7 +197,7 @@ impl Effective {
 }
 
 impl Source {
-    /// Whether it must be read: one that was named, and any other that is there.
+    /// Whether to read the file: one that was named must exist; others may be missing.
     fn counts(&self) -> bool {
         self.layer == Layer::Given || !matches!(self.path.try_exists(), Ok(false))
     }
@@ -218,15 +213,15 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
     Problem { origin, key: None, fault }
 }
 
-/// Finds the file of the project that a directory belongs to: the nearest one, no higher than the
-/// root of the repository or the home directory.
+/// Finds the project file for a directory: the nearest one, up to the repository root or the home directory.
 ///
-/// Outside of both only the directory itself is looked at: what lies in `/tmp` is anybody's.
+/// Outside of both, only the directory itself is searched, because any user can write to directories such as
+/// `/tmp`.
 fn find_project(directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let is_top = |place: &Path| Some(place) == home || place.join(".git").exists();
     let levels = directory.ancestors().position(is_top).unwrap_or(0);
     let mut files = directory.ancestors().take(levels + 1).map(|place| place.join(PROJECT));
-    // A pipe of that name would keep whoever enters the directory waiting.
+    // Opening a pipe of that name would block.
     files.find(|path| path.is_file())
 }
 

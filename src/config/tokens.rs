@@ -1,17 +1,14 @@
-//! The file of tokens as text: what is kept of each, and never its secret.
-//!
-//! It touches no file; it turns text into tokens and tokens into text. Whatever is not understood is
-//! an error, so that a right which was meant to end does not live on by a slip of the pen.
+//! Parses and writes the text of the token file, which never contains a secret.
+//! Anything unknown is an error, so that a typing mistake cannot keep a right alive that should end.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::token::{Token, TokenScope, Tokens, UnixTime};
 
-/// What stands above the tokens.
+/// The comment at the top of the file.
 const HEAD: &str = "# The tokens of termgate, by the SHA-256 of their secrets. `termgate token` writes \
                     this file;\n# a token that is taken out of it is worth nothing from then on.\n\n";
 
-/// The file as a whole.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -20,7 +17,6 @@ struct Kept {
     tokens: Vec<KeptToken>,
 }
 
-/// One token in it.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct KeptToken {
@@ -33,17 +29,16 @@ struct KeptToken {
     expires: Option<u64>,
 }
 
-/// Reads the text of the file.
+/// Parses the text of the file.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// The problem, in one line.
 pub fn read(text: &str) -> Result<Tokens, String> {
     let kept: Kept = toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
     let tokens: Result<Vec<Token>, String> = kept.tokens.iter().map(token).collect();
     Ok(Tokens::kept(kept.last_number, tokens?))
 }
 
-/// The text of the file.
 pub fn text(tokens: &Tokens) -> String {
     let kept = tokens.all().iter().map(|token| KeptToken {
         name: token.name.to_string(),
