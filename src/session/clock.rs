@@ -36,7 +36,6 @@ impl Clock {
     ///
     /// # Errors
     /// Returns the kernel's error if it refuses a timer.
-    /// What the kernel said when it refused a timer.
     pub fn boot() -> io::Result<Self> {
         Ok(Self { source: Source::Boot(Arc::new(BootTimers::start()?)) })
     }

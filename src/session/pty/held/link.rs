@@ -144,7 +144,6 @@ impl Link {
     /// # Errors
     /// `BrokenPipe` if the shim is gone. `TimedOut` if it is silent or has hung up: it then takes none of
     /// this input, unless it was just about to.
-    /// this input any more, unless it was about to then.
     pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
         let mut exchange = self.exchange();
         exchange.sequence = exchange.sequence.wrapping_add(1);

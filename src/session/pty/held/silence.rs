@@ -1,6 +1,5 @@
 //! Retries a silent shim until it answers or has ended.
 //! A program in the session can stop its shim for any time. The daemon keeps the session meanwhile.
-//! wants, with all that it holds, and is no reason to give a session up.
 
 use std::fs;
 use std::io;

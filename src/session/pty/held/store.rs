@@ -1,6 +1,5 @@
 //! Writes checkpoints into memory files for a shim, and reads them back.
 //! A snapshot replaces the previous one. Rows are appended to segments, so a small checkpoint stays cheap.
-//! no more than these few.
 
 use std::collections::VecDeque;
 use std::fs::File;
