@@ -1,8 +1,7 @@
-//! `attach`: a person sits down at a session.
+//! `attach`: connects a person's terminal to a session.
 //!
-//! The session is painted from the daemon's deltas, and what is typed goes there as the bytes that
-//! came. What a program writes never reaches the person's terminal as it is: it could ask that
-//! terminal for answers, which would come back as typing.
+//! It paints the session from the daemon's deltas and sends typed bytes unchanged. Program output never
+//! reaches the person's terminal raw, because the terminal's answers to queries would count as typing.
 
 pub mod absence;
 pub mod client;
@@ -61,10 +60,10 @@ impl Attach {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why nobody could sit down, or that the daemon went away meanwhile.
+    /// The person could not attach, or the daemon exited and did not return.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let mut daemon = self.spawn.daemon(context).await?;
-        // From before the terminal is taken, so that it is given back whatever comes.
+        // Before the terminal is taken, so that every signal restores it.
         let mut signals = Signals::new().map_err(terminal_failed)?;
         let mut terminal = Terminal::take().map_err(refused)?;
         let mut carried = Carried::default();
@@ -78,7 +77,7 @@ impl Attach {
                     (daemon, terminal) = absence.until_back(kept).await?;
                 }
                 left => {
-                    // It is the person's again before anything else is printed on it.
+                    // Restores the terminal before anything else prints on it.
                     drop(kept);
                     return Ok(report(&carried.session, &carried.name, &left?));
                 }
@@ -86,7 +85,7 @@ impl Attach {
         }
     }
 
-    /// Sits down once.
+    /// Attaches once.
     async fn sit(
         &self,
         daemon: &Daemon,
@@ -117,16 +116,16 @@ impl Attach {
     }
 }
 
-/// One time at a session.
+/// The result of one attachment.
 #[derive(Debug)]
 pub struct Sitting {
     pub left: Result<Leaving, Failure>,
-    /// Still painted on.
+    /// The terminal, still in use.
     pub terminal: Terminal,
     pub carried: Carried,
 }
 
-/// The failure that a terminal is which cannot be taken.
+/// The failure for a terminal that cannot be used.
 pub fn refused(error: TerminalError) -> Failure {
     match error {
         TerminalError::NoTerminal | TerminalError::Dumb => {

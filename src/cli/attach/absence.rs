@@ -1,7 +1,7 @@
-//! The time without a daemon, at a person's terminal.
+//! Waits for another daemon while a person is attached.
 //!
-//! It knows nothing of the session. A daemon that is back soon, as after an upgrade, costs the person
-//! a moment in which nothing moves; only then is the terminal given back and the person told.
+//! If the daemon returns soon, as after an upgrade, the screen only freezes for a moment. Otherwise
+//! `attach` restores the terminal and prints a note.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::transport::client::ClientError;
 
-/// How long a daemon that has gone is looked for with the terminal in the person's hands.
+/// How long to retry after the terminal was restored.
 const RETURN_MAX: Duration = Duration::from_secs(5);
-/// How long before that the terminal is kept as it is.
+/// How long to retry before that, with the terminal unchanged.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
-/// A daemon that has gone while somebody was attached.
+/// A daemon that exited while a person was attached.
 #[derive(Debug)]
 pub struct Absence<'a> {
     name: &'a str,
@@ -28,25 +28,23 @@ pub struct Absence<'a> {
     signals: &'a mut Signals,
 }
 
-/// How a pause ended without a daemon.
+/// Why a pause ended without a daemon.
 enum Over {
-    /// It was too long, or the terminal is needed.
+    /// It timed out, or the person suspended the process.
     Pause,
-    /// The person has enough of it.
+    /// The person gave up.
     Patience,
 }
 
 impl<'a> Absence<'a> {
-    /// An absence at the session of this name.
     pub fn of(name: &'a str, context: &'a Context, signals: &'a mut Signals) -> Self {
         Self { name, context, signals }
     }
 
-    /// Waits until there is a daemon again where the last one was, unless the person has enough of
-    /// it; gives back the terminal to go on with.
+    /// Waits until a daemon runs again at the same place, and returns the terminal to continue with.
     ///
     /// # Errors
-    /// That there is none in time; the terminal is the person's again.
+    /// No daemon returned in time, or the person gave up. The terminal is restored.
     pub async fn until_back(
         mut self,
         mut terminal: Terminal,
@@ -55,7 +53,7 @@ impl<'a> Absence<'a> {
             Ok(daemon) => return Ok((daemon, terminal)),
             Err(over) => over,
         };
-        // What was typed for the session is not for the shell.
+        // Input for the session must not reach the shell.
         terminal.discard_typed();
         drop(terminal);
         match over {
@@ -67,7 +65,7 @@ impl<'a> Absence<'a> {
         }
     }
 
-    /// Looks for a daemon with the last picture on the terminal; what is typed meanwhile waits there.
+    /// Retries with the last picture on the terminal. Input waits in the terminal meanwhile.
     async fn pause(&mut self, terminal: &mut Terminal) -> Result<Result<Daemon, Over>, Failure> {
         let mut looking = pin!(self.context.next_daemon(PAUSE_MAX, || true));
         loop {
@@ -86,7 +84,7 @@ impl<'a> Absence<'a> {
         }
     }
 
-    /// Looks for a daemon with the terminal in the person's hands.
+    /// Retries after the terminal was restored.
     async fn look_openly(&mut self) -> Result<Daemon, Failure> {
         let name = self.name;
         let gone = format!("[{name}: the daemon is gone; looking for it, C-c to stop]");

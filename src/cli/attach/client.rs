@@ -1,7 +1,6 @@
-//! One person at one session, from sitting down to leaving: everything that may happen, one thing
-//! after the other, in one task.
+//! One person attached to one session: a single task that handles every event in order.
 //!
-//! What is to be seen and what keys mean is decided elsewhere; here it is only brought about.
+//! Its child modules decide what to show and what keys mean.
 
 mod answers;
 mod silence;
@@ -32,13 +31,13 @@ use crate::cli::failure::Failure;
 use crate::mcp::attach::SIZE_METHOD;
 use crate::transport::client::{ClientError, Observation};
 
-/// How many bytes are read from the person at once.
+/// How many bytes one read takes from the person.
 const TYPED_MAX: usize = 4096;
 
-/// What a person takes along when the daemon goes away and another one comes.
+/// The state that survives a change of daemon.
 #[derive(Debug, Default)]
 pub struct Carried {
-    /// The id and the name of the session; both are empty as long as it was never seen.
+    /// The id and the name of the session; both are empty until the first delta.
     pub session: String,
     pub name: String,
     chords: Chords,
@@ -47,25 +46,25 @@ pub struct Carried {
     unanswered: Unanswered,
 }
 
-/// A person at a session.
+/// A person attached to a session.
 #[derive(Debug)]
 pub struct Desk<'a> {
     daemon: &'a Daemon,
     attach: Observation,
-    /// Tells that writing was switched on or off.
+    /// Signals that writing was switched on or off.
     switched: watch::Receiver<u64>,
     terminal: Terminal,
     view: View,
     window: Window,
     carried: Carried,
     pointer: Pointer,
-    /// When what was begun to be typed is taken for all there is.
+    /// When incomplete input counts as complete.
     flush_due: Option<Instant>,
     notice: Option<Notice>,
     requests: Requests,
     room_told: RoomTold,
     name: String,
-    /// What others call this person, once the daemon said so.
+    /// The person's name for others, once the daemon has sent it.
     me: String,
     view_only: bool,
     read_only: bool,
@@ -73,7 +72,6 @@ pub struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    /// A person who asked to be attached, on a terminal of its own.
     pub fn new(
         daemon: &'a Daemon,
         attach: Observation,
@@ -104,8 +102,8 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Says how the session was left; the terminal keeps the last picture, which tells whether the
-    /// daemon has gone.
+    /// Ends the attachment with this result. If the daemon is gone, it paints a notice; the terminal keeps
+    /// the last picture.
     pub async fn rise(mut self, left: Result<Leaving, Failure>) -> Sitting {
         if let Some(name) = self.attach.result()["name"].as_str() {
             name.clone_into(&mut self.name);
@@ -122,24 +120,24 @@ impl<'a> Desk<'a> {
     }
 
     async fn on_daemon_gone(&mut self) {
-        // What came before the end was answered.
+        // Answers that arrived before the end still count.
         while let Some(answered) = self.requests.next().await {
             let _ = self.on_answer(answered);
         }
         if let Some(back) = &mut self.carried.scrollback {
             back.on_no_answer();
         }
-        // Without a view of its own, the picture of the one before tells it already.
+        // Without a view, the earlier picture already shows the notice.
         if !self.view.session.is_empty() {
             self.tell("the daemon is gone; looking for it", Ground::News);
             self.paint();
         }
     }
 
-    /// Shows the session and passes on what is typed until one of both ends.
+    /// Shows the session and forwards input until the session or the person ends it.
     ///
     /// # Errors
-    /// What the daemon answered instead, or that it or the terminal went away.
+    /// The daemon refused, or the daemon or the terminal is gone.
     pub async fn sit(&mut self, signals: &mut Signals) -> Result<Leaving, Failure> {
         let mut typed = [0; TYPED_MAX];
         self.say_room()?;
@@ -164,7 +162,7 @@ impl<'a> Desk<'a> {
                         }
                     }
                     Ok(Turn::Flushed) => {}
-                    // The person has closed the window.
+                    // The person closed the window.
                     Ok(Turn::Gone) | Err(_) => return Ok(Leaving::Detached),
                 },
                 delta = self.attach.next() => match delta? {
@@ -172,7 +170,7 @@ impl<'a> Desk<'a> {
                     None => return Ok(Leaving::of_end(self.attach.result(), self.view.exit.as_ref())?),
                 },
                 Some(answered) = self.requests.next() => self.on_answer(answered)?,
-                // Without a session, it will be asked about anyway.
+                // Without a session, the first delta triggers the request.
                 Ok(()) = self.switched.changed() => if !self.view.session.is_empty() {
                     self.ask_about()?;
                 },
@@ -226,7 +224,7 @@ impl<'a> Desk<'a> {
             let mine = self.view.lease.holder.by == self.me;
             self.carried.taken_over.on_lease(mine);
         }
-        // Right after a restart there may be none for a moment.
+        // Right after a restart the history may be empty for a moment.
         if first || self.carried.scrollback.as_ref().is_some_and(|back| back.lines().is_empty()) {
             self.ask_for_history()?;
         }
@@ -236,7 +234,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Asks for what deltas do not tell: the session's name, and whether anybody may write.
+    /// Requests what deltas do not contain: the session's name, and whether writing is allowed.
     fn ask_about(&mut self) -> Result<(), Failure> {
         let about = json!({"name": "list_sessions", "arguments": {"session": self.view.session}});
         self.ask(Asked::About, "tools/call", &about)
@@ -256,12 +254,12 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The room for the session here.
+    /// The size available for the session.
     fn room(&self) -> Room {
         room_for_session(self.terminal.room())
     }
 
-    /// Says how much room there is for the session; the answer tells what this person is called.
+    /// Sends the size available for the session. The answer contains the person's name.
     fn say_room(&mut self) -> Result<(), Failure> {
         let news = self.room_told.on_room(self.room());
         self.tell_room(news)
@@ -315,7 +313,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The failure that an error of the system with this terminal is.
+/// The failure for a system error of this terminal.
 pub fn terminal_failed(error: std::io::Error) -> Failure {
     Failure::Other(anyhow::Error::new(error).context("the terminal failed"))
 }

@@ -1,26 +1,24 @@
-//! How a person left a session: by itself, sent away, or because the session ended.
-//!
-//! It knows what the daemon says at the end of an attachment, and nothing of what is told the person.
+//! How an attachment ended: by the person, by another client, or because the session ended.
 
 use serde_json::Value;
 
 use crate::cli::attach::view::Ended;
 use crate::transport::client::ClientError;
 
-/// How a person left.
+/// How an attachment ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaving {
     Detached,
-    /// Somebody detached all who were attached.
+    /// Another client detached all attached people.
     SentAway,
     Exited(Ended),
 }
 
 impl Leaving {
-    /// What the end of an attachment means, by its result and what was seen of the program's end.
+    /// Derives it from the attachment's result and the program's exit.
     ///
     /// # Errors
-    /// [`ClientError::Closed`] when the daemon ends, or has forgotten the session.
+    /// [`ClientError::Closed`] when the daemon exits or no longer has the session.
     pub fn of_end(result: &Value, exit: Option<&Ended>) -> Result<Self, ClientError> {
         match (result["ended"].as_str(), exit) {
             (Some("exited"), Some(exit)) => Ok(Self::Exited(exit.clone())),

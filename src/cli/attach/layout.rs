@@ -1,17 +1,16 @@
-//! What of a session there is room for on a person's terminal, with the status line below it.
+//! Decides which part of a session fits on a person's terminal, above the status line.
 //!
-//! It decides where things go and paints nothing. A session larger than the room is cropped around
-//! its cursor, a smaller one stands in the top left corner.
+//! A session larger than the terminal is cropped around its cursor; a smaller one is at the top left.
 
 use crate::cli::attach::renderer::{Picture, Pointer, Room, cut};
 use crate::cli::attach::view::View;
 use crate::core::frame::line::{Attributes, Line, Run, Style};
 use crate::core::keys::modes::InputModes;
 
-/// Terminals with fewer rows have none to spare for a status line.
+/// Terminals with fewer rows get no status line.
 const STATUS_FROM_ROWS: u16 = 4;
 
-/// The part of a terminal that the session gets.
+/// The part of a terminal for the session.
 pub fn room_for_session(room: Room) -> Room {
     let status = u16::from(has_status(room));
     Room { rows: room.rows - status, cols: room.cols }
@@ -21,24 +20,24 @@ fn has_status(room: Room) -> bool {
     room.rows >= STATUS_FROM_ROWS
 }
 
-/// Which part of a session that is larger than the room is shown.
+/// The visible part of a session that is larger than the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
     top: u16,
     left: u16,
-    /// How much of the session the last picture showed.
+    /// The size of the session's part in the last picture.
     shown: Room,
 }
 
 impl Window {
-    /// Moves as little as needed to keep the cursor in the room.
+    /// Moves as little as possible to keep the cursor visible.
     fn follow(&mut self, view: &View, room: Room) {
         let row = view.cursor.row.saturating_sub(view.base_row).min(u64::from(u16::MAX)) as u16;
         self.top = moved(self.top, row, view.rows, room.rows);
         self.left = moved(self.left, view.cursor.col, view.cols, room.cols);
     }
 
-    /// The picture of a session as it is now.
+    /// The picture of the session's current screen.
     pub fn picture(&mut self, view: &View, room: Room, status: &str) -> Picture {
         let inner = room_for_session(room);
         self.follow(view, inner);
@@ -52,14 +51,14 @@ impl Window {
         finished(picture, view, room, status)
     }
 
-    /// The cell of the session, by row and column, that the last picture showed at a place of the
-    /// terminal; none beside the session.
+    /// The session's cell (row, column) at a place of the terminal in the last picture; none outside the
+    /// session.
     pub fn cell_at(&self, (row, col): (u16, u16)) -> Option<(u16, u16)> {
         let inside = row < self.shown.rows && col < self.shown.cols;
         inside.then(|| self.nearest_cell((row, col)))
     }
 
-    /// The cell of the session that the last picture showed nearest to a place of the terminal.
+    /// The session's cell nearest to a place of the terminal in the last picture.
     pub fn nearest_cell(&self, (row, col): (u16, u16)) -> (u16, u16) {
         let row = row.min(self.shown.rows.saturating_sub(1));
         let col = col.min(self.shown.cols.saturating_sub(1));
@@ -75,14 +74,14 @@ impl Window {
     }
 }
 
-/// Where a window of `room` cells over `size` begins, so that it has `wanted` in it.
+/// The start of a window of `room` cells over `size` cells that contains `wanted`, near `start`.
 fn moved(start: u16, wanted: u16, size: u16, room: u16) -> u16 {
     let last = size.saturating_sub(room);
     let lowest = (wanted + 1).saturating_sub(room);
     start.clamp(lowest.min(wanted), wanted.max(lowest)).min(last.max(lowest))
 }
 
-/// The picture of history: these rows, and nothing that the program asked of keyboard and mouse.
+/// The picture of these history rows, without keyboard and mouse modes.
 pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture {
     let inner = room_for_session(room);
     let shown = rows.iter().take(usize::from(inner.rows));
@@ -91,7 +90,7 @@ pub fn history(rows: &[Line], view: &View, room: Room, status: &str) -> Picture 
     finished(Picture { lines, modes, ..Picture::default() }, view, room, status)
 }
 
-/// Lays rows of text over the end of what the session gets, as many as there is room for.
+/// Covers the last rows of the session's part with text, as many rows as fit.
 pub fn cover(picture: &mut Picture, rows: &[String], room: Room) {
     let inner = room_for_session(room);
     let rows = &rows[..rows.len().min(usize::from(inner.rows))];
@@ -115,12 +114,12 @@ fn finished(mut picture: Picture, view: &View, room: Room, status: &str) -> Pict
     picture
 }
 
-/// The status line alone, where there is room for one.
+/// The status line alone, if the terminal has one.
 pub fn status_bar(status: &str, room: Room) -> Option<Line> {
     has_status(room).then(|| bar(status, room.cols))
 }
 
-/// A text cut to the width, on a bar as wide as the room.
+/// A text cut to the width, in an inverse bar across the terminal.
 fn bar(text: &str, cols: u16) -> Line {
     let style = Style { attributes: Attributes::INVERSE, ..Style::default() };
     let line = Line { text: text.into(), ..Line::default() };

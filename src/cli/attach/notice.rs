@@ -1,6 +1,4 @@
-//! Something that a person is told for a while: until it is no longer so, and never for long.
-//!
-//! It knows what a notice stands on, and neither how it came about nor how it is shown.
+//! A notice for the person: shown while its reason holds, and for a limited time.
 
 use std::time::Duration;
 
@@ -8,25 +6,25 @@ use tokio::time::Instant;
 
 use crate::cli::attach::view::Lease;
 
-/// How long a notice is shown at most.
+/// The longest time that a notice is shown.
 const NOTICE_TIME: Duration = Duration::from_secs(5);
 
-/// What a notice is shown.
+/// Why a notice is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// Something happened; nothing makes it undone.
+    /// An event, which stays true.
     News,
-    /// Nothing can be typed, for a reason that nobody tells the end of.
+    /// Typing is refused, and no message reports the end of it.
     Refused,
-    /// Nothing can be typed while this one has the keyboard.
+    /// Typing is refused while this principal has the keyboard.
     HeldBy(String),
-    /// Nothing can be typed while writing is switched off.
+    /// Typing is refused while writing is switched off.
     ReadOnly,
     /// The daemon does not answer.
     Silence,
 }
 
-/// How things are now.
+/// The current state, to check a notice against.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
     pub lease: &'a Lease,
@@ -35,33 +33,31 @@ pub struct Now<'a> {
     pub silent: bool,
 }
 
-/// What a person is told, and why it is so.
+/// A text with its reason.
 #[derive(Clone, Debug)]
 pub struct Notice {
     text: String,
     ground: Ground,
     until: Instant,
-    /// The lease was seen as the notice says; it may be told of before.
+    /// Whether the lease has matched the notice. The notice may precede the lease's delta.
     seen: bool,
 }
 
 impl Notice {
-    /// Tells something from now on.
     pub fn new(text: String, ground: Ground, now: Instant) -> Self {
         Self { text, ground, until: now + NOTICE_TIME, seen: false }
     }
 
-    /// What is told.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// When it has been told for long enough.
+    /// When the notice expires.
     pub fn until(&self) -> Instant {
         self.until
     }
 
-    /// Whether it says that nothing can be typed, which ends when something is.
+    /// Whether it reports that typing is refused. Successful typing ends such a notice.
     pub fn is_refusal(&self) -> bool {
         match self.ground {
             Ground::Refused | Ground::HeldBy(_) | Ground::ReadOnly => true,
@@ -69,7 +65,7 @@ impl Notice {
         }
     }
 
-    /// Whether it still holds.
+    /// Whether its reason still holds.
     pub fn holds(&mut self, now: Now<'_>) -> bool {
         match &self.ground {
             Ground::News | Ground::Refused => true,

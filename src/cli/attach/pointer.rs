@@ -1,35 +1,33 @@
-//! The pointer: what a person's terminal reports of it, and what of that the program is told.
+//! Converts the pointer reports of a person's terminal to reports for the program.
 //!
-//! A report names a cell of the person's terminal, the program knows cells of its own. It knows
-//! nothing of keys, and nothing of who may type.
+//! A report has a cell of the person's terminal; the program expects a cell of its own.
 
 use crate::cli::attach::layout::Window;
 use crate::core::keys::modes::MouseEncoding;
 use crate::core::keys::mouse::MouseReport;
 
-/// Bits of the code of a report.
+/// Bits of a report's code.
 const NO_BUTTON: u32 = 3;
 const MOVED: u32 = 32;
 const WHEEL: u32 = 64;
 const MORE_BUTTONS: u32 = 128;
 
-/// One report as the person's terminal sent it.
+/// One report of the person's terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     report: MouseReport,
     form: Form,
 }
 
-/// How a report is written.
+/// The encoding of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// As decimal numbers.
+    /// Decimal numbers.
     Sgr,
-    /// As characters, which are bytes unless the terminal was asked for more room.
+    /// Characters: single bytes, unless the terminal uses the mode for large screens.
     Characters,
 }
 
-/// What the pointer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Did {
     Press,
@@ -40,7 +38,7 @@ enum Did {
 }
 
 impl Report {
-    /// The report that a token is; none for one that is none.
+    /// Parses a token; none when it is not a report.
     pub fn of(token: &[u8]) -> Option<Self> {
         match token {
             [0x1b, b'[', b'M', parts @ ..] => Self::of_characters(parts),
@@ -91,29 +89,28 @@ impl Report {
         }
     }
 
-    /// Whether the pointer only moved, by which nobody means to type.
+    /// Whether the pointer only moved, which does not count as typing.
     pub fn hovers(self) -> bool {
         self.did() == Did::Hover
     }
 
-    /// Whether a button went down.
+    /// Whether a button was pressed.
     pub fn is_press(self) -> bool {
         self.did() == Did::Press
     }
 }
 
-/// The buttons that went down on the session and are down still.
+/// The buttons that were pressed on the session and are still down.
 #[derive(Debug, Default)]
 pub struct Pointer {
     down: u8,
 }
 
 impl Pointer {
-    /// The bytes that tell the program what the person did to what the window shows, in the encoding
-    /// that the report came in; none where that is nothing of the program's.
+    /// The bytes for the program, in the report's encoding; none when the report does not concern it.
     ///
-    /// A button that went down on the session belongs to the program until it comes up: beside the
-    /// session, that happens at the nearest cell.
+    /// A button that was pressed on the session belongs to the program until its release. A release outside
+    /// the session counts at the nearest cell.
     pub fn aim(
         &mut self,
         report: Report,

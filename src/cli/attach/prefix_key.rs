@@ -1,7 +1,7 @@
-//! What a person types, with the chord for termgate itself taken out of it.
+//! Separates the person's input for the program from the chords for termgate.
 //!
-//! The chord is `C-\` and one more key, in whichever of the encodings the person's terminal sends it.
-//! Everything else stays the bytes that came; what they mean is the program's business.
+//! A chord is `C-\` and one more key, in any encoding of the person's terminal. All other input stays
+//! unchanged.
 
 pub mod key;
 
@@ -13,56 +13,55 @@ use crate::core::input::unit::Piece;
 use crate::core::keys::encode::ESCAPE;
 use crate::core::keys::tokens::Tokenizer;
 
-/// What was typed.
+/// A part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// For the program.
+    /// Input for the program.
     Bytes(Vec<u8>),
-    /// For the program too, but nobody means to type by it: a key that comes up again, a modifier
-    /// alone.
+    /// For the program too, but it does not count as typing: a key release, or a modifier alone.
     Aside(Vec<u8>),
-    /// The pointer, at a place of the person's terminal.
+    /// A pointer report, with a place of the person's terminal.
     Pointer(Report),
-    /// For termgate.
+    /// A command for termgate.
     Order(Order),
 }
 
-/// What a chord asks for.
+/// The command of a chord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Detach,
     TakeOver,
     HandBack,
     Scrollback,
-    /// The second key means nothing.
+    /// The second key has no command.
     Unknown,
 }
 
-/// The keys of one chord, which may both be down still.
+/// The keys of one chord, which may both still be down.
 const OURS_MAX: usize = 2;
 
-/// How long a lone Escape waits for what could make it the beginning of a sequence.
+/// How long a lone Escape waits for the rest of a sequence.
 const ESCAPE_TIME: Duration = Duration::from_millis(15);
-/// How long a paste that has not ended may be quiet.
+/// How long an open paste may be silent.
 const PASTE_TIME: Duration = Duration::from_secs(1);
 
-/// Takes chords out of what is typed, however it is cut into pieces.
+/// Takes chords out of the input, which may be split anywhere.
 #[derive(Debug, Default)]
 pub struct Chords {
     tokens: Tokenizer,
-    /// The first key of a chord was typed.
+    /// Whether the first key of a chord was typed.
     begun: bool,
-    /// The list of keys is shown; the next key closes it and is typed to nobody.
+    /// Whether the list of keys is shown. The next key only closes it.
     listing: bool,
-    /// The program is in the middle of a paste.
+    /// Whether the program has an open paste.
     in_paste: bool,
-    /// Keys whose press was ours, so that the program is not told that they are held or come up.
+    /// Keys of a chord, whose repeats and releases the program must not get.
     ours: Vec<Key>,
     out: Vec<Typed>,
 }
 
 impl Chords {
-    /// Takes in what was typed and gives back what it means.
+    /// Adds input and returns its parts.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Typed> {
         for piece in self.tokens.feed(bytes) {
             self.take(&piece);
@@ -70,8 +69,8 @@ impl Chords {
         std::mem::take(&mut self.out)
     }
 
-    /// How long what was begun may stay without its end before [`Chords::flush`] is due: a lone Escape
-    /// looks like the beginning of a sequence, and the end of a paste may have got lost.
+    /// How long incomplete input may wait before [`Chords::flush`] is due. A lone Escape looks like the
+    /// start of a sequence, and the end of a paste may be lost.
     pub fn patience(&self) -> Option<Duration> {
         match (self.in_paste, self.tokens.is_holding()) {
             (true, _) => Some(PASTE_TIME),
@@ -80,13 +79,12 @@ impl Chords {
         }
     }
 
-    /// Whether the person is to be shown what keys there are: it asked for them, or has typed the first
-    /// of a chord.
+    /// Whether to show the list of keys: the person asked for it, or typed the first key of a chord.
     pub fn lists_keys(&self) -> bool {
         self.listing || self.begun
     }
 
-    /// Takes what was begun for what it is, since nothing followed in time; a paste ends so.
+    /// Treats incomplete input as complete, after the wait. This ends an open paste.
     pub fn flush(&mut self) -> Vec<Typed> {
         if let Some(piece) = self.tokens.flush() {
             self.take(&piece);
@@ -102,7 +100,7 @@ impl Chords {
         match piece {
             Piece::PasteStart | Piece::PasteEnd => {
                 self.in_paste = *piece == Piece::PasteStart;
-                // It is no key, and too much to be lost.
+                // A paste is not a key that closes the list, and it must not be lost.
                 self.listing = false;
                 self.pass(piece.bytes());
             }
@@ -113,9 +111,9 @@ impl Chords {
                     valid.chain(part.invalid().chunks(1)).for_each(|key| self.on_key(key));
                 }
             }
-            // The end of a paste that was ended already means nothing any more.
+            // The end of a paste that already ended has no effect.
             Piece::Key(key) if key == Piece::PASTE_END => {}
-            // Escape and the chord, typed faster than they were read.
+            // Escape and the prefix key arrived in one read.
             Piece::Key(key) if matches!(key[..], [ESCAPE, PREFIX]) => {
                 self.on_key(&key[..1]);
                 self.on_key(&key[1..]);
@@ -159,7 +157,7 @@ impl Chords {
     }
 
     fn own(&mut self, key: Key) {
-        // Terminals that do not tell when keys come up would let this grow.
+        // Without a bound this would grow on terminals that do not report releases.
         if self.ours.len() == OURS_MAX {
             self.ours.remove(0);
         }
@@ -185,7 +183,7 @@ impl Chords {
 
     fn pass_aside(&mut self, token: &[u8]) {
         match self.out.last_mut() {
-            // It comes together with what was meant to be typed.
+            // It is sent together with the typed input before it.
             Some(Typed::Bytes(bytes) | Typed::Aside(bytes)) => bytes.extend_from_slice(token),
             Some(Typed::Pointer(_) | Typed::Order(_)) | None => {
                 self.out.push(Typed::Aside(token.to_vec()))

@@ -1,7 +1,7 @@
-//! Paints what is to be seen on a person's terminal, and only what it does not show already.
+//! Paints a picture on a person's terminal, writing only the differences.
 //!
-//! It is a pure function of the picture wanted and of what it painted before, so that any number of
-//! pictures may be skipped. It writes sequences that every ANSI terminal knows or ignores.
+//! The output depends only on the new picture and the last painted one, so that pictures may be skipped.
+//! It uses sequences that every ANSI terminal supports or ignores.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::core::frame::line::{Line, Run};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::line::ansi;
 
-/// The room of a terminal, in cells.
+/// The size of a terminal in cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     pub rows: u16,
     pub cols: u16,
 }
 
-/// Where the cursor is, counted from the top left, and its shape.
+/// The cursor's position from the top left, and its shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer {
     pub row: u16,
@@ -25,25 +25,25 @@ pub struct Pointer {
     pub shape: String,
 }
 
-/// What is to be seen.
+/// The contents to paint.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// Each row from the top, already cut to the room; rows that are missing are empty.
+    /// Each row from the top, cut to the terminal's size; missing rows are empty.
     pub lines: Vec<Line>,
     /// None hides the cursor.
     pub pointer: Option<Pointer>,
     pub title: String,
-    /// What the terminal is asked to send for keys, pastes and the mouse.
+    /// The keyboard, paste and mouse modes to set on the terminal.
     pub modes: InputModes,
-    /// How often the bell has rung so far.
+    /// How many times the bell rang so far.
     pub bells: u64,
 }
 
-/// What a terminal shows.
+/// The state of the terminal.
 #[derive(Debug, Default)]
 pub struct Canvas {
     room: Room,
-    /// Each row as it was painted; none when nobody knows what stands there.
+    /// Each row as it was painted; none when its content is unknown.
     rows: Vec<Option<String>>,
     pointer: Option<Pointer>,
     title: String,
@@ -52,29 +52,28 @@ pub struct Canvas {
     kitty: bool,
 }
 
-/// Takes the terminal into use: what it showed is put aside, and its title too.
+/// Takes the terminal over: saves its title and switches to the alternate screen.
 ///
-/// Rows do not run on into the next: a terminal may draw a character wider than we count it.
+/// Wrapping is off, because a terminal may draw a character wider than termgate counts it.
 pub const ENTER: &str = "\x1b[22;0t\x1b[?1049h\x1b[?7l\x1b[H\x1b[2J";
 
 impl Canvas {
-    /// Starts over, on a terminal with this much room whose contents are unknown.
+    /// Sets the size and marks every row as unknown.
     pub fn resize(&mut self, room: Room) {
         self.room = room;
         self.rows = vec![None; usize::from(room.rows)];
     }
 
-    /// The room there is.
     pub fn room(&self) -> Room {
         self.room
     }
 
-    /// Whether the terminal was asked to report the pointer.
+    /// Whether the terminal was set to report the pointer.
     pub fn reports_pointer(&self) -> bool {
         self.modes.mouse != MouseReporting::Off
     }
 
-    /// The bytes after which the terminal shows the picture; none when it does already.
+    /// The bytes that make the terminal show the picture; empty when it already does.
     pub fn paint(&mut self, picture: &Picture) -> String {
         let mut out = String::new();
         self.paint_modes(&mut out, picture.modes);
@@ -86,7 +85,7 @@ impl Canvas {
         if rows.is_empty() && self.pointer == picture.pointer {
             return out;
         }
-        // Terminals that know synchronized updates show the change at once and whole.
+        // Terminals with synchronized updates show the whole change at once.
         out.push_str("\x1b[?2026h\x1b[?25l");
         out.push_str(&rows);
         self.pointer.clone_from(&picture.pointer);
@@ -99,8 +98,8 @@ impl Canvas {
         out
     }
 
-    /// The bytes after which the terminal shows a row at the bottom, above it what it showed before, and is
-    /// asked nothing of keyboard and mouse; none when it is so already.
+    /// The bytes that paint only the bottom row and reset keyboard and mouse modes; empty when nothing
+    /// changes.
     pub fn paint_last_row(&mut self, line: &Line) -> String {
         let mut out = String::new();
         self.paint_modes(&mut out, InputModes::default());
@@ -120,7 +119,7 @@ impl Canvas {
             let line = picture.lines.get(index).unwrap_or(&empty);
             let row = ansi(line);
             if shown.as_ref() != Some(&row) {
-                // Erasing comes first: after a full row the cursor may stand behind the edge.
+                // Erases first, because after a full row the cursor may be beyond the edge.
                 let _ = write!(out, "\x1b[{};1H\x1b[m\x1b[2K{row}\x1b[m", index + 1);
                 *shown = Some(row);
             }
@@ -153,14 +152,14 @@ impl Canvas {
             out.push_str(encoding(modes.mouse_encoding));
         }
         if modes.kitty_flags != before.kitty_flags {
-            // The first time a level of its own is put on the terminal's stack, to be taken off.
+            // The first time it pushes a level on the terminal's stack, which `leave` pops.
             let set = if self.kitty { ("=", ";1") } else { (">", "") };
             let _ = write!(out, "\x1b[{}{}{}u", set.0, modes.kitty_flags, set.1);
             self.kitty = true;
         }
     }
 
-    /// Leaves the terminal as it was before [`ENTER`].
+    /// The bytes that restore the terminal's state before [`ENTER`].
     pub fn leave(&mut self) -> String {
         let mut out = String::new();
         self.paint_modes(&mut out, InputModes::default());
@@ -200,8 +199,8 @@ fn shape(shape: &str) -> &'static str {
     }
 }
 
-/// The part of a line from column `from` on that there is room for; a wide character that is cut in
-/// half shows as a blank.
+/// The part of a line from column `from` that fits. A wide character that is cut in half becomes a
+/// blank.
 pub fn cut(line: &Line, from: u16, cols: u16) -> Line {
     let end = u32::from(from) + u32::from(cols);
     if from == 0 && columns(line) <= end {

@@ -1,7 +1,6 @@
-//! The requests of one person that the daemon has not answered yet, and how many of them there may be.
+//! One person's unanswered requests, with a bound on their number.
 //!
-//! What an answer means is the desk's affair. A daemon that answers nothing is noticed here, so that a
-//! person can leave it all the same.
+//! It detects a daemon that does not answer, so that the person can still leave.
 
 use std::time::Duration;
 
@@ -12,27 +11,27 @@ use tokio::time::Instant;
 use crate::cli::attach::unanswered::Number;
 use crate::transport::client::{Client, ClientError};
 
-/// How many requests may wait for their answers before nothing more is typed.
+/// With this many unanswered requests, the client stops reading input.
 const REQUESTS_MAX: usize = 16;
-/// How long one of that many may wait: a daemon that is well answers within a second, whatever the
-/// program does.
+/// How long an answer may take at that bound. A healthy daemon answers within a second, regardless of
+/// the program.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To type these bytes.
+    /// Types these bytes.
     Typing(Number),
     TakeOver,
     HandBack,
-    /// To say how much room there is.
+    /// Sends the available size.
     Room,
     About,
     History,
 }
 
 impl Asked {
-    /// Whether the person has the keyboard once it is granted.
+    /// Whether its success gives the person the keyboard.
     fn is_for_keyboard(self) -> bool {
         match self {
             Self::Typing(_) | Self::TakeOver => true,
@@ -41,28 +40,26 @@ impl Asked {
     }
 }
 
-/// What a request was for, with its answer.
 #[derive(Debug)]
 pub struct Answered {
     pub asked: Asked,
     pub answer: Result<Value, ClientError>,
 }
 
-/// Requests that wait for their answers.
 #[derive(Debug, Default)]
 pub struct Requests {
     waiting: JoinSet<Answered>,
-    /// How many of them are for the keyboard.
+    /// How many of them give the person the keyboard.
     keyboard: usize,
     due: Option<Instant>,
     stuck: bool,
 }
 
 impl Requests {
-    /// Sends a request behind all before it.
+    /// Sends a request after all earlier ones.
     ///
     /// # Errors
-    /// That the daemon has gone, or that the request is too large.
+    /// The daemon is gone, or the request is too large.
     pub fn send(
         &mut self,
         client: &Client,
@@ -79,37 +76,37 @@ impl Requests {
         Ok(())
     }
 
-    /// Waits for the next answer; none when there is nothing to wait for. Cancel-safe.
+    /// Waits for the next answer; none when no request is unanswered. Cancel-safe.
     pub async fn next(&mut self) -> Option<Answered> {
         let answered = self.waiting.join_next().await?;
         (self.due, self.stuck) = (None, false);
-        // A task that only waits neither panics nor is aborted before all of them are.
+        // The tasks only wait: they do not panic, and are aborted only all together.
         let answered = answered.expect("a task that waits for an answer comes to its end");
         self.keyboard -= usize::from(answered.asked.is_for_keyboard());
         Some(answered)
     }
 
-    /// Whether the daemon has not said yet what became of typing or of taking over.
+    /// Whether a request for typing or taking over is unanswered.
     pub fn is_typing(&self) -> bool {
         self.keyboard > 0
     }
 
-    /// Whether no more should be typed until something was answered.
+    /// Whether to stop reading input until an answer arrives.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= REQUESTS_MAX && !self.stuck
     }
 
-    /// Whether the daemon answers nothing, so that what is typed can only be lost.
+    /// Whether the daemon does not answer, so that further input is lost.
     pub fn is_stuck(&self) -> bool {
         self.stuck
     }
 
-    /// When to look again.
+    /// When to call `on_time`.
     pub fn deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Looks whether an answer is late.
+    /// Checks whether an answer is late.
     pub fn on_time(&mut self, now: Instant) {
         if self.due.is_some_and(|due| due <= now) {
             (self.due, self.stuck) = (None, true);

@@ -1,11 +1,11 @@
-//! What the daemon is told of the room here, while a person drags the window.
+//! Limits how often the daemon gets the terminal's size.
 //!
-//! It sends nothing. A drag changes the size tens of times a second, and only where it ends matters: one
-//! request is on its way at a time, and the next tells the newest size.
+//! Dragging a window changes the size many times a second, and only the last one matters. So one request
+//! is pending at a time, and the next one carries the newest size.
 
 use crate::cli::attach::renderer::Room;
 
-/// The room that the daemon was told last, and whether it has not answered that yet.
+/// The size that was sent last, and whether its answer is pending.
 #[derive(Debug, Default)]
 pub struct RoomTold {
     told: Option<Room>,
@@ -13,7 +13,7 @@ pub struct RoomTold {
 }
 
 impl RoomTold {
-    /// What to tell now that there is this room; nothing that is known, and nothing meanwhile.
+    /// Returns the size to send now, unless it was sent already or an answer is pending.
     #[must_use]
     pub fn on_room(&mut self, room: Room) -> Option<Room> {
         if self.awaited || self.told == Some(room) {
@@ -23,7 +23,7 @@ impl RoomTold {
         self.told
     }
 
-    /// What to tell once the daemon has answered, when there is this room by now.
+    /// Returns the size to send after the daemon's answer, if it has changed.
     #[must_use]
     pub fn on_answer(&mut self, room: Room) -> Option<Room> {
         self.awaited = false;

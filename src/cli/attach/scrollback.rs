@@ -1,7 +1,6 @@
-//! Looking back: rows that scrolled off, a screen at a time.
+//! Shows history to the person, a screen at a time.
 //!
-//! It knows where in history the person looks and what keys move it there; rows are asked for by
-//! whoever owns the connection.
+//! It tracks the position in history and the keys that move it. The client requests the rows.
 
 use serde_json::Value;
 
@@ -10,19 +9,19 @@ use crate::core::frame::line::Line;
 use crate::core::input::unit::Piece;
 use crate::core::keys::tokens::Tokenizer;
 
-/// What a key does to the place where the person looks.
+/// The effect of a key on the position in history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// So many rows down, or up when negative.
+    /// This many rows down, or up when negative.
     Rows(i64),
-    /// So many screens down, or up when negative, but for one row that stays.
+    /// This many screens down, or up when negative, with one row of overlap.
     Screens(i64),
     Oldest,
     Newest,
     Leave,
 }
 
-/// The moves that typed bytes mean; what means none is left out.
+/// The moves for typed bytes. Keys without a move are ignored.
 pub fn moves(typed: &[u8]) -> Vec<Move> {
     const KEYS: [(&[u8], Move); 22] = [
         (b"\x1b[5~", Move::Screens(-1)),
@@ -59,23 +58,23 @@ pub fn moves(typed: &[u8]) -> Vec<Move> {
     keys.filter_map(|key| Some(KEYS.iter().find(|known| known.0 == key)?.1)).collect()
 }
 
-/// Where a person looks in the history of a session.
+/// A position in a session's history.
 #[derive(Clone, Debug, Default)]
 pub struct Scrollback {
     top: u64,
-    /// The rows that can be read, as they were told last.
+    /// The readable rows, as of the last answer.
     first: u64,
     end: u64,
     lines: Vec<Line>,
     height: u64,
-    /// The rows from `asked` on that came so far of what will be shown next.
+    /// The start of the next rows to show, and the rows received so far.
     asked: u64,
     coming: Vec<Line>,
     awaited: bool,
 }
 
 impl Scrollback {
-    /// Looks at the screenful above a row.
+    /// Starts at the screen above a row.
     pub fn above(row: u64, height: u16) -> Self {
         let height = u64::from(height.max(1));
         Self {
@@ -87,13 +86,12 @@ impl Scrollback {
         }
     }
 
-    /// Has room for so many rows from now on.
     pub fn resize(&mut self, height: u16) {
         self.height = u64::from(height.max(1));
         self.top = self.top.clamp(self.first, self.last_top());
     }
 
-    /// Moves; says whether the person still looks back.
+    /// Moves. Returns whether the person still looks at history.
     pub fn go(&mut self, step: Move) -> bool {
         let by = |rows: i64| self.top.saturating_add_signed(rows);
         let screen = (self.height as i64 - 1).max(1);
@@ -112,7 +110,7 @@ impl Scrollback {
         self.end.saturating_sub(self.height).max(self.first)
     }
 
-    /// The rows to ask for: the first, and how many. None while an answer is still awaited.
+    /// The rows to request: the first one and the count. None while an answer is pending.
     pub fn wanted(&mut self) -> Option<(u64, u64)> {
         if std::mem::replace(&mut self.awaited, true) {
             return None;
@@ -124,12 +122,12 @@ impl Scrollback {
         Some((self.asked + got, self.height - got))
     }
 
-    /// Notes that what was asked for is not going to be answered.
+    /// Notes that the pending request will not be answered.
     pub fn on_no_answer(&mut self) {
         (self.awaited, self.asked) = (false, u64::MAX);
     }
 
-    /// Takes in an answer of `read_history` to what was wanted; says whether to ask again.
+    /// Takes an answer of `read_history`. Returns whether to request more.
     pub fn take(&mut self, mut answer: Value) -> bool {
         self.awaited = false;
         let number = |name: &str| answer[name].as_u64().unwrap_or_default();
@@ -139,7 +137,7 @@ impl Scrollback {
             return true;
         }
         if start > self.asked + self.coming.len() as u64 {
-            // What was asked for is not kept any more.
+            // The requested rows were trimmed from history.
             self.top = start;
             return true;
         }
@@ -154,12 +152,12 @@ impl Scrollback {
         false
     }
 
-    /// The rows to be seen.
+    /// The rows to show.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Where this is, for the status line.
+    /// The position for the status line.
     pub fn place(&self) -> String {
         let last = (self.top + self.height).min(self.end);
         format!("history {}-{} of {}-{}, q leaves", self.top, last, self.first, self.end)

@@ -1,12 +1,9 @@
-//! The signals that a person's terminal, shell and machine send, as what they mean here.
-//!
-//! They know nothing of the session; what is to be done about them is the desk's affair.
+//! The signals of the person's terminal, shell and machine, by their meaning for `attach`.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals a person's terminal and shell send.
 #[derive(Debug)]
 pub struct Signals {
     resized: Signal,
@@ -17,7 +14,6 @@ pub struct Signals {
     interrupt: Signal,
 }
 
-/// What a signal means.
 #[derive(Debug)]
 pub enum Hint {
     Resized,
@@ -27,10 +23,10 @@ pub enum Hint {
 }
 
 impl Signals {
-    /// Signals from now on.
+    /// Starts to receive the signals.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel refused.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             resized: signal(SignalKind::window_change())?,
@@ -42,7 +38,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one; cancel-safe.
+    /// Waits for the next signal. Cancel-safe.
     pub async fn next(&mut self) -> Hint {
         tokio::select! {
             _ = self.terminate.recv() => Hint::Leave,

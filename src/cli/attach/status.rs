@@ -1,29 +1,27 @@
-//! The status line: whose session this is, who has the keyboard, and what a person can do.
-//!
-//! It makes a text of facts and knows neither terminals nor requests.
+//! The status line: the session's name, who has the keyboard, and the available keys.
 
 use crate::cli::attach::view::{Holder, View};
 
-/// What the status line tells besides the session itself.
+/// The content of the status line besides the session itself.
 #[derive(Clone, Debug, Default)]
 pub struct Status<'a> {
     /// The session's name; empty until it is known.
     pub name: &'a str,
-    /// What others call this person, such as `ada#p7`; empty until it is known.
+    /// The person's name for others, such as `ada#p7`; empty until it is known.
     pub me: &'a str,
     /// Why this person only watches.
     pub watching: Option<&'a str>,
-    /// Something that was just learned and is worth more than the rest.
+    /// A notice, which goes before the rest.
     pub news: Option<&'a str>,
-    /// Where in history the person looks.
+    /// The position in history.
     pub history: Option<&'a str>,
 }
 
-/// What there is after the first key of a chord.
+/// The second keys of chords.
 const KEYS: [&str; 6] =
     ["d detach", "t take over", "h hand back", "[ history", "? these keys", "C-\\ itself"];
 
-/// The list of keys, in as many rows as it takes where one has so many columns.
+/// The list of keys, wrapped to this many columns.
 pub fn keys(cols: u16) -> Vec<String> {
     let mut rows = vec![format!("C-\\ then: {}", KEYS[0])];
     for key in &KEYS[1..] {
@@ -39,8 +37,8 @@ pub fn keys(cols: u16) -> Vec<String> {
 }
 
 impl Status<'_> {
-    /// The text, most important things first, since its end may be cut off. There is none before it
-    /// is known which session this is and who sits at it.
+    /// The text, with the most important parts first, since its end may be cut off. It is empty until the
+    /// session's and the person's names are known.
     pub fn text(&self, view: &View) -> String {
         if self.name.is_empty() || self.me.is_empty() {
             return String::new();
@@ -77,7 +75,7 @@ fn waiting_holder(holder: &Holder) -> String {
     format!("{} waits until you hand back{}", named(holder), doing(holder))
 }
 
-/// People have names; of programs several have the same one.
+/// A person's name is enough; several programs may share one, so they keep their number.
 fn named(holder: &Holder) -> String {
     match holder.kind.as_str() {
         "human" => person(&holder.by).to_owned(),
@@ -85,7 +83,7 @@ fn named(holder: &Holder) -> String {
     }
 }
 
-/// What a person is called, without the number by which the daemon tells it apart.
+/// A person's name, without the number that the daemon appends.
 pub fn person(by: &str) -> &str {
     by.rsplit_once("#p").map_or(by, |(name, _)| name)
 }

@@ -1,15 +1,15 @@
-//! Whether a person took the keyboard over, so that the next daemon is asked for it again.
+//! Whether a person took over the keyboard, so that the client asks the next daemon for it.
 //!
-//! It knows answers and leases, whichever of both comes first, and asks for nothing.
+//! Answers and leases may arrive in either order.
 
-/// The keyboard as one person took it, until it is somebody else's or nobody's.
+/// Whether the person took over the keyboard and still has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TakenOver {
     #[default]
     No,
-    /// The daemon said so; the lease that tells it may still be on its way.
+    /// The daemon granted it; the lease's delta may still be pending.
     Granted,
-    /// The lease was seen to be this person's.
+    /// A delta showed the person's lease.
     Seen,
 }
 
@@ -19,12 +19,11 @@ impl TakenOver {
         *self = Self::Granted;
     }
 
-    /// Notes that this person handed it back.
     pub fn on_handed_back(&mut self) {
         *self = Self::No;
     }
 
-    /// Notes whether the lease is this person's, as it was told last.
+    /// Notes whether the latest lease is this person's.
     pub fn on_lease(&mut self, mine: bool) {
         *self = match (*self, mine) {
             (Self::No, _) | (Self::Seen, false) => Self::No,

@@ -1,6 +1,4 @@
-//! A person's terminal, taken for a while and given back as it was, whatever happens.
-//!
-//! It knows bytes, sizes and modes of the line discipline, and nothing of what they are for.
+//! Takes over a person's terminal and always restores it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,10 +12,10 @@ use crate::cli::attach::renderer::{Canvas, ENTER, Picture, Room};
 use crate::cli::raw_terminal::RawTerminal;
 use crate::core::frame::line::Line;
 
-/// How long a terminal that takes nothing is waited for when it is given back, in milliseconds.
+/// How long to wait for a blocked terminal when restoring it, in milliseconds.
 const LEAVING_MS: u16 = 500;
 
-/// Why a terminal cannot be taken.
+/// Why a terminal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     #[error("standard input is no terminal")]
@@ -28,33 +26,33 @@ pub enum TerminalError {
     Failed(#[from] io::Error),
 }
 
-/// What happened at a terminal.
+/// An event of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The person typed so many bytes.
+    /// The person typed this many bytes.
     Typed(usize),
-    /// It took some of what it has to take.
+    /// The terminal took some of the pending output.
     Flushed,
-    /// There is nobody any more.
+    /// The terminal was closed.
     Gone,
 }
 
-/// A terminal in raw mode, with the canvas on it; dropping it gives the terminal back.
+/// A terminal in raw mode with the renderer's state. Dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Terminal {
     raw: RawTerminal,
     canvas: Canvas,
-    /// What the terminal has not taken yet.
+    /// Output that the terminal has not taken yet.
     unsent: Vec<u8>,
-    /// Whether it is ours now.
+    /// Whether the terminal is taken over now.
     taken: bool,
 }
 
 impl Terminal {
-    /// Takes the terminal at standard input.
+    /// Takes over the terminal at standard input.
     ///
     /// # Errors
-    /// Why there is none to take; it is as it was then.
+    /// The terminal cannot be used; it is unchanged then.
     pub fn take() -> Result<Self, TerminalError> {
         if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
             return Err(TerminalError::Dumb);
@@ -69,15 +67,15 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Makes it raw and starts painting anew: at first, after it was given back for a while, and when
-    /// others may have used it.
+    /// Switches to raw mode and repaints everything: at first, after the terminal was restored for a
+    /// while, and when other programs may have used it.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel refused.
     pub fn enter(&mut self) -> io::Result<()> {
         self.raw.enter()?;
         if std::mem::replace(&mut self.taken, true) {
-            // What is put aside by entering is taken back once for each time.
+            // `ENTER` pushes state on the terminal's stacks, so each one needs a `leave`.
             self.unsent.extend_from_slice(self.canvas.leave().as_bytes());
         }
         self.unsent.extend_from_slice(ENTER.as_bytes());
@@ -85,44 +83,42 @@ impl Terminal {
         Ok(())
     }
 
-    /// Looks how large it is now; everything is painted again.
+    /// Reads the terminal's size and marks everything for repainting.
     pub fn resize(&mut self) {
         let (rows, cols) = self.raw.size();
         self.canvas.resize(Room { rows, cols });
     }
 
-    /// The room on it.
+    /// The terminal's size.
     pub fn room(&self) -> Room {
         self.canvas.room()
     }
 
-    /// Whether it still has to take what was painted last: a new picture would have to wait.
+    /// Whether the last picture is still pending, so that a new one would have to wait.
     pub fn is_behind(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Paints a picture; what the terminal does not take at once is kept.
+    /// Paints a picture, and keeps what the terminal does not take at once.
     pub fn paint(&mut self, picture: &Picture) {
         self.unsent.extend_from_slice(self.canvas.paint(picture).as_bytes());
     }
 
-    /// Paints a row at the bottom, below what is shown already, and asks nothing of keyboard and mouse any
-    /// more.
+    /// Paints the bottom row over the current contents and resets keyboard and mouse modes.
     pub fn paint_last_row(&mut self, line: &Line) {
         self.unsent.extend_from_slice(self.canvas.paint_last_row(line).as_bytes());
     }
 
-    /// Waits until the person has typed, or the terminal takes more of what it has to.
+    /// Waits until the person types or the terminal takes pending output.
     ///
-    /// Without `reading` what is typed is left for later.
+    /// Without `reading`, input stays in the terminal.
     ///
     /// # Errors
-    /// That the terminal is gone.
+    /// The terminal is gone.
     pub async fn turn(&mut self, into: &mut [u8], reading: bool) -> io::Result<Turn> {
         let behind = self.is_behind();
         loop {
-            // Each waits for its own readiness: finding out that there is nothing to read must not
-            // make the terminal look as if it took nothing either.
+            // Separate readiness for both: finding no input must not mark the terminal as not writable.
             tokio::select! {
                 count = self.raw.read(into), if reading => {
                     return count.map(|count| if count == 0 { Turn::Gone } else { Turn::Typed(count) });
@@ -138,12 +134,12 @@ impl Terminal {
         }
     }
 
-    /// Drops what was typed and not read.
+    /// Drops unread input.
     pub fn discard_typed(&self) {
         self.raw.discard_typed();
     }
 
-    /// Gives the terminal back as it was found.
+    /// Restores the terminal.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.taken, false) {
             return;
@@ -153,23 +149,23 @@ impl Terminal {
         self.unsent.extend_from_slice(leaving.as_bytes());
         self.send_rest();
         if reports_pointer {
-            // The shell would take the last reports for typing.
+            // The shell would read the last pointer reports as input.
             self.raw.discard_typed();
         }
         self.raw.leave();
     }
 
-    /// Gives the terminal back, stops this process, and takes it again once it goes on.
+    /// Restores the terminal, stops this process, and takes the terminal over again on SIGCONT.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel refused.
     pub fn stop_for_a_while(&mut self) -> io::Result<()> {
         self.leave();
         raise(Signal::SIGSTOP)?;
         self.enter()
     }
 
-    /// Sends all that is left; what the terminal does not take in time is lost with it.
+    /// Sends the pending output, and drops what the terminal does not take in time.
     fn send_rest(&mut self) {
         let tty = self.raw.tty().get_ref();
         let mut poll = [PollFd::new(tty.as_fd(), PollFlags::POLLOUT)];

@@ -1,7 +1,7 @@
-//! What a person typed and the program may not have taken: if the daemon goes away, the next one is asked
-//! for the same under the same names, and types what the last one did not.
+//! The person's input that the program may not have received.
 //!
-//! It sends nothing, and what an answer means is the desk's affair.
+//! If the daemon exits, the client sends the input to the next one with the same idempotency keys. That
+//! daemon types what the last one did not.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,45 +12,44 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How long after the last news of it the same may be asked for: daemons know what was typed under a
-/// name for a minute longer.
+/// How long after the last answer a batch may be repeated. Daemons remember a key for a minute longer.
 const AGE_MAX: Duration = Duration::from_secs(4 * 60);
-/// How many batches that wait for the program are kept. With as many requests as may wait they are fewer
-/// than the names that daemons remember.
+/// How many batches that wait for the program are kept. Together with the unanswered requests they are
+/// fewer than the keys that a daemon remembers.
 const WAITING_MAX: usize = 40;
 
-/// Bytes for the program that go with one request.
+/// The input of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     pub bytes: Vec<u8>,
-    /// Whether the session takes the size of the person's view.
+    /// Whether the session resizes to the person's terminal.
     pub resize: bool,
 }
 
-/// Names a batch among all that one person typed; they grow.
+/// The number of a batch, increasing for each person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number(u64);
 
-/// A batch that the next daemon may be asked for.
+/// A batch that may be sent to the next daemon.
 #[derive(Debug)]
 struct Kept {
     number: Number,
     batch: Batch,
-    /// When it was sent, or a daemon last said of it that it waits.
+    /// When it was sent, or when a daemon last reported that it waits.
     news: Instant,
-    /// Whether the daemon said that it waits for the program.
+    /// Whether the daemon reported that it waits for the program.
     waits: bool,
 }
 
-/// The batches of one person of which nobody knows that the program has taken them, oldest first. There
-/// are as many as requests may wait, and some more.
+/// One person's batches that the program may not have received, oldest first: those with
+/// unanswered requests, and at most [`WAITING_MAX`] that wait for the program.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// Tells this person's batches from all others'.
+    /// Distinguishes this person's batches from all others.
     person: Uuid,
     last: Number,
     batches: VecDeque<Kept>,
-    /// How many bytes that wait for the program are not kept, since there were too many batches.
+    /// How many bytes that wait for the program are not kept, because there were too many batches.
     unkept: usize,
 }
 
@@ -61,7 +60,7 @@ impl Default for Unanswered {
 }
 
 impl Unanswered {
-    /// Takes in a batch that is about to be sent behind all others.
+    /// Adds a batch before it is sent.
     pub fn add(&mut self, batch: Batch) -> Number {
         self.last.0 += 1;
         let number = self.last;
@@ -69,8 +68,7 @@ impl Unanswered {
         number
     }
 
-    /// The parameters of the request that asks for a batch, at the attachment of this id; none once the
-    /// program has it.
+    /// The parameters of a batch's request for this attachment; none once the program has the batch.
     pub fn request(&self, number: Number, attach: i64) -> Option<Value> {
         let Kept { batch, .. } = self.batches.iter().find(|kept| kept.number == number)?;
         let Number(number) = number;
@@ -82,16 +80,16 @@ impl Unanswered {
         }))
     }
 
-    /// Notes that nothing more becomes of a batch.
+    /// Removes a batch that was refused.
     pub fn on_refused(&mut self, number: Number) {
         self.batches.retain(|kept| kept.number != number);
     }
 
-    /// Notes that a batch was answered, and how many bytes of it wait for the program. Says which one to
-    /// ask for again to hear when all was taken: the newest, where no other answer tells it.
+    /// Notes a batch's answer, with the number of its bytes that wait for the program. Returns the newest
+    /// batch if the client must repeat its request to learn when the program has taken everything.
     pub fn on_answer(&mut self, number: Number, queued: usize) -> Option<Number> {
         if queued == 0 {
-            // What was typed before it, the program has taken before it.
+            // The program took earlier batches first.
             self.batches.retain(|kept| kept.number > number || kept.number < number && !kept.waits);
             self.unkept = 0;
             return None;
@@ -110,14 +108,13 @@ impl Unanswered {
         (number == self.last).then_some(number)
     }
 
-    /// What is to be asked for again, in the order in which it was typed.
+    /// The batches to send again, in the order in which they were typed.
     pub fn numbers(&self) -> Vec<Number> {
         self.batches.iter().map(|kept| kept.number).collect()
     }
 
-    /// Lets go of what the next daemon is not to be asked for, and says how many bytes of what was typed
-    /// may be lost: those that only the daemon before had, and those of which there was no news for too
-    /// long.
+    /// Drops the batches that must not be sent to the next daemon. Returns how many bytes may be lost:
+    /// bytes that only the last daemon had, and bytes without an answer for too long.
     pub fn lose(&mut self, now: Instant) -> usize {
         let old = |kept: &Kept| now.saturating_duration_since(kept.news) > AGE_MAX;
         let lost = self.batches.iter().filter(|kept| old(kept));

@@ -1,6 +1,4 @@
-//! What a person is shown of a session: the screen as the daemon's deltas tell it.
-//!
-//! It applies deltas and draws nothing; the canvas decides what of it there is room for.
+//! The client's copy of a session's screen, updated by the daemon's deltas.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +21,7 @@ pub struct Cursor {
     pub shape: String,
 }
 
-/// Who has the keyboard, or waits for it.
+/// The principal that has the keyboard, or whose lease is suspended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Holder {
     #[serde(default)]
@@ -43,12 +41,12 @@ pub struct Lease {
     pub holder: Holder,
     #[serde(default)]
     pub waiters: u64,
-    /// Whose lease waits while a person types.
+    /// The principal whose lease is suspended while a person types.
     #[serde(default)]
     pub suspended: Option<Holder>,
 }
 
-/// The cause of an end that nobody could tell, since whoever held the terminal was killed.
+/// The cause when the shim was killed, so that the exit code is unknown.
 pub const SHIM_LOST: &str = "shim_lost";
 
 /// How the program ended.
@@ -58,7 +56,7 @@ pub struct Ended {
     pub code: Option<i32>,
     #[serde(default)]
     pub signal: Option<i32>,
-    /// Why there is neither, where that is known.
+    /// Why there is neither code nor signal, if that is known.
     #[serde(default)]
     pub cause: Option<String>,
 }
@@ -79,10 +77,9 @@ impl fmt::Display for Ended {
     }
 }
 
-/// A session as it looks now.
+/// The current state of a session.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The id of the session.
     pub session: String,
     pub base_row: u64,
     pub cols: u16,
@@ -97,7 +94,7 @@ pub struct View {
 }
 
 impl View {
-    /// Takes a delta in; says whether it could be read.
+    /// Applies a delta. Returns whether it was readable.
     pub fn apply(&mut self, delta: Value) -> bool {
         let Ok(news) = serde_json::from_value::<News>(delta) else { return false };
         if news.reset {
@@ -169,7 +166,7 @@ enum Update {
     Bell {
         count: u64,
     },
-    /// What a newer daemon may tell besides.
+    /// An update that a newer daemon may send.
     #[serde(other)]
     Other,
 }
@@ -202,7 +199,7 @@ impl StyleNews {
     }
 }
 
-/// A colour as deltas write it: `#rrggbb` or a palette index.
+/// Parses a colour of a delta: `#rrggbb` or a palette index.
 fn color(word: &str) -> Option<Color> {
     let Some(hex) = word.strip_prefix('#') else {
         return word.parse().ok().map(Color::Indexed);
@@ -216,7 +213,6 @@ fn line(text: String, runs: &[RunNews]) -> Line {
     Line { text: text.into(), runs: runs.iter().map(run).collect(), wrapped: false }
 }
 
-/// One cell of a row of history.
 #[derive(Debug, Deserialize)]
 struct CellNews {
     ch: String,
@@ -226,7 +222,7 @@ struct CellNews {
     style: StyleNews,
 }
 
-/// A row of history as `read_history` tells it with its cells.
+/// Parses a row of a `read_history` answer with cells.
 pub fn history_line(row: &Value) -> Line {
     let cells: Vec<CellNews> = serde_json::from_value(row["cells"].clone()).unwrap_or_default();
     let (mut text, mut runs, mut column) = (String::new(), Vec::new(), 0);

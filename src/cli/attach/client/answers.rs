@@ -1,6 +1,4 @@
-//! What is asked of the daemon, and what its answers mean at the desk.
-//!
-//! It knows nothing of keys: whoever asks says what for.
+//! Sends requests to the daemon and handles the answers.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -37,7 +35,7 @@ impl Desk<'_> {
         params: &Value,
     ) -> Result<(), Failure> {
         match self.requests.send(self.daemon.client(), asked, method, params) {
-            // The attachment itself ends by this, too.
+            // The same error also ends the attachment.
             Ok(()) | Err(ClientError::Closed) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -46,7 +44,7 @@ impl Desk<'_> {
     pub(super) fn on_answer(&mut self, answered: Answered) -> Result<(), Failure> {
         let Answered { asked, answer } = answered;
         self.dirty = true;
-        // What follows a lone Escape may have been left unread meanwhile.
+        // Input after a lone Escape may have stayed unread meanwhile.
         self.flush_due = self.carried.chords.patience().map(|time| Instant::now() + time);
         match answer {
             Ok(answer) => self.on_success(asked, answer)?,
@@ -99,7 +97,6 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Notes that this person may type.
     fn on_keyboard(&mut self) {
         self.read_only = false;
         self.notice.take_if(|notice| notice.is_refusal());
@@ -120,7 +117,7 @@ impl Desk<'_> {
         self.tell(error.to_string(), Ground::News);
     }
 
-    /// Tells why nothing was typed, for as long as that is so, and what to do about it.
+    /// Shows why nothing was typed, as long as the reason holds, and what to do about it.
     fn on_nothing_typed(&mut self, message: &str, why: &Value) {
         match (why["error_code"].as_str(), why["details"]["held_by"].as_str()) {
             (Some("lease_held"), Some(by)) => {

@@ -1,7 +1,6 @@
-//! The time in which nobody answers for the terminal of the session that a person was at.
+//! Waits while the shim of the attached session does not answer.
 //!
-//! The person's terminal shows what it showed before. What is typed meanwhile is kept for the program, as
-//! what is typed without a daemon is.
+//! The terminal keeps its last picture. Input is kept for the program, as it is without a daemon.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,22 +16,21 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::cli::silence::{LOOK, is_silent};
 
-/// How many bytes are kept that are typed while nobody answers.
+/// The most bytes of input that are kept during the silence.
 const AHEAD_MAX: usize = TYPED_MAX;
-/// What terminals send for C-c unless they were asked for something else.
+/// The byte for C-c, unless the terminal uses another encoding.
 const INTERRUPT: u8 = 3;
 
-/// What was typed ahead.
+/// Input typed during the silence.
 #[derive(Debug, Default)]
 struct Ahead {
     bytes: Vec<u8>,
-    /// There was more than is kept.
+    /// Whether further input was dropped.
     full: bool,
 }
 
 impl Carried {
-    /// Waits until somebody answers for the terminal of the session; gives back how the wait ended
-    /// otherwise.
+    /// Waits until the session's shim answers. Returns how the attachment ended instead, if it did.
     pub async fn outlast_silence(
         &mut self,
         daemon: &Daemon,
@@ -85,7 +83,7 @@ impl Carried {
                         return Some(Ok(Leaving::Detached));
                     },
                     Ok(Turn::Flushed) => {}
-                    // The person has closed the window.
+                    // The person closed the window.
                     Ok(Turn::Gone) | Err(_) => return Some(Ok(Leaving::Detached)),
                 },
             }
@@ -101,7 +99,7 @@ impl Carried {
         }
     }
 
-    /// Takes in what was typed, and says whether the person leaves by it.
+    /// Handles input, and returns whether the person leaves.
     fn leaves(&mut self, typed: &[u8], ahead: &mut Ahead) -> bool {
         for typed in self.chords.feed(typed) {
             match typed {

@@ -1,6 +1,4 @@
-//! What the person does at the terminal: orders are followed, the rest goes to the program.
-//!
-//! Which keys are orders and where the pointer points is decided elsewhere.
+//! Handles the person's input: executes orders and sends everything else to the program.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -31,14 +29,14 @@ impl Desk<'_> {
             match typed {
                 Typed::Bytes(bytes) if self.carried.scrollback.is_some() => self.look(&bytes)?,
                 Typed::Bytes(bytes) => self.put(&mut batch, &bytes, true)?,
-                // It goes with what was meant to be typed, or to who types already.
+                // It goes with typed input, or when the person already has the keyboard.
                 Typed::Aside(bytes) if self.is_typing() || !batch.bytes.is_empty() => {
                     batch.bytes.extend(bytes);
                 }
                 Typed::Aside(_) => {}
                 Typed::Pointer(report) => {
                     if let Some(bytes) = self.aim(report) {
-                        // The session keeps the size in which the person saw what is pointed at.
+                        // The session keeps its size, so that the pointer's cell stays valid.
                         self.put(&mut batch, &bytes, false)?;
                     }
                 }
@@ -68,7 +66,7 @@ impl Desk<'_> {
         Ok(None)
     }
 
-    /// The bytes of a report of the pointer for the program.
+    /// The bytes of a pointer report for the program.
     fn aim(&mut self, report: Report) -> Option<Vec<u8>> {
         if self.carried.scrollback.is_some() {
             return None;
@@ -78,13 +76,13 @@ impl Desk<'_> {
         (!report.hovers() || self.is_typing()).then_some(bytes)
     }
 
-    /// Whether this person has the keyboard, or will have once what it typed is answered.
+    /// Whether this person has the keyboard, or will have it once the pending requests are answered.
     fn is_typing(&self) -> bool {
         let mine = !self.me.is_empty() && self.view.lease.holder.by == self.me;
         self.carried.scrollback.is_none() && (mine || self.requests.is_typing())
     }
 
-    /// Lets bytes go with those before, as long as these change the size as little.
+    /// Adds bytes to the batch. It sends the batch first when `resize` differs.
     fn put(&mut self, batch: &mut Batch, bytes: &[u8], resize: bool) -> Result<(), Failure> {
         if batch.resize != resize {
             self.send(std::mem::take(batch))?;
@@ -107,7 +105,7 @@ impl Desk<'_> {
         self.ask_to_type(number)
     }
 
-    /// Asks for what the daemon before did not answer, as it was before, and tells what is lost.
+    /// Repeats the requests that the last daemon did not answer, and reports lost input.
     pub(super) fn go_on(&mut self) -> Result<(), Failure> {
         let lost = self.carried.unanswered.lose(Instant::now());
         if lost > 0 {
@@ -135,7 +133,7 @@ impl Desk<'_> {
         self.ask(Asked::TakeOver, TAKE_OVER_METHOD, &self.named())
     }
 
-    /// The parameters of a request that says nothing but for whom it is.
+    /// The parameters of a request that only names the attachment.
     fn named(&self) -> Value {
         json!({"attach": self.attach.id()})
     }

@@ -1,7 +1,7 @@
-//! One key, as the encodings of terminals tell it.
+//! Parses one key in the encodings of terminals.
 //!
-//! It knows the legacy bytes, kitty's `CSI code:shifted:base ; modifiers:event ; text u` and xterm's
-//! `CSI 27 ; modifiers ; code ~`, and nothing of which keys were typed before.
+//! These are the legacy bytes, kitty's `CSI code:shifted:base ; modifiers:event ; text u` and xterm's
+//! `CSI 27 ; modifiers ; code ~`.
 
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::prefix_key::Order;
@@ -9,16 +9,15 @@ use crate::cli::attach::prefix_key::Order;
 /// The byte of `C-\` in the legacy encoding.
 pub const PREFIX: u8 = 0x1c;
 
-/// Modifiers are told as one more than the sum of their bits; the locks have higher ones.
+/// Modifiers are encoded as one more than the sum of their bits. The locks have higher bits.
 const SHIFT: u32 = 1;
 const CONTROL: u32 = 4;
 const LOCKS: u32 = 64 | 128;
 
-/// The kinds of event.
 const REPEAT: u32 = 2;
 const RELEASE: u32 = 3;
 
-/// What a token tells.
+/// The event in a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
     Press(Key),
@@ -32,20 +31,20 @@ pub enum Happening {
 /// A key with the modifiers that were down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The number that names it, and the byte its sequence ends with.
+    /// The key's number, and the final byte of its sequence.
     name: (u32, u8),
-    /// The character it types, or would type without Control; none for keys that have none.
+    /// The character that it types without Control, if any.
     character: Option<char>,
     modifiers: u32,
 }
 
 impl Happening {
-    /// What this token tells; a token that is no key is as good as an unknown one.
+    /// Parses a token. A token that is not a key counts as an unknown key.
     pub fn of(token: &[u8]) -> Self {
         match token {
             [PREFIX] => Self::Press(Key::plain(b'\\').with_modifiers(CONTROL)),
             [byte] => Self::Press(Key::plain(*byte)),
-            // One that names no place tells nobody anything.
+            // A report without a valid place has no meaning.
             [0x1b, b'[', b'M', ..] | [0x1b, b'[', b'<', .., b'M' | b'm'] => {
                 Report::of(token).map_or(Self::Aside, Self::Pointer)
             }
@@ -67,7 +66,7 @@ impl Happening {
     }
 }
 
-/// Whether a code of kitty's is that of a lock or of a modifier.
+/// Whether a kitty code is that of a lock or a modifier.
 fn is_modifier(code: u32) -> bool {
     (57_358..=57_360).contains(&code) || (57_441..=57_454).contains(&code)
 }
@@ -91,7 +90,7 @@ impl Key {
         }
         let typed = || {
             let shifted = fields.number(0, 1).filter(|_| modifiers & SHIFT != 0);
-            // A keyboard of another script also says which key of ours is in the same place.
+            // A non-Latin keyboard also reports the Latin key in the same place.
             let base = fields.number(0, 2).filter(|_| first > 127);
             let code = fields.number(2, 0).or(shifted).or(base).unwrap_or(first);
             char::from_u32(code)
@@ -100,18 +99,17 @@ impl Key {
         Self { name: (first, last), character, modifiers }
     }
 
-    /// Whether it is the same key, whatever modifiers are down.
+    /// Whether it is the same key, regardless of modifiers.
     pub fn is_same_as(self, other: Self) -> bool {
         self.name == other.name
     }
 
-    /// Whether it is the first key of a chord.
     pub fn is_prefix(self) -> bool {
         let modifiers = self.modifiers & !SHIFT;
         modifiers == CONTROL && self.character == Some('\\')
     }
 
-    /// What it means as the second key of a chord.
+    /// Its meaning as the second key of a chord.
     pub fn meaning(self) -> Meaning {
         const PAGE_UP: (u32, u8) = (5, b'~');
         if self.name == PAGE_UP {
@@ -121,7 +119,7 @@ impl Key {
         let character = self.character.filter(|_| self.modifiers & !SHIFT == 0);
         Meaning::Order(match character.map(|character| character.to_ascii_lowercase()) {
             Some('?') => return Meaning::List,
-            // Terminals need not say what Shift makes of a key.
+            // Some terminals do not report the shifted character of a key.
             Some('/') if shift => return Meaning::List,
             Some('d') => Order::Detach,
             Some('t') => Order::TakeOver,
@@ -132,15 +130,14 @@ impl Key {
     }
 }
 
-/// What the second key of a chord means.
+/// The meaning of the second key of a chord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// To be shown what keys there are.
+    /// Show the list of keys.
     List,
     Order(Order),
 }
 
-/// The parameters of a control sequence.
 struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
