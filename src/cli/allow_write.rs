@@ -51,7 +51,7 @@ impl AllowWrite {
     /// Runs the command.
     ///
     /// # Errors
-    /// That `--for` makes no sense here, or what the daemon answered.
+    /// `--for` without `on`, or the daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         if self.duration.is_some() && self.state != State::On {
             return Err(Failure::Usage("--for goes with `on` only".to_owned()));

@@ -1,4 +1,4 @@
-//! `call`: calls any tool by name, for what has no command of its own.
+//! `call`: calls any tool by name, for tools without a command.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ impl Call {
     /// Runs the command.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or what the daemon answered.
+    /// Invalid arguments, or the daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let mut arguments = match &self.json_args {
             Some(file) => object(&text_of(file)?)?,
@@ -67,10 +67,10 @@ fn object(text: &str) -> Result<Map<String, Value>, Failure> {
         .map_err(|error| Failure::Usage(format!("the arguments are no JSON object: {error}")))
 }
 
-/// The parameter that no command line may show.
+/// The parameter that must not be on a command line.
 const LEASE_ID: &str = "lease_id";
 
-/// Adds arguments to those of a file, which they replace; each is given once.
+/// Adds arguments, which replace those of the file. Each may occur once.
 fn add(arguments: &mut Map<String, Value>, given: Vec<(String, Value)>) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     if let Some((name, _)) = given.iter().find(|(name, _)| !names.insert(name)) {

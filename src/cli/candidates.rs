@@ -1,7 +1,6 @@
-//! What a shell may offer while somebody types: sessions, tools and codes, as they are now.
+//! Completions that a shell offers while the user types: current sessions, tools and codes.
 //!
-//! It prints nothing and starts nothing. A shell waits for it with every press of the key, so that a
-//! daemon that is away or slow simply has nothing to offer.
+//! A shell calls this on every press of the completion key, so a missing or slow daemon offers nothing.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -22,10 +21,10 @@ use crate::transport::client::ClientError;
 use crate::wire::command::CommandList;
 use crate::wire::session::{SessionList, SessionWire};
 
-/// How long a shell waits for a daemon at most.
+/// The longest time that a shell waits for a daemon.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// The sessions whose name or id begins like this.
+/// The sessions whose name or id starts with this text.
 pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     let list: Option<SessionList> =
@@ -34,7 +33,7 @@ pub fn offer_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     sessions.iter().filter_map(|session| of_session(session, typed)).collect()
 }
 
-/// The numbers of the commands that ran in the session that was typed, newest first.
+/// The numbers of commands in the session on the command line, newest first.
 pub fn offer_commands(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(session) = session_before_number(env::args_os()) else { return Vec::new() };
     let ran: Option<CommandList> = ask(|daemon| async move {
@@ -48,7 +47,7 @@ pub fn offer_commands(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, numbered).collect()
 }
 
-/// The daemon's tools whose name begins like this.
+/// The daemon's tools whose name starts with this text.
 pub fn offer_tools(typed: &OsStr) -> Vec<CompletionCandidate> {
     let list: Option<Tools> = ask(|daemon| async move {
         let list = daemon.client().request("tools/list", json!({})).await?;
@@ -61,7 +60,7 @@ pub fn offer_tools(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, named).collect()
 }
 
-/// What is read of the protocol's list of tools.
+/// The parts of the protocol's tool list that are used.
 #[derive(Deserialize)]
 struct Tools {
     tools: Vec<NamedTool>,
@@ -73,7 +72,7 @@ struct NamedTool {
     title: Option<String>,
 }
 
-/// The error codes that begin like this.
+/// The error codes that start with this text.
 pub fn offer_codes(typed: &OsStr) -> Vec<CompletionCandidate> {
     let named = Code::ALL
         .into_iter()
@@ -81,7 +80,7 @@ pub fn offer_codes(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, named).collect()
 }
 
-/// By its name, unless what was typed is the beginning of its id alone.
+/// Offers the session's name, or its id when only that fits the typed text.
 fn of_session(session: &SessionWire, typed: &str) -> Option<CompletionCandidate> {
     let texts = [&session.name, &session.id];
     let fitting = texts.into_iter().find(|text| text.starts_with(typed))?;
@@ -97,7 +96,7 @@ fn beginning(
     candidates.filter(move |it| it.get_value().as_encoded_bytes().starts_with(typed))
 }
 
-/// What a daemon that runs answers in time.
+/// Asks a running daemon. Returns none when it does not answer in time.
 fn ask<T, F>(question: impl FnOnce(Daemon) -> F) -> Option<T>
 where
     F: Future<Output = Result<T, Failure>>,
@@ -107,19 +106,19 @@ where
         let daemon = Daemon::connect(&operator_socket(given)?).await?;
         question(daemon).await
     };
-    // Shells cannot show why there is nothing to offer.
+    // A shell cannot show why there are no completions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async { timeout(WAIT_MAX, asking).await }).ok()?.ok()
 }
 
-/// The session among the words typed so far, where the number of a command is asked for.
+/// The session among the typed words, when a command's number is completed.
 fn session_before_number(words: impl Iterator<Item = OsString>) -> Option<String> {
     let mut words = words.skip_while(|word| word != "commands").skip(1);
     let named = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
     named.into_string().ok()
 }
 
-/// The socket that the words typed so far name.
+/// The value of `--socket` among the typed words.
 fn socket_among(words: impl Iterator<Item = OsString>) -> Option<PathBuf> {
     const FLAG: &str = "--socket";
     let mut words = words;

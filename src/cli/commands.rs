@@ -1,4 +1,4 @@
-//! `commands`: what ran in a session, and what one of those printed.
+//! `commands`: lists the commands of a session, or prints the output of one.
 
 use std::time::UNIX_EPOCH;
 
@@ -19,7 +19,7 @@ use crate::wire::word;
 /// The columns, in the order of [`row`].
 const HEAD: [&str; 7] = ["ID", "WHEN", "TOOK", "EXIT", "BY", "CWD", "COMMAND"];
 
-/// How many characters of a command a table shows.
+/// How many characters of a command the table shows.
 const COMMAND_CHARACTERS: usize = 60;
 
 /// List the commands that ran in a session, or print the output of one
@@ -49,7 +49,7 @@ impl Commands {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead.
+    /// The daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.daemon().await?;
         let answer = daemon.call("read_commands", self.arguments()).await;
@@ -74,7 +74,7 @@ impl Commands {
         }
     }
 
-    /// The failure, which is about what does not exist when it is the number that is refused.
+    /// Turns a refused number into [`Failure::NoCommand`], and keeps other failures.
     fn unknown(&self, failure: Failure) -> Failure {
         if failure.parameter() == Some("id") {
             return Failure::NoCommand { session: self.session.clone(), why: failure.to_string() };
@@ -94,7 +94,7 @@ impl Commands {
     }
 }
 
-/// The commands, one a line; nothing where there are none.
+/// A table of the commands; empty when there are none.
 fn table(list: &CommandList, now: u64) -> String {
     let rows: Vec<_> = list.commands.iter().map(|command| row(command, now)).collect();
     if rows.is_empty() { String::new() } else { render(HEAD, &rows) }
@@ -118,7 +118,7 @@ fn row(command: &CommandWire, now: u64) -> [String; 7] {
     ]
 }
 
-/// How it ended, for a cell.
+/// The exit code or status, for a cell.
 fn code(command: &CommandWire) -> String {
     match (command.exit_code, command.status) {
         (Some(code), _) => code.to_string(),
@@ -127,7 +127,7 @@ fn code(command: &CommandWire) -> String {
     }
 }
 
-/// How it ended, for people who see its output.
+/// The exit code or status, shown after the output.
 fn ending(command: &CommandWire) -> String {
     match (command.exit_code, command.status) {
         (Some(code), _) => format!("[exit code {code}]"),

@@ -1,7 +1,7 @@
-//! `completions`: what a shell needs to complete commands, options and the names of sessions.
+//! `completions`: prints the script with which a shell completes commands, options and session names.
 //!
-//! The script is a few lines that ask this program while somebody types, so that what is offered is
-//! always what this version understands and what the daemon has now.
+//! The script calls this program while the user types, so that completions fit this version and the
+//! current sessions.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,9 +17,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
-/// The variable by which a shell's script asks, its value the shell's name.
+/// The variable that a shell's script sets to the shell's name.
 const ASKING: &str = "TERMGATE_COMPLETE";
-/// The name under which this program is called.
+/// The name of this program.
 const PROGRAM: &str = "termgate";
 
 /// Print the script that completes commands, options and session names in a shell
@@ -60,7 +60,7 @@ impl Completions {
     /// Runs the command; it needs no daemon.
     ///
     /// # Errors
-    /// That the program cannot tell under which name it was called.
+    /// The shell has no script, or the working directory is gone.
     pub fn run(self) -> Result<Report, Failure> {
         let shells = Shells::builtins();
         let shell = shells.completer(self.shell.word());
@@ -80,7 +80,7 @@ impl Completions {
     }
 }
 
-/// How the script calls this program: as it was called, but from anywhere.
+/// How the script calls this program: as it was called, but with an absolute path.
 fn own_name() -> anyhow::Result<String> {
     let called = env::args_os().next().unwrap_or_else(|| PROGRAM.into());
     let path = Path::new(&called);
@@ -91,12 +91,12 @@ fn own_name() -> anyhow::Result<String> {
     Ok(absolute.to_string_lossy().into_owned())
 }
 
-/// Answers the script of a shell, when it is one that asks; gives back whether it was.
+/// Answers a completion request of a shell's script. Returns whether this was such a request.
 ///
-/// Must be called before any thread is started, and outside any runtime.
+/// Call it before starting any thread, and outside any runtime.
 ///
 /// # Errors
-/// When the shell is unknown or takes no answer.
+/// The shell is unknown, or the answer cannot be written.
 pub fn answer(words: &[OsString]) -> anyhow::Result<bool> {
     let here = env::current_dir().ok();
     let asked = CompleteEnv::with_factory(CommandLine::command).var(ASKING);

@@ -1,4 +1,4 @@
-//! `config`: what is set, where it comes from, and what is wrong with it; no daemon is asked.
+//! `config`: shows the configuration, its sources and its problems, without a daemon.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -75,7 +75,7 @@ impl ConfigCommand {
     /// Runs the command.
     ///
     /// # Errors
-    /// [`Failure::Config`] with everything that is wrong.
+    /// [`Failure::Config`] with every problem.
     pub fn run(self) -> Result<Report, Failure> {
         match self.action {
             Action::Show(show) => show.run(),
@@ -92,11 +92,11 @@ impl Given {
     }
 }
 
-/// The sources of a daemon that is started in this directory with this environment, with a file in
-/// place of the usual ones where one is given.
+/// The sources of a daemon with this directory and environment. A given file replaces the system's
+/// and the user's files.
 ///
 /// # Errors
-/// When the name of the file is empty.
+/// The name of the file is empty.
 pub fn sources(
     given: Option<&Path>,
     directory: &Path,
@@ -165,12 +165,11 @@ fn report(data: Value, text: String) -> Report {
     Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None }
 }
 
-/// One member for each key.
 fn members(of: impl Fn(&Key) -> Value) -> Value {
     KEYS.iter().map(|key| (key.name.to_owned(), of(key))).collect::<Map<_, _>>().into()
 }
 
-/// All that is set, as a file that would set it, with where it comes from as comments.
+/// The whole configuration in file format, with the sources as comments if requested.
 fn text(effective: &Effective, with_origins: bool) -> String {
     const COMMENT_COLUMN: usize = 36;
     let (mut lines, mut section) = (Vec::new(), "");

@@ -1,6 +1,6 @@
-//! What every command works with: its output, and the way to the daemon.
+//! What every command needs: its output, and a connection to the daemon.
 //!
-//! It alone reads the variables that steer clients, so that they mean the same to all of them.
+//! Only this module reads the environment variables for clients, so that they mean the same everywhere.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,25 +18,25 @@ use crate::config::paths::RuntimePaths;
 use crate::transport::client::ConnectError;
 use crate::transport::unix::lock::DaemonLock;
 
-/// How long the next daemon is waited for after one that left or died.
+/// How long to wait for the next daemon after one that exited.
 pub const RETURN_MAX: Duration = Duration::from_secs(10);
 
-/// How often a daemon that has gone is looked for.
+/// How often to retry.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a daemon is looked for that lives and does not let anybody in, as in the pause of an upgrade.
+/// How long to retry when a running daemon rejects connections, as during an upgrade.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The variable that names the socket clients use.
+/// The variable with the daemon's socket.
 const SOCKET: &str = "TERMGATE_SOCKET";
-/// The variable that says which commands may start a daemon.
+/// The variable that controls which commands may start a daemon.
 const AUTOSTART: &str = "TERMGATE_AUTOSTART";
 
-/// Which commands start a daemon when there is none.
+/// Which commands start a daemon when none runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Autostart {
     Never,
-    /// Those that need one to do anything at all.
+    /// The commands that cannot work without one.
     ToCreate,
     Always,
 }
@@ -51,15 +51,15 @@ impl Autostart {
     }
 }
 
-/// Where a daemon is.
+/// The place of a daemon.
 #[derive(Debug)]
 pub struct Place {
     pub paths: RuntimePaths,
-    /// Whether one may be started there for a command that needs it.
+    /// Whether a command may start one there.
     pub may_start: bool,
 }
 
-/// What a command works with.
+/// The environment of a command.
 #[derive(Debug)]
 pub struct Context {
     pub output: Output,
@@ -67,20 +67,20 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context whose daemon is at `socket`, where one is given.
+    /// Creates a context. `socket` is the daemon's socket, if the command line names one.
     pub fn new(output: Output, socket: Option<PathBuf>) -> Self {
         Self { output, socket }
     }
 
-    /// The socket given on the command line.
+    /// The socket from the command line.
     pub fn given_socket(&self) -> Option<&PathBuf> {
         self.socket.as_ref()
     }
 
-    /// Connects to the daemon.
+    /// Connects to the daemon, and starts one if the environment asks for it.
     ///
     /// # Errors
-    /// That there is none, or that it could not be started where variables ask for that.
+    /// No daemon runs, or it could not be started.
     pub async fn daemon(&self) -> Result<Daemon, Failure> {
         match Autostart::of(env::var_os(AUTOSTART)) {
             Autostart::Always => self.daemon_or_start(Rights::AsConfigured).await,
@@ -88,12 +88,12 @@ impl Context {
         }
     }
 
-    /// Connects to the daemon, on behalf of a command that starts one when there is none.
+    /// Connects to the daemon, for a command that starts one when none runs.
     ///
     /// # Errors
-    /// As [`Context::daemon`], or that rights are asked for where none is started.
+    /// As [`Context::daemon`], or `--allow-write` together with `--socket`.
     pub async fn daemon_to_create(&self, rights: Rights) -> Result<Daemon, Failure> {
-        // The grammar does not see a socket that stands before the command.
+        // The argument parser does not see a socket before the subcommand.
         if self.socket.is_some() && rights == Rights::Write {
             let words = "--socket cannot be used with --allow-write";
             return Err(Failure::Usage(words.to_owned()));
@@ -104,16 +104,16 @@ impl Context {
         }
     }
 
-    /// Connects to the daemon and never starts one; one that is on its way is waited for.
+    /// Connects to the daemon and never starts one. It waits for a daemon that is starting.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when there is none.
+    /// [`Failure::Unreachable`] when no daemon runs.
     pub async fn running_daemon(&self) -> Result<Daemon, Failure> {
         let deadline = Instant::now() + PAUSE_MAX;
         let socket = self.operator_socket()?;
         loop {
             match Daemon::connect(&socket).await {
-                // Whoever listens in its place does not make way for one that is on its way.
+                // An impostor at the socket does not make way for a daemon that is starting.
                 found @ Err(Failure::Unreachable { source: ConnectError::Impostor(_), .. }) => {
                     return found;
                 }
@@ -125,7 +125,7 @@ impl Context {
         }
     }
 
-    /// Waits for a daemon where the last one was, as long as one that follows may take.
+    /// Waits for the next daemon at the same place, for at most [`RETURN_MAX`].
     ///
     /// # Errors
     /// As [`Context::next_daemon`].
@@ -133,10 +133,10 @@ impl Context {
         self.next_daemon(RETURN_MAX, || true).await
     }
 
-    /// Waits for a daemon where the last one was, for so long and while it is worth it.
+    /// Waits for the next daemon at the same place, for at most `most` and only while `worth_it` holds.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when there is none then.
+    /// [`Failure::Unreachable`] when none runs by then.
     pub async fn next_daemon(
         &self,
         most: Duration,
@@ -151,16 +151,16 @@ impl Context {
         }
     }
 
-    /// Where the daemon is, for a command that comes in by another door than the operators'.
+    /// The daemon's place, for a command that does not use the operators' socket.
     ///
     /// # Errors
-    /// Why there is no place for its sockets.
+    /// There is no directory for its sockets.
     pub fn place(&self) -> Result<Place, Failure> {
         let Some(operator) = self.chosen_socket() else {
             let may_start = Autostart::of(env::var_os(AUTOSTART)) != Autostart::Never;
             return Ok(Place { paths: runtime_paths()?, may_start });
         };
-        // Its doors stand beside each other; a daemon that we start has its own place.
+        // Its sockets are in one directory. A daemon that we start uses its default directory.
         let operator = std::path::absolute(operator).context("the socket")?;
         let root = operator.parent().context("the socket is in no directory")?;
         let paths = RuntimePaths::at(root.to_owned()).context("the socket")?;
@@ -169,7 +169,7 @@ impl Context {
 
     async fn daemon_or_start(&self, rights: Rights) -> Result<Daemon, Failure> {
         if self.chosen_socket().is_some() {
-            // A daemon that we start listens at its own place, not at this one.
+            // A daemon that we start listens at its default place, not at this one.
             return self.running_daemon().await;
         }
         let paths = runtime_paths()?;
@@ -191,10 +191,10 @@ impl Context {
         }
     }
 
-    /// Where the daemon is looked for.
+    /// The daemon's operator socket.
     ///
     /// # Errors
-    /// Why there is no place for it.
+    /// There is no directory for it.
     pub fn operator_socket(&self) -> Result<PathBuf, Failure> {
         operator_socket(self.socket.clone())
     }
@@ -204,10 +204,10 @@ impl Context {
     }
 }
 
-/// Where the daemon is looked for: at `given`, else where the environment says.
+/// The daemon's operator socket: `given`, or the one from the environment.
 ///
 /// # Errors
-/// Why there is no place for it.
+/// There is no directory for it.
 pub fn operator_socket(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match chosen_socket(given) {
         Some(socket) => Ok(socket),
@@ -220,16 +220,16 @@ fn chosen_socket(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(variable)
 }
 
-/// Whether a process is the daemon whose socket is here.
+/// Whether a process holds the lock of the daemon with this socket.
 fn is_locked(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     paths.is_some_and(|paths| DaemonLock::owner(&paths.lock()).is_some())
 }
 
-/// Where the daemon's sockets are, by the environment.
+/// The directory of the daemon's sockets, from the environment.
 ///
 /// # Errors
-/// Why there is no place for them.
+/// There is no directory for them.
 pub fn runtime_paths() -> Result<RuntimePaths, Failure> {
     let paths = RuntimePaths::from_environment(|name| env::var_os(name));
     Ok(paths.context("cannot tell where the sockets are")?)

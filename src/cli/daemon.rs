@@ -1,6 +1,6 @@
-//! A daemon as commands see it: tools to call and sessions to observe.
+//! A connection to a daemon, for commands: calls tools, reads resources, observes sessions.
 //!
-//! It knows no command; it turns the protocol's answers into data, text and failures.
+//! It turns the protocol's answers into data, text and failures.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,20 @@ use crate::transport::client::{Client, ClientError, ConnectError, Reply};
 use crate::wire::envelope::{Envelope, KEY};
 use crate::wire::session::{SessionList, SessionWire};
 
-/// A connection to a daemon.
 #[derive(Debug)]
 pub struct Daemon {
     client: Client,
     path: PathBuf,
 }
 
-/// What a tool answered.
+/// The result of a tool.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// The structured result.
     pub data: Value,
-    /// The compact form.
+    /// The text content.
     pub text: String,
-    /// The protocol revision it was made for.
+    /// The protocol revision of the result.
     pub mcp_version: Option<String>,
 }
 
@@ -36,50 +35,50 @@ impl Daemon {
     /// Connects to the daemon at this socket.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when there is none.
+    /// [`Failure::Unreachable`] when no daemon answers.
     pub async fn connect(path: &Path) -> Result<Self, Failure> {
         Self::try_connect(path)
             .await
             .map_err(|source| Failure::unreachable(path.to_owned(), source))
     }
 
-    /// Connects to the daemon at this socket, for those who know what to do when there is none.
+    /// Connects to the daemon at this socket, for callers that handle a missing daemon.
     ///
     /// # Errors
-    /// Why there is no daemon to talk to.
+    /// No daemon answers, with the reason.
     pub async fn try_connect(path: &Path) -> Result<Self, ConnectError> {
         let client = Client::connect(path).await?;
         Ok(Self { client, path: path.to_owned() })
     }
 
-    /// Calls a tool with the members of `arguments`; a null counts as left out.
+    /// Calls a tool with the members of `arguments`; null counts as absent.
     ///
     /// # Errors
-    /// What the tool or the daemon answered instead of a result.
+    /// The error of the tool or the daemon.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Answer, Failure> {
         self.post(tool, arguments)?.wait().await
     }
 
-    /// Calls a tool at once; its answer is waited for afterwards. Giving it up cancels the call.
+    /// Sends a call and returns at once; wait for the answer later. Dropping it cancels the call.
     ///
     /// # Errors
-    /// That the daemon has gone, or that the call is too large.
+    /// The daemon is gone, or the call is too large.
     pub fn post(&self, tool: &str, arguments: Value) -> Result<Posted, Failure> {
         let session = arguments["session"].as_str().map(Box::from);
         let params = json!({"name": tool, "arguments": members(arguments)});
         Ok(Posted { reply: self.client.post("tools/call", &params)?, session })
     }
 
-    /// Reads a resource that is JSON.
+    /// Reads a JSON resource.
     ///
     /// # Errors
-    /// That there is none of this name here, or that the daemon has gone.
+    /// There is no such resource, or the daemon is gone.
     pub async fn read<T: DeserializeOwned>(&self, uri: &str) -> Result<T, Failure> {
         let (text, _) = self.read_text(uri).await?;
         Ok(serde_json::from_str(&text).map_err(|_| ClientError::Malformed)?)
     }
 
-    /// Reads a resource: its text, and what is told of it besides.
+    /// Reads a resource: its text and its `_meta`.
     ///
     /// # Errors
     /// As [`Daemon::read`].
@@ -91,47 +90,45 @@ impl Daemon {
         Ok((text, meta.unwrap_or_default()))
     }
 
-    /// The session of this id, unique prefix of one, or name.
+    /// Finds a session by id, unique prefix of an id, or name.
     ///
     /// # Errors
-    /// That there is none, or that the daemon has gone.
+    /// There is no such session, or the daemon is gone.
     pub async fn session(&self, given: &str) -> Result<SessionWire, Failure> {
         let listed = self.call("list_sessions", json!({"session": given})).await?;
         let mut sessions = listed.read::<SessionList>()?.sessions;
         Ok(sessions.pop().ok_or(ClientError::Malformed)?)
     }
 
-    /// Asks to be told when a resource changes: [`Client::news`] counts up then.
+    /// Subscribes to changes of a resource, which increase [`Client::news`].
     ///
     /// # Errors
-    /// That there is none of this name here, or that the daemon has gone.
+    /// There is no such resource, or the daemon is gone.
     pub async fn subscribe(&self, uri: &str) -> Result<(), Failure> {
         self.client.request("resources/subscribe", json!({"uri": uri})).await?;
         Ok(())
     }
 
-    /// The connection itself, for requests that are no calls.
+    /// The connection itself, for requests that are not calls.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Where its socket is.
+    /// The path of the daemon's socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A call whose answer is to come.
+/// A call whose answer is pending.
 #[derive(Debug)]
 pub struct Posted {
     reply: Reply,
-    /// The session that it is about.
+    /// The session of the call.
     session: Option<Box<str>>,
 }
 
 impl Posted {
-    /// Waits for the answer.
-    ///
     /// # Errors
     /// As [`Daemon::call`].
     pub async fn wait(self) -> Result<Answer, Failure> {
@@ -149,7 +146,7 @@ impl Posted {
 }
 
 impl Answer {
-    /// The answer as the end of a command that went well, with `text` for people.
+    /// The report of a successful command, with `text` for people.
     pub fn report(self, text: impl Into<String>) -> Report {
         Report {
             data: self.data,
@@ -160,16 +157,16 @@ impl Answer {
         }
     }
 
-    /// The answer with the tool's own text for people.
+    /// The report of a successful command, with the tool's own text for people.
     pub fn report_as_told(mut self) -> Report {
         let text = std::mem::take(&mut self.text);
         self.report(text.trim_end())
     }
 
-    /// The result as the type that its tool writes.
+    /// Parses the result as the tool's result type.
     ///
     /// # Errors
-    /// [`ClientError::Malformed`] when it is none.
+    /// [`ClientError::Malformed`] when it has another form.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         Ok(T::deserialize(&self.data).map_err(|_| ClientError::Malformed)?)
     }

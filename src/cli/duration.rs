@@ -1,17 +1,15 @@
 //! Durations as people write them: `300ms`, `5s`, `10m`, `1h`, `30d`.
-//!
-//! It knows no bounds; those are the daemon's to judge.
 
 use std::time::Duration;
 
-/// The units, and how many milliseconds each has.
+/// The units with their milliseconds.
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Reads a duration: a whole number and its unit, nothing between.
+/// Parses a duration: a whole number followed directly by its unit.
 ///
 /// # Errors
-/// How a duration is written, when `text` is none.
+/// The valid form of a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -22,13 +20,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write a duration as 300ms, 5s, 10m, 1h or 30d".to_owned())
 }
 
-/// The whole milliseconds of a duration, as the wire has them.
+/// The whole milliseconds of a duration, for the protocol.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How long something is, to the precision a glance takes in: to the nearest second, and above a
-/// minute in whole units.
+/// A duration rounded for people: to the nearest second, and above a minute to the largest whole
+/// unit.
 pub fn rough(millis: u64) -> String {
     if millis < 1_000 {
         return format!("{millis}ms");

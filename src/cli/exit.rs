@@ -1,7 +1,4 @@
-//! The exit codes: what a script can tell apart without reading a word.
-//!
-//! It knows the words of error codes and of outcomes, and no command, so that every command ends
-//! alike.
+//! The exit codes, the same for every command.
 
 use std::process::ExitCode;
 
@@ -19,23 +16,22 @@ pub enum Exit {
     Denied,
     TimedOut,
     Unreachable,
-    /// As the command ended that was run, or how it was left.
+    /// The exit code of the command that was run, or a special code of `run`.
     Command(u8),
 }
 
 impl Exit {
-    /// How running a command ends that asks for something and goes on.
+    /// `run`: the command waits for input and keeps running.
     pub const NEEDS_INPUT: Self = Self::Command(122);
-    /// How running a command ends of which nobody said the code.
+    /// `run`: exit code unknown.
     pub const UNKNOWN: Self = Self::Command(123);
-    /// How running a command ends that takes longer and goes on.
+    /// `run`: the command takes longer and keeps running.
     pub const GOES_ON: Self = Self::Command(124);
 
-    /// How running a command ends that was interrupted since nobody reads what it prints: as a program
-    /// does that is written to a pipe without a reader.
+    /// `run`: the command was interrupted because standard output was closed. A program that writes to a
+    /// closed pipe ends with the same code.
     pub const UNREAD: Self = Self::Command(141);
 
-    /// The number a shell sees.
     pub fn number(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -50,8 +46,7 @@ impl Exit {
         }
     }
 
-    /// How a command ends when the daemon answers with this error code, which may be of a later
-    /// release.
+    /// The exit code for a daemon's error code, which may be from a later release.
     pub fn of_error(code: &str) -> Self {
         Code::parse(code).map_or(Self::Failed, Self::of_code)
     }
@@ -91,8 +86,7 @@ impl Exit {
         }
     }
 
-    /// How a command ends whose wait had this outcome; that the program ended is a success only
-    /// where it was waited for.
+    /// The exit code for the outcome of a wait. A program's exit is a success only if it was a condition.
     pub fn of_outcome(outcome: WaitOutcome, waited_for: WaitedFor) -> Self {
         match (outcome, waited_for) {
             (
@@ -119,7 +113,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Whether the end of the program is among what is waited for.
+/// Whether the program's exit is a condition of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitedFor {
     Exit,

@@ -1,6 +1,4 @@
-//! Why a command failed: its exit code, its stable word, and what to do about it.
-//!
-//! It prints nothing; how a failure is shown is the output's affair.
+//! Why a command failed: its exit code, its error code, and what to do about it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,72 +20,71 @@ use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
 use crate::transport::unix::lock::LockError;
 
-/// JSON-RPC's codes for a method or tool that does not exist, or not with these parameters.
+/// JSON-RPC's codes for an unknown method or tool, and for invalid parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command cannot be meant like this.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("{error}")]
     Config { error: ConfigError, details: Value },
     /// There is no daemon at the socket.
     #[error("{source} at {}", path.display())]
     Unreachable { path: PathBuf, source: ConnectError },
-    /// The daemon hung up on a program inside a session.
+    /// The daemon closed the connection of a program inside a session.
     #[error("the daemon at {} does not let in what runs inside a session", .0.display())]
     Inside(PathBuf),
-    /// A daemon was started and cannot be reached.
+    /// A daemon was started but does not answer.
     #[error("the daemon did not start{}; its log is {}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default(), log.display())]
     NotStarted { log: PathBuf, said: Option<String> },
-    /// The daemon answered the call with an error.
+    /// The tool returned an error.
     #[error("{message}")]
     Tool {
         code: String,
         message: String,
         hint: Option<String>,
         details: Value,
-        /// The session that was asked for.
+        /// The session of the call.
         session: Option<Box<str>>,
     },
-    /// No command of this session has the number that was asked for.
+    /// The session has no command with this number.
     #[error("{why}")]
     NoCommand { session: String, why: String },
-    /// The daemon went away from a command that was run.
+    /// The daemon exited while a command ran.
     #[error("{what}")]
     Left { what: &'static str, hint: String, details: Value },
-    /// The daemon refused the request itself, or went away.
+    /// The daemon refused the request itself, or closed the connection.
     #[error(transparent)]
     Request(#[from] ClientError),
-    /// The daemon was told to stop and is still there.
+    /// The daemon did not stop in time.
     #[error("the daemon is still running after {} s", .0.as_secs())]
     StillRunning(Duration),
-    /// There is a daemon already.
+    /// A daemon runs already.
     #[error("cannot run the daemon: {0}")]
     Running(LockError),
-    /// The daemon left for an upgrade and is not back.
+    /// The daemon did not return from an upgrade in time.
     #[error("the daemon is not back after {} s; its sessions go on, and the next one finds them", .0.as_secs())]
     NotBack(Duration),
-    /// A client was not hooked up.
+    /// A client was not configured.
     #[error(transparent)]
     Install(#[from] InstallError),
-    /// Nothing was done about a token, or with one.
+    /// A token could not be created, shown, revoked or used.
     #[error(transparent)]
     Token(#[from] TokenFailure),
-    /// What was to be printed could not be.
+    /// Standard output failed.
     #[error("cannot print: {0}")]
     Output(#[source] io::Error),
-    /// Anything that is not the daemon's doing.
+    /// Any failure outside the daemon.
     #[error("{0:#}")]
     Other(#[from] anyhow::Error),
 }
 
 impl Failure {
-    /// That no daemon greets at a path.
+    /// The failure when no daemon answers at a path.
     pub fn unreachable(path: PathBuf, source: ConnectError) -> Self {
         let inside = std::env::var_os(SESSION_MARK).is_some();
         if inside && matches!(source, ConnectError::HungUp) {
@@ -96,15 +93,15 @@ impl Failure {
         Self::Unreachable { path, source }
     }
 
-    /// Whether nobody reads on what is printed.
+    /// Whether standard output was closed.
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// How the command ends: as its code says.
+    /// The exit code, which follows from the error code.
     pub fn exit(&self) -> Exit {
         match self {
-            // Whoever read has seen enough.
+            // The reader has seen enough.
             Self::Output(_) if self.is_unread() => Exit::Done,
             Self::NoCommand { .. } => Exit::NotFound,
             Self::Usage(_)
@@ -125,7 +122,7 @@ impl Failure {
         }
     }
 
-    /// The stable word for it; a later daemon's may be none of ours.
+    /// The error code. A later daemon's code may be unknown here.
     pub fn code(&self) -> &str {
         let code = match self {
             Self::Tool { code, .. } => return code,
@@ -146,7 +143,7 @@ impl Failure {
         code.as_str()
     }
 
-    /// What to do about it, where anything is known.
+    /// What to do about it, if there is advice.
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {
             Self::Unreachable { path, source: ConnectError::Absent | ConnectError::Refused } => {
@@ -197,12 +194,12 @@ impl Failure {
         fixed.map(str::to_owned)
     }
 
-    /// The parameter that was wrong, where the daemon names one.
+    /// The invalid parameter, if the daemon names one.
     pub fn parameter(&self) -> Option<&str> {
         self.details().pointer("/details/parameter").and_then(Value::as_str)
     }
 
-    /// What else the daemon said of it.
+    /// Further members of the daemon's error.
     pub fn details(&self) -> &Value {
         match self {
             Self::Tool { details, .. }
@@ -224,7 +221,7 @@ impl Failure {
         }
     }
 
-    /// The failure that an error of a tool is, from its structured content.
+    /// Creates the failure from the structured content of a tool's error.
     pub fn of_tool(mut error: Value) -> Self {
         let mut take = |name: &str| match error.get_mut(name).map(Value::take) {
             Some(Value::String(text)) => Some(text),
@@ -237,7 +234,7 @@ impl Failure {
         Self::Tool { code, message, hint, details: rest(error), session: None }
     }
 
-    /// The same failure of a tool that was asked for this session.
+    /// Adds the session of the call to a tool's failure.
     #[must_use]
     pub fn about(mut self, of: Option<Box<str>>) -> Self {
         if let Self::Tool { session, .. } = &mut self {
@@ -270,7 +267,7 @@ impl From<DaemonError> for Failure {
     }
 }
 
-/// What is wrong or passed over in a configuration, for programs.
+/// The problems of a configuration, for programs.
 pub fn told_problems(problems: &[Problem]) -> Vec<Value> {
     let told = |problem: &Problem| {
         let (at, message) = (problem.origin.to_string(), problem.fault.to_string());
@@ -279,7 +276,7 @@ pub fn told_problems(problems: &[Problem]) -> Vec<Value> {
     problems.iter().map(told).collect()
 }
 
-/// What is left of an error once the members that are told anyway are taken.
+/// The members of an error that are not shown elsewhere.
 fn rest(error: Value) -> Value {
     let Value::Object(members) = error else { return Value::Null };
     let left: serde_json::Map<_, _> =
@@ -306,7 +303,7 @@ fn code_of(error: &ClientError) -> &str {
     code.as_str()
 }
 
-/// Whether there are sessions that a daemon with this socket has left.
+/// Whether the directory of this socket has sessions without a daemon.
 fn sessions_wait_beside(socket: &Path) -> bool {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let held = paths.and_then(|paths| fs::read_dir(paths.shims()).ok());

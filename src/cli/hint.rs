@@ -1,15 +1,13 @@
-//! Hints for people and scripts at a command line: what to run, where the daemon names tools.
-//!
-//! It knows codes and commands, and neither what failed nor how a hint is shown.
+//! Hints for the command line, with commands in place of the daemon's tool names.
 
 use serde_json::Value;
 
 use crate::core::code::Code;
 
-/// The word for a session in what is said where none is known.
+/// The placeholder for an unknown session.
 const SESSION: &str = "SESSION";
 
-/// What is run at a command line where a tool is called.
+/// The command for each tool.
 const COMMANDS: [(&str, &str); 17] = [
     ("acquire_lease", "`termgate lease acquire`"),
     ("create_session", "`termgate new`"),
@@ -30,7 +28,7 @@ const COMMANDS: [(&str, &str); 17] = [
     ("wait_for", "`termgate wait`"),
 ];
 
-/// What the daemon says, with commands where it names tools.
+/// Replaces tool names in the daemon's text with commands.
 pub fn in_commands(text: &str) -> String {
     let mut told = text.to_owned();
     for (tool, command) in COMMANDS {
@@ -39,8 +37,7 @@ pub fn in_commands(text: &str) -> String {
     told
 }
 
-/// The text with another word in the place of this one, where it is a word and not a part of a name or
-/// of a path, and not quoted.
+/// Replaces a whole word. It skips parts of names and paths, and quoted words.
 fn replaced(text: &str, word: &str, by: &str) -> String {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '"');
     let (mut told, mut rest) = (String::new(), text);
@@ -53,8 +50,8 @@ fn replaced(text: &str, word: &str, by: &str) -> String {
     told + rest
 }
 
-/// What to run about an error with this code and these details, in this session; none where the
-/// daemon's own hint says it as well.
+/// The hint for an error with this code and these details in this session. Returns none when the
+/// daemon's own hint says the same.
 pub fn of_error(code: &str, details: &Value, session: Option<&str>) -> Option<String> {
     let hint = of_details(details).or_else(|| Code::parse(code).and_then(of_code))?;
     Some(hint.replace(SESSION, session.unwrap_or(SESSION)))
@@ -80,7 +77,7 @@ fn of_details(details: &Value) -> Option<&'static str> {
     }
 }
 
-/// What to run about a code, or what the code itself advises.
+/// The hint for a code, or the code's general advice.
 pub fn advice(code: Code) -> &'static str {
     of_code(code).unwrap_or_else(|| code.advice())
 }

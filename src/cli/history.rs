@@ -1,4 +1,4 @@
-//! `history`: rows of a session by their numbers, also those that scrolled off the screen.
+//! `history`: prints rows of a session by number, including rows that scrolled off the screen.
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -32,7 +32,7 @@ impl History {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead.
+    /// The daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let arguments = json!({
             "session": self.session,
@@ -47,7 +47,7 @@ impl History {
     }
 }
 
-/// How to read the rows that are left.
+/// How to read the remaining rows.
 fn more(rows: &HistoryRows) -> Option<String> {
     let (next, end) = (rows.next_row, rows.end_row);
     (next < end).then(|| format!("{} more rows; go on with --from {next}", end - next))

@@ -33,7 +33,7 @@ impl Keys {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why nothing was pressed.
+    /// No key was pressed, with the reason.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let arguments = json!({
             "session": self.session,

@@ -21,7 +21,7 @@ impl Kill {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why it was not ended.
+    /// The session was not ended, with the reason.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let arguments = json!({"session": self.session, "action": "kill"});
         let killed = context.daemon().await?.call("manage_session", arguments).await?;

@@ -1,4 +1,4 @@
-//! `lease`: the right to write, for scripts that need it longer than one call.
+//! `lease`: manages the right to write, for scripts that need it for several calls.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ impl Lease {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead.
+    /// The daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.daemon().await?;
         match self.action {
@@ -203,7 +203,7 @@ fn row(session: &SessionWire) -> [String; 7] {
     ]
 }
 
-/// A lease together with its session, for programs.
+/// A lease with its session, for programs.
 #[derive(Serialize)]
 struct HeldLease {
     #[serde(flatten)]
@@ -218,14 +218,14 @@ impl HeldLease {
     }
 }
 
-/// The end of a command that holds a lease now: its id as data, its time as chatter.
+/// The report of a command that acquired or renewed a lease: the id as data, the time as a note.
 fn lease_report(answer: Answer) -> Result<(Report, GrantWire), Failure> {
     let grant: GrantWire = answer.read()?;
     let notes = vec![format!("the lease lasts {}", rough(grant.expires_in_ms))];
     Ok((Report { notes, ..answer.report(grant.lease_id.clone()) }, grant))
 }
 
-/// The id of the lease that is meant: the one given, else that of the command line in the session.
+/// The given lease id, or that of the command line's own lease in the session.
 async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String, Failure> {
     if let Some(given) = given.id()? {
         return Ok(given);
@@ -239,7 +239,7 @@ async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String,
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }
 
-/// A note where the lease is that of another session than the one named.
+/// A note when the lease belongs to another session than the named one.
 fn elsewhere(actual: &str, named: &str) -> Option<String> {
     (actual != named).then(|| format!("note: that is the lease of session {actual}"))
 }

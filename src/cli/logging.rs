@@ -1,6 +1,4 @@
 //! The daemon's log on standard error, as text or as JSON.
-//!
-//! It decides only how much is logged and in which form; what is logged is each module's affair.
 
 mod throttle;
 
@@ -18,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::logging::throttle::Throttle;
 use crate::cli::start::log::bounded::Bounded;
 
-/// The crate whose log would repeat what clients send, unless it is held back.
+/// This crate logs what clients send, so its log is off unless it is requested.
 const PROTOCOL_CRATE: &str = "rmcp";
 
 /// The form of the log.
@@ -28,7 +26,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The log of this process; dropped at its end, it says what was left out.
+/// The log of this process. When dropped, it reports the suppressed lines.
 #[must_use = "what was left out is said when it is dropped"]
 #[derive(Debug)]
 pub struct Logging(Throttle);
@@ -39,10 +37,10 @@ impl Drop for Logging {
     }
 }
 
-/// Begins logging, for the life of the process, into `file` if that is what standard error is.
+/// Starts logging for the life of the process; `file` is the log file behind standard error, if any.
 ///
 /// # Errors
-/// When RUST_LOG cannot be read.
+/// RUST_LOG is invalid.
 pub fn start_logging(
     format: LogFormat,
     verbosity: u8,
@@ -55,7 +53,7 @@ pub fn start_logging(
         Some(file) => BoxMakeWriter::new(move || InFile(Arc::clone(&file))),
         None => BoxMakeWriter::new(io::stderr),
     };
-    // Told on standard error as well, a log that cannot be written would end whoever logs.
+    // Reporting a failed write on standard error would fail too, and end the thread that logs.
     let log = tracing_subscriber::fmt::layer().with_writer(writer).log_internal_errors(false);
     let log: Box<dyn Layer<_> + Send + Sync> = match format {
         LogFormat::Text => log.with_ansi(false).boxed(),
@@ -66,7 +64,7 @@ pub fn start_logging(
     Ok(Logging(throttle))
 }
 
-/// Writes lines into a file that stays within its bound.
+/// Writes lines to a file of bounded size.
 #[derive(Debug)]
 struct InFile(Arc<Bounded>);
 
@@ -80,8 +78,8 @@ impl Write for InFile {
     }
 }
 
-/// What is logged: what RUST_LOG says, else by the number of `-v`; the protocol's crate only when
-/// it is named.
+/// The log filter: RUST_LOG, or otherwise the number of `-v`. The protocol's crate is off unless
+/// RUST_LOG names it.
 fn directives(wanted: Option<&str>, verbosity: u8) -> String {
     let usual = match verbosity {
         0 => "info",

@@ -1,4 +1,4 @@
-//! `ls`: the sessions, one a line.
+//! `ls`: lists the sessions, or shows the daemon's counters.
 
 use clap::Args;
 use serde_json::json;
@@ -30,7 +30,7 @@ impl Ls {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead.
+    /// The daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         if self.daemon {
             let told = if self.prometheus { exposition } else { people };
@@ -47,7 +47,7 @@ impl Ls {
     }
 }
 
-/// Who holds a session's lease, for a cell.
+/// The holder of a session's lease, for a cell.
 pub fn holder(session: &SessionWire) -> String {
     session.lease.by.clone().unwrap_or_else(|| "-".to_owned())
 }
@@ -65,7 +65,7 @@ fn row(session: &SessionWire) -> [String; 8] {
     ]
 }
 
-/// What is added to the state of a session of which something cannot be seen, now or ever.
+/// A suffix for the state of a session with a silent shim or lost output.
 fn odd(session: &SessionWire) -> &'static str {
     match (session.activity.is_silent(), session.lost_output.is_empty()) {
         (true, _) => ", silent",
@@ -74,7 +74,7 @@ fn odd(session: &SessionWire) -> &'static str {
     }
 }
 
-/// The state, with how the program ended when it has.
+/// The state, with the exit code or signal of an exited program.
 pub fn state(session: &SessionWire) -> String {
     let exit = session.exit.unwrap_or_default();
     match (exit.code, exit.signal, exit.cause) {

@@ -1,4 +1,4 @@
-//! `man`: the manual, made from the grammar itself so that the two cannot differ.
+//! `man`: prints the manual, generated from the argument parser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Man {
     /// Runs the command; it needs no daemon.
     ///
     /// # Errors
-    /// Why the pages cannot be written.
+    /// The pages cannot be written.
     pub fn run(self) -> Result<Report, Failure> {
         match &self.out {
             Some(directory) => write_all(directory),

@@ -1,6 +1,6 @@
-//! `mcp`: joins an MCP client at standard input and output with the daemon.
+//! `mcp`: connects an MCP client on standard input and output to the daemon.
 //!
-//! It finds the socket and the daemon behind it; what passes between the two is the bridge's affair.
+//! It finds the socket and the daemon; the bridge forwards the messages.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -53,10 +53,10 @@ pub struct Mcp {
     token_file: Option<PathBuf>,
 }
 
-/// Where the daemon is, and what may be done when it is not there.
+/// How to reach the daemon, and how to start one if allowed.
 struct Way {
     socket: PathBuf,
-    /// Where a daemon answers also when it does not have the one session that is meant, and that one.
+    /// With `--session`: the daemon's gateway, which answers even without that session, and the session.
     gateway: Option<(PathBuf, SessionId)>,
     /// The place of the daemon that may be started.
     start: Option<RuntimePaths>,
@@ -65,10 +65,10 @@ struct Way {
 }
 
 impl Mcp {
-    /// Runs the command until the client has gone, or SIGTERM or SIGINT.
+    /// Runs the command until the client disconnects, or until SIGTERM or SIGINT.
     ///
     /// # Errors
-    /// Why there is no daemon at first. Later the client is told.
+    /// No daemon answers at first. Later the client gets the error.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let signals = Signals::listen().context("cannot listen to signals")?;
         let _logging = start_logging(LogFormat::Text, 0, None)?;
@@ -94,7 +94,7 @@ impl Mcp {
             token_file: self.token_file.clone(),
         };
         if let Some(socket) = context.given_socket() {
-            // The grammar does not see one that stands before the command.
+            // The argument parser does not see a socket before the subcommand.
             if self.read_only || self.allow_write || self.session.is_some() {
                 let words = "--socket cannot be used with --read-only, --allow-write or --session";
                 return Err(Failure::Usage(words.to_owned()));
@@ -108,7 +108,7 @@ impl Mcp {
             let start = (may_start && !self.no_spawn).then_some(paths);
             return Ok(Way { start, ..way(gateway) });
         };
-        // A daemon that is started has no session that could be meant.
+        // A daemon that we would start does not have the session.
         let id = find(&gateway, session).await?;
         let socket = if self.read_only { paths.session_read_only(id) } else { paths.session(id) };
         Ok(Way { gateway: Some((gateway, id)), ..way(socket) })
@@ -141,7 +141,7 @@ impl Way {
         }
     }
 
-    /// Why nobody listens at the socket: there may be a daemon that does not have the session.
+    /// The failure when no process listens at the socket: a daemon may run without the session.
     async fn absence(&self, source: ConnectError) -> Failure {
         let is_gone = matches!(source, ConnectError::Absent | ConnectError::Refused);
         let daemon = match &self.gateway {
@@ -159,7 +159,7 @@ impl Way {
                     "message": "the terminal of the session does not answer",
                 }))
             }
-            // It may have come back while we looked, which the next look will show.
+            // The session may have returned meanwhile, which the next attempt will show.
             Some(_) => Failure::of_tool(json!({
                 "error_code": Code::SessionNotFound.as_str(),
                 "message": "the session is no longer there",
@@ -169,14 +169,14 @@ impl Way {
     }
 }
 
-/// The secret in the file of a token, as it is now.
+/// Reads the secret from a token's file.
 fn secret_in(file: &Path) -> Result<Secret, Failure> {
     let failed = |source| TokenFailure::File { path: file.to_owned(), source };
     Ok(read_secret(file).map_err(failed)?)
 }
 
-/// Why a bridge that has lost its daemon reaches none: to be turned away is told in the words of
-/// whoever does so.
+/// Why a bridge that lost its daemon reaches none. A rejection keeps its own code; every other failure
+/// means that the daemon is unavailable.
 fn undialed(failure: Failure) -> Undialed {
     let turned_away = matches!(failure, Failure::Token(_) | Failure::Tool { .. });
     let code = Code::parse(failure.code()).filter(|_| turned_away);
@@ -184,7 +184,7 @@ fn undialed(failure: Failure) -> Undialed {
     Undialed { code, reason: failure.to_string() }
 }
 
-/// The id of the session that is meant.
+/// The id of the named session.
 async fn find(gateway: &Path, session: &str) -> Result<SessionId, Failure> {
     let session = Daemon::connect(gateway).await?.session(session).await?;
     Ok(session.id.parse().context("the daemon names no session")?)

@@ -1,4 +1,4 @@
-//! `new`: creates a session, and the daemon with it when there is none.
+//! `new`: creates a session, and starts the daemon if none runs.
 
 use std::env;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ impl New {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why there is no session.
+    /// No session was created, with the reason.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = self.spawn.daemon(context).await?;
         let (answer, Created { session, lease }) = create(&daemon, self.arguments()?).await?;
@@ -87,18 +87,18 @@ impl New {
 /// Creates a session.
 ///
 /// # Errors
-/// Why there is none.
+/// No session was created, with the reason.
 pub async fn create(daemon: &Daemon, arguments: Value) -> Result<(Answer, Created), Failure> {
     let answer = daemon.call("create_session", arguments).await.map_err(with_the_way_out)?;
     let created = answer.read()?;
     Ok((answer, created))
 }
 
-/// What a session gets from here: the directory, or another one that was asked for, and some of the
-/// environment.
+/// What a session takes from this process: the working directory, or the requested one, and parts
+/// of the environment.
 ///
 /// # Errors
-/// That the directory cannot be told.
+/// The directory is gone, or its name is not UTF-8.
 pub fn surroundings(cwd: Option<PathBuf>) -> Result<Value, Failure> {
     let cwd = std::path::absolute(cwd.unwrap_or_else(|| PathBuf::from(".")));
     let cwd = cwd.context("the current directory is gone")?;
@@ -106,7 +106,7 @@ pub fn surroundings(cwd: Option<PathBuf>) -> Result<Value, Failure> {
     Ok(json!({"cwd": cwd, "env_client": handed_on()}))
 }
 
-/// The program with its arguments, or the shell line, that the words after `--` mean.
+/// The program with its arguments, or the shell line, from the words after `--`.
 fn command(words: Vec<String>) -> (Option<String>, Option<Vec<String>>) {
     let mut words = words.into_iter();
     let Some(first) = words.next() else { return (None, None) };
@@ -115,7 +115,7 @@ fn command(words: Vec<String>) -> (Option<String>, Option<Vec<String>>) {
     (Some(first), (!is_line).then_some(args))
 }
 
-/// What the session gets of the environment here.
+/// The environment variables that the session gets from this process.
 fn handed_on() -> Map<String, Value> {
     let vars = ClientEnvironment::of(env::vars_os());
     let text =
@@ -123,7 +123,7 @@ fn handed_on() -> Map<String, Value> {
     text.map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
 }
 
-/// Whoever sits at the command line can switch writing on.
+/// Adds a hint that the user can switch writing on.
 fn with_the_way_out(mut failure: Failure) -> Failure {
     if let Failure::Tool { code, hint, .. } = &mut failure
         && code == "read_only"

@@ -1,7 +1,7 @@
-//! What a command prints: data on standard output, chatter on standard error.
+//! Prints a command's data on standard output and its notes on standard error.
 //!
-//! It knows no command. Every answer passes here, so that `--json` means the same everywhere: one
-//! envelope, or one a line for what streams.
+//! Every answer passes here, so that `--json` means the same everywhere: one object, or one per line for
+//! streams.
 
 use std::io::{self, Write};
 use std::time::UNIX_EPOCH;
@@ -16,28 +16,28 @@ use crate::core::moment::Moment;
 use crate::session::clock::Clock;
 use crate::wire::envelope::Envelope;
 
-/// For whom answers are printed.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     People,
     Json,
 }
 
-/// What a command has to tell when it is done.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What programs read.
+    /// The result for programs.
     pub data: Value,
-    /// What people read; nothing is printed for an empty text.
+    /// The result for people. An empty text is not printed.
     pub text: String,
-    /// Chatter, for people only.
+    /// Notes for people.
     pub notes: Vec<String>,
     pub exit: Exit,
-    /// The protocol revision of the answer, where there was one.
+    /// The protocol revision of the daemon's answer, if there was one.
     pub mcp_version: Option<String>,
 }
 
-/// An envelope and what it wraps, as one object.
+/// The envelope and its data as one object.
 #[derive(Debug, Serialize)]
 struct Wrapped<'a> {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ struct Wrapped<'a> {
     data: &'a Value,
 }
 
-/// Where a command's answers go.
+/// The output of a command.
 #[derive(Debug)]
 pub struct Output {
     form: Form,
@@ -54,25 +54,24 @@ pub struct Output {
 }
 
 impl Output {
-    /// An output in this form, for a command that starts now.
+    /// Creates the output of a command that starts now.
     pub fn new(form: Form, clock: Clock) -> Self {
         Self { form, started: clock.now(), clock }
     }
 
-    /// For whom it prints.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// The clock by which it tells how long things took.
+    /// The clock that measures elapsed time.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Prints what a command has to tell at its end.
+    /// Prints a command's final result.
     ///
     /// # Errors
-    /// [`Failure::Output`] when standard output takes nothing.
+    /// [`Failure::Output`] when standard output fails.
     pub fn report(&self, report: &Report) -> Result<(), Failure> {
         match self.form {
             Form::Json => {
@@ -98,7 +97,7 @@ impl Output {
         }
     }
 
-    /// Prints text for people as it stands, as it comes.
+    /// Prints text for people unchanged and without a line end.
     ///
     /// # Errors
     /// As [`Output::report`].
@@ -113,7 +112,7 @@ impl Output {
         }
     }
 
-    /// Prints why a command failed: for people on standard error, else as an envelope.
+    /// Prints a failure: on standard error for people, otherwise as an envelope.
     ///
     /// # Errors
     /// As [`Output::report`].
@@ -139,10 +138,10 @@ impl Output {
         }
     }
 
-    /// Tells people something that is no data.
+    /// Prints a note for people.
     pub fn note(&self, text: &str) {
         if self.form == Form::People {
-            // Nobody is left to hear that standard error is closed.
+            // A closed standard error cannot be reported.
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
@@ -164,7 +163,7 @@ impl Output {
     }
 }
 
-/// Prints text and the end of a line, at once.
+/// Prints text with a line end and flushes it.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{text}").and_then(|()| out.flush());

@@ -1,6 +1,6 @@
-//! Which lease a command uses: its id comes from a file, standard input or the environment.
+//! The lease id that a command uses: from a file, standard input or the environment.
 //!
-//! It is never taken from the words of a command, which every user of the machine can read.
+//! It never comes from the command line, which every user of the machine can read.
 
 use std::env;
 use std::fs::File;
@@ -12,10 +12,10 @@ use clap::Args;
 
 use crate::cli::failure::Failure;
 
-/// The variable that holds the id of the lease that commands use.
+/// The variable with the lease id for commands.
 pub const LEASE: &str = "TERMGATE_LEASE";
 
-/// Longest file of a lease id that is read, in bytes.
+/// The longest lease file, in bytes.
 const FILE_BYTES_MAX: u64 = 256;
 
 /// How a command is given the lease that it uses.
@@ -27,10 +27,10 @@ pub struct OwnLease {
 }
 
 impl OwnLease {
-    /// The id, where one is given.
+    /// The lease id, if there is one.
     ///
     /// # Errors
-    /// Why the file gives none.
+    /// The file cannot be read or contains no id.
     pub fn id(&self) -> Result<Option<String>, Failure> {
         match &self.lease_file {
             Some(file) => read(file).map(Some),
@@ -39,10 +39,10 @@ impl OwnLease {
     }
 }
 
-/// Reads the id of a lease from a file, or from standard input where that is `-`.
+/// Reads a lease id from a file, or from standard input for `-`.
 ///
 /// # Errors
-/// Why there is none to be read.
+/// The file cannot be read or contains no id.
 pub fn read(file: &Path) -> Result<String, Failure> {
     let text = match file == Path::new("-") {
         true => text_of(io::stdin().lock()),

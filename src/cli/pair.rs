@@ -1,13 +1,11 @@
-//! Pairs as people write them: `name=value`.
-//!
-//! It knows neither variables nor parameters, only their shape.
+//! Parses `name=value` pairs.
 
 use serde_json::Value;
 
-/// Reads `NAME=VALUE`, both text; the value may hold further `=`.
+/// Parses `NAME=VALUE` as text; the value may contain `=`.
 ///
 /// # Errors
-/// How a pair is written, when `text` is none.
+/// The valid form of a pair.
 pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -15,10 +13,10 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads `name=value` with the value as JSON where it is JSON, else as text.
+/// Parses `name=value`. The value is JSON if it is valid JSON, otherwise text.
 ///
 /// # Errors
-/// How a pair is written, when `text` is none.
+/// The valid form of a pair.
 pub fn parse_argument(text: &str) -> Result<(String, Value), String> {
     let (name, value) = parse_pair(text)?;
     let value = serde_json::from_str(&value).unwrap_or(Value::String(value));

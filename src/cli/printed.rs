@@ -1,6 +1,6 @@
-//! What a command printed, read piece by piece as it comes, each line once.
+//! Reads the output of a command as it arrives, each line once.
 //!
-//! It knows no tool: the output of a command is a resource, which says where to go on.
+//! The output is a resource, which reports where to continue.
 
 use serde::Deserialize as _;
 
@@ -10,34 +10,34 @@ use crate::cli::output::Output;
 use crate::transport::client::ClientError;
 use crate::wire::command::{CommandStatus, OutputFacts};
 
-/// The member of `_meta` that says what the text of an output does not.
+/// The member of `_meta` with the facts about an output.
 const FACTS: &str = "dev.termgate/output";
 
-/// The output of one command, as far as it was shown.
+/// The output of one command, with the position up to which it was shown.
 #[derive(Clone, Debug)]
 pub struct Printed {
     uri: String,
     next_row: u64,
-    /// What is known of the command.
+    /// The facts about the command, as of the last read.
     facts: Option<OutputFacts>,
 }
 
 impl Printed {
-    /// The output of a command of which nothing was shown yet.
+    /// Starts at the beginning of a command's output.
     pub fn of(session: &str, command: u64) -> Self {
         let uri = format!("termgate://session/{session}/command/{command}/output");
         Self { uri, next_row: 0, facts: None }
     }
 
-    /// Its resource.
+    /// The URI of its resource.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Shows the lines that are new and whole.
+    /// Shows all new, complete lines.
     ///
     /// # Errors
-    /// That the command is not known any more, or that nothing can be shown.
+    /// The command is no longer known, or the output fails.
     pub async fn show(&mut self, daemon: &Daemon, output: &Output) -> Result<(), Failure> {
         loop {
             let uri = format!("{}?from_row={}", self.uri, self.next_row);
@@ -49,7 +49,7 @@ impl Printed {
                 output.note(&format!("[{rows} rows were gone before they could be read]"));
             }
             facts.lost_output.iter().for_each(|gap| output.note(&gap.remark()));
-            // Shown and noted without a pause between them, so that giving up in it doubles nothing.
+            // Without an await in between, so that cancelling here never shows lines twice.
             output.text(&text)?;
             self.next_row = facts.next_row.max(self.next_row);
             let more = facts.lines_left_out > 0;
@@ -60,12 +60,12 @@ impl Printed {
         }
     }
 
-    /// Whether it has ended, when it was looked at last.
+    /// Whether the command had ended at the last read.
     pub fn has_ended(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| facts.status != CommandStatus::Running)
     }
 
-    /// The code it ended with, where that is known.
+    /// The exit code, if it is known.
     pub fn exit_code(&self) -> Option<i64> {
         self.facts.as_ref().and_then(|facts| facts.exit_code).map(i64::from)
     }

@@ -1,15 +1,13 @@
-//! Metrics as text that Prometheus reads: each family with its help, its type and its samples.
-//!
-//! It knows the form (version 0.0.4 of the exposition) and none of the metrics.
+//! Writes metrics in the Prometheus text format (version 0.0.4).
 
 use std::fmt::{Display, Write};
 
-/// What a number means over time.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It goes up and down.
+    /// The value goes up and down.
     Gauge,
-    /// It only grows; its name ends in `_total`.
+    /// The value only grows; the name ends in `_total`.
     Counter,
 }
 
@@ -22,17 +20,17 @@ impl Kind {
     }
 }
 
-/// A text of metrics, family by family.
+/// A text of metric families.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Adds a family of one sample.
+    /// Adds a family with one sample.
     pub fn one(&mut self, kind: Kind, name: &str, help: &str, value: impl Display) {
         self.family(kind, name, help, [(Vec::new(), value)]);
     }
 
-    /// Adds a family of samples, each with its labels.
+    /// Adds a family of samples with labels.
     pub fn family<'a, V: Display>(
         &mut self,
         kind: Kind,
@@ -47,7 +45,7 @@ impl Exposition {
         }
     }
 
-    /// The whole text, without the end of its last line.
+    /// The whole text, without the final line end.
     pub fn into_text(self) -> String {
         self.0.trim_end().to_owned()
     }

@@ -1,4 +1,4 @@
-//! The terminal at standard input in raw mode, and as it was before when this is dropped.
+//! The terminal at standard input in raw mode. Dropping it restores the modes.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::session::pty::watch::watch;
 
-/// A terminal that does not block.
+/// A terminal with non-blocking reads.
 #[derive(Debug)]
 pub struct RawTerminal {
     tty: AsyncFd<OwnedFd>,
@@ -23,20 +23,20 @@ pub struct RawTerminal {
 }
 
 impl RawTerminal {
-    /// Opens the terminal at standard input; it is not raw yet.
+    /// Opens the terminal at standard input, not yet in raw mode.
     ///
     /// # Errors
-    /// What the kernel said: `ENOTTY` where there is none.
+    /// The kernel's error: `ENOTTY` when standard input is not a terminal.
     pub fn open() -> io::Result<Self> {
         Self::at(&ttyname(io::stdin())?)
     }
 
-    /// The same for the terminal at a path.
+    /// Opens the terminal at a path, not yet in raw mode.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn at(path: &Path) -> io::Result<Self> {
-        // Opened again: `O_NONBLOCK` on standard input would affect every process that shares it.
+        // Opens it again, because `O_NONBLOCK` on standard input would affect every process that shares it.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let tty =
             OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path)?;
@@ -44,43 +44,43 @@ impl RawTerminal {
         Ok(Self { tty: watch(tty, Interest::READABLE | Interest::WRITABLE)?, before })
     }
 
-    /// Its descriptor.
+    /// The descriptor.
     pub fn tty(&self) -> &AsyncFd<OwnedFd> {
         &self.tty
     }
 
-    /// Makes it raw.
+    /// Switches to raw mode.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn enter(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);
         Ok(tcsetattr(self.tty.get_ref(), SetArg::TCSANOW, &raw)?)
     }
 
-    /// Restores its modes.
+    /// Restores the terminal's modes.
     pub fn leave(&self) {
-        // A terminal that is gone has no modes.
+        // A closed terminal has no modes to restore.
         let _ = tcsetattr(self.tty.get_ref(), SetArg::TCSANOW, &self.before);
     }
 
-    /// Drops what was typed and not read.
+    /// Drops unread input.
     pub fn discard_typed(&self) {
         let _ = tcflush(self.tty.get_ref(), FlushArg::TCIFLUSH);
     }
 
-    /// Its rows and columns; 24 and 80 where it does not say.
+    /// The rows and columns; 24 and 80 when the terminal does not report them.
     pub fn size(&self) -> (u16, u16) {
         let size = terminal_size::terminal_size_of(self.tty.get_ref());
         let size = size.filter(|(width, height)| width.0 > 0 && height.0 > 0);
         size.map_or((24, 80), |(Width(cols), Height(rows))| (rows, cols))
     }
 
-    /// Waits for what is typed, and says how many bytes it is; 0 when the terminal is gone.
+    /// Waits for input and returns its length in bytes; 0 when the terminal is closed.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.tty.readable().await?.try_io(|tty| Ok(read(tty, into)?)) {

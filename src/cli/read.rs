@@ -1,4 +1,4 @@
-//! `read`: the screen of a session.
+//! `read`: prints the screen of a session.
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -61,13 +61,13 @@ impl Read {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead.
+    /// The daemon's error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let arguments = json!({
             "session": self.session,
             "format": self.format.word(),
             "since": self.since,
-            // As much as one answer can hold.
+            // The most that one answer can contain.
             "count": Size::SIDE_MAX,
         });
         let answer = context.daemon().await?.call("read_screen", arguments).await?;
@@ -77,7 +77,7 @@ impl Read {
     }
 }
 
-/// How to read the rest, where the screen is larger than an answer.
+/// How to read the remaining rows of a screen that is larger than one answer.
 fn left_out(screen: &ScreenWire) -> Option<String> {
     let (rows, top, session) = (screen.rows_left_out?, screen.next_top?, &screen.session);
     Some(format!(

@@ -1,7 +1,7 @@
-//! Whether anybody still reads what a command prints.
+//! Detects that standard output was closed.
 //!
-//! It knows nothing of what is printed. Whoever prints seldom would otherwise learn only with the next
-//! line that nobody wants it: `top | head` would wait for a change.
+//! A command that prints seldom would otherwise notice only at the next line: `top | head` would wait
+//! for a change.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,19 +10,19 @@ use tokio::io::Interest;
 
 use crate::session::pty::watch::watch;
 
-/// Completes when nobody reads standard output any more; never where that cannot happen, as with a
-/// file.
+/// Completes when the reader of standard output is gone. It never completes when that cannot happen, as
+/// with a file.
 ///
 /// # Panics
 /// Outside a runtime.
 pub async fn gone() {
     let stdout = io::stdout().as_fd().try_clone_to_owned();
-    // The kernel watches no files.
+    // The kernel cannot watch regular files.
     let Ok(stdout) = stdout.and_then(|stdout| watch(stdout, Interest::ERROR)) else {
         return std::future::pending().await;
     };
     if stdout.ready(Interest::ERROR).await.is_err() {
-        // The runtime ends, and with it whoever waits here.
+        // The runtime is shutting down, and ends this task with it.
         std::future::pending().await
     }
 }

@@ -1,15 +1,15 @@
-//! Rows that changed, as people read them: each with its number, since they need not be neighbours.
+//! Prints changed rows for people, each with its number, since there may be gaps.
 
 use crate::wire::delta::{DeltaWire, UpdateWire};
 use crate::wire::line::LineWire;
 
-/// These rows, one a line.
+/// These rows, one per line.
 pub fn numbered<'a>(rows: impl IntoIterator<Item = &'a LineWire>) -> String {
     let line = |row: &LineWire| format!("{}: {}", row.row, row.told()).trim_end().to_owned();
     rows.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The rows of a delta, one a line; of a whole screen, without the empty ones at its end.
+/// The rows of a delta, one per line. For a whole screen it omits the empty rows at the end.
 pub fn of_delta(delta: &DeltaWire) -> String {
     let mut rows: Vec<_> = delta.updates.iter().filter_map(UpdateWire::row).collect();
     if delta.reset {

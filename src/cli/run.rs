@@ -1,7 +1,6 @@
-//! `run`: runs one command in a session, or in one of its own, and shows what it prints while it runs.
+//! `run`: runs one command in an existing or a new session, and shows its output meanwhile.
 //!
-//! The tool says how the command ended; what it prints is read from its output, which has no bound
-//! but that of history.
+//! The tool reports how the command ended. The output comes from its resource, which only history bounds.
 
 mod fresh;
 mod interrupts;
@@ -37,10 +36,10 @@ use crate::cli::spawn::Spawn;
 use crate::transport::client::ClientError;
 use crate::wire::command::{Followed, RunStatus};
 
-/// How long a command that was interrupted may take to end.
+/// How long an interrupted command may take to end.
 const PARTING_MAX: Duration = Duration::from_secs(5);
 
-/// How long the daemon may take to tell why it did not.
+/// How long the daemon may take to explain why the interrupt failed.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// Run a command in a session, show what it prints, and end with its code
@@ -89,14 +88,14 @@ pub struct Run {
     command: Vec<String>,
 }
 
-/// What there is to say of a command at the end.
+/// How following a command ended.
 enum End {
     Answered(Answer),
-    /// This program is to end like this.
+    /// A signal ends this program, with this exit code.
     Interrupted(Exit),
-    /// Nobody reads what it prints.
+    /// Standard output was closed.
     Unread,
-    /// The time is over, and no daemon is there to say more.
+    /// The time is over while no daemon runs.
     Overdue,
 }
 
@@ -104,7 +103,7 @@ impl Run {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why it did not run.
+    /// The command did not run, or its end could not be followed.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         if self.max_lines.is_some() && context.output.form() == Form::People {
             let words = "--max-lines goes with --json; without it all of the output is printed";
@@ -123,8 +122,7 @@ impl Run {
         self.run_in((&id, name), &mut daemon, context, &mut listen()?).await
     }
 
-    /// Runs it in the session of this id, which people know by this name; another daemon may have
-    /// taken the place of this one afterwards.
+    /// Runs it in the session with this id and name. Afterwards `daemon` may be a later daemon.
     async fn run_in(
         &self,
         (id, name): (&str, &str),
@@ -141,7 +139,7 @@ impl Run {
             max_lines: self.max_lines,
             until: context.output.clock().now() + self.timeout,
         };
-        // A new session is written to under no lease of before.
+        // A lease from before does not apply to a new session.
         let lease = if self.session.is_some() { self.lease.id()? } else { None };
         let posted = daemon.post("run", self.arguments(id, &line, lease))?;
         let mut ended = follow(posted, &mut live, interrupts).await;
@@ -171,12 +169,12 @@ impl Run {
     }
 }
 
-/// The id of a session, by which its resources are told apart even when it is renamed.
+/// The id of a session, which stays the same when the session is renamed.
 async fn id_of(daemon: &Daemon, session: &str) -> Result<String, Failure> {
     Ok(daemon.session(session).await?.id)
 }
 
-/// Shows what a command prints until this call is answered, one way or another.
+/// Shows a command's output until the call is answered or following it ends.
 async fn follow(
     posted: Posted,
     live: &mut Live<'_>,
@@ -193,20 +191,20 @@ async fn follow(
             shown = live.next(), if showing => match shown {
                 Err(failure) if failure.is_unread() => return Ok(End::Unread),
                 Err(failure @ Failure::Output(_)) => return Err(failure),
-                // The answer says why, and may be on its way.
+                // The answer contains the reason, and may already be on its way.
                 shown => showing = shown.is_ok(),
             },
         }
     }
 }
 
-/// Takes an answer, unless the daemon gave it only because it leaves: the next one knows the rest.
+/// Takes an answer, unless the daemon answered only because it exits: then the next one is asked.
 fn told_by_one_that_stays(answer: Answer) -> Result<End, Failure> {
     let left = answer.read::<Followed>()?.status == RunStatus::DaemonLeft;
     if left { Err(ClientError::Closed.into()) } else { Ok(End::Answered(answer)) }
 }
 
-/// Shows what is left of a command of which the daemon has told how it ended.
+/// Shows the remaining output of a command that ended.
 async fn finished(
     ended: Result<End, Failure>,
     live: &mut Live<'_>,
@@ -218,7 +216,7 @@ async fn finished(
     if failure.is_unread() {
         return ended;
     }
-    // What ended with its session no other daemon has.
+    // After the session's end, no other daemon has the output.
     let elsewhere = matches!(failure, Failure::Request(ClientError::Closed))
         && answer.data["status"] != "exited"
         && resumed.is_held(live);
@@ -229,11 +227,11 @@ async fn finished(
     ended
 }
 
-/// What a command prints and does once it was interrupted, because this program is to end like this.
+/// The report of a command that was interrupted because this program ends, with its last output.
 async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exit) -> Report {
     let ended = tokio::select! {
         ended = timeout(PARTING_MAX, live.rest()) => ended.ok().and_then(Result::ok),
-        // Whoever insists waits no longer.
+        // A second signal ends the wait.
         _ = interrupts.next() => None,
     };
     let exit = ended.flatten().map_or(exit, of_code);
@@ -254,7 +252,7 @@ async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exi
     report
 }
 
-/// Why the daemon lets nobody here interrupt the command, where it does not.
+/// Why the daemon does not allow this client to interrupt the command, if it does not.
 async fn prevented(live: &Live<'_>) -> Option<String> {
     let look = json!({
         "session": live.session, "id": live.known()?, "timeout_ms": 0, "on_cancel": "interrupt",
@@ -264,7 +262,7 @@ async fn prevented(live: &Live<'_>) -> Option<String> {
     told.data["warning"].as_str().map(str::to_owned)
 }
 
-/// The end of a command whose output was shown.
+/// The report of a command whose output was shown.
 fn report(answer: Answer, session: &str) -> Report {
     let exit = exit(&answer.data);
     let notes = notes(&answer.data, session);
@@ -281,18 +279,18 @@ fn exit(run: &Value) -> Exit {
         ("timeout", None) => Exit::GOES_ON,
         ("needs_input", None) => Exit::NEEDS_INPUT,
         ("lease_lost" | "lease_suspended", None) => Exit::LeaseConflict,
-        // As shells say it.
+        // The code that shells use.
         ("not_run", None) => Exit::Command(2),
         (_, None) => Exit::UNKNOWN,
     }
 }
 
-/// The code as a program can end with it.
+/// The code as a valid exit code of a process.
 fn of_code(code: i64) -> Exit {
     Exit::Command(u8::try_from(code).unwrap_or(1))
 }
 
-/// What people are told besides the output.
+/// The notes for people besides the output.
 fn notes(run: &Value, session: &str) -> Vec<String> {
     let word = |pointer: &str| run.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let asks = word("/prompt").trim();

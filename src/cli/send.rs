@@ -69,7 +69,7 @@ impl Send {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why nothing was typed.
+    /// Nothing was typed, with the reason.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let lease = self.lease.id()?;
         let daemon = context.daemon().await?;

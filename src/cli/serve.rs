@@ -1,4 +1,4 @@
-//! `serve`: runs the daemon until it is told to stop.
+//! `serve`: runs the daemon until it is stopped.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -68,14 +68,14 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Runs the command, until it is told to end or its terminal is gone.
+    /// Runs the command until the daemon is stopped or its terminal is closed.
     ///
     /// # Errors
-    /// Why there is no daemon.
+    /// The daemon could not start, with the reason.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let mut log = None;
         if self.detached {
-            // It fails where we have left already.
+            // It fails if this process already leads a session.
             let _ = nix::unistd::setsid();
             log = Bounded::of_standard_error(&paths(context)?);
         }
@@ -87,7 +87,7 @@ impl Serve {
         let settings = self.settings(context)?;
         let program = settings.program.clone();
         let ended = serve(settings, |banner| context.output.note(&banner_text(banner))).await?;
-        // Another program that takes the place of this one ends it, too.
+        // `exec` runs no destructors, so this reports the suppressed log lines first.
         drop(logging);
         match ended {
             Ended::Stopped | Ended::Left => Ok(Exit::Done),
@@ -96,7 +96,7 @@ impl Serve {
         }
     }
 
-    /// The keys that flags set; the one that takes the right away counts last.
+    /// The keys that flags set. `--read-only` comes last and wins.
     fn flags(&self) -> impl Iterator<Item = Flag> {
         let flag = |name, allow| Flag { name, key: "allow_write", value: Value::Switch(allow) };
         let write = self.allow_write.then(|| flag("--allow-write", true));
@@ -126,7 +126,7 @@ impl Serve {
         })
     }
 
-    /// The program that runs here, by the name that its file has now.
+    /// The running program, by its file's current name.
     fn program(&self) -> Result<Program, Failure> {
         let path = env::current_exe().context("the program's own file is unknown")?;
         let path = by_its_name(path);
@@ -148,7 +148,7 @@ impl Serve {
     }
 }
 
-/// The path as it was before the file there was replaced, which the kernel tells by a mark.
+/// The path without the mark that the kernel adds when the file was replaced.
 fn by_its_name(path: PathBuf) -> PathBuf {
     let name = path.to_str().and_then(|path| path.strip_suffix(" (deleted)"));
     match name {
@@ -157,7 +157,7 @@ fn by_its_name(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Has the file of this program take its place; comes back only to say why it did not.
+/// Replaces this process by the program's file. Returns only on failure.
 fn replace_by(program: &Program) -> Failure {
     let mut command = Command::new(&program.path);
     if let Some((name, words)) = program.words.split_first() {
@@ -169,7 +169,7 @@ fn replace_by(program: &Program) -> Failure {
     Failure::Other(anyhow::Error::new(error).context(told))
 }
 
-/// The configuration; what was not taken is logged.
+/// Loads the configuration and logs ignored values.
 fn load(sources: &Sources) -> Result<Config, Failure> {
     let effective = sources.load()?;
     for note in &effective.notes {
@@ -178,7 +178,7 @@ fn load(sources: &Sources) -> Result<Config, Failure> {
     Ok(effective.config)
 }
 
-/// Where the process is, and with what environment: what sessions start from.
+/// The working directory and environment, which sessions start from.
 fn surroundings() -> Result<(PathBuf, Environment), Failure> {
     let directory = env::current_dir().context("the current directory is gone")?;
     Ok((directory, env::vars_os().collect()))
@@ -191,7 +191,7 @@ fn paths(context: &Context) -> Result<RuntimePaths, Failure> {
     Ok(paths.with_gateway(gateway).context("--socket")?)
 }
 
-/// What a daemon that is ready says of itself: what it allows, where it is, how to come in.
+/// The message of a ready daemon: whether it allows writing, where it listens, how to connect.
 fn banner_text(banner: &Banner) -> String {
     let (state, other) = if banner.write_on.is_empty() { ("off", "on") } else { ("on", "off") };
     let told = match banner.write_from {

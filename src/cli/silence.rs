@@ -1,6 +1,4 @@
-//! Sessions for whose terminals nobody answers their daemon yet: whoever was at one waits for it.
-//!
-//! It asks the daemon, and knows nothing of shims nor of how a wait is shown.
+//! Waits while a session's shim does not answer its daemon.
 
 use std::time::Duration;
 
@@ -10,27 +8,27 @@ use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::transport::client::ClientError;
 
-/// How often is looked whether somebody answers.
+/// How often to check whether the shim answers.
 pub const LOOK: Duration = Duration::from_millis(500);
 
-/// Whether nobody answers for the terminal of a session, as the daemon says after so long.
+/// Whether a session's shim is silent, as the daemon reports after this delay.
 ///
 /// # Errors
-/// That the daemon has gone.
+/// The daemon is gone.
 pub async fn is_silent(daemon: &Daemon, session: &str, after: Duration) -> Result<bool, Failure> {
     sleep(after).await;
     match daemon.session(session).await {
         Ok(session) => Ok(session.activity.is_silent()),
         Err(gone @ Failure::Request(ClientError::Closed)) => Err(gone),
-        // Whatever is asked of the session next is answered so, too.
+        // The next request about the session gets the same error.
         Err(_) => Ok(false),
     }
 }
 
-/// Waits until somebody answers for the terminal of a session; `told` is called if nobody does at first.
+/// Waits until a session's shim answers. It calls `told` if the shim is silent at first.
 ///
 /// # Errors
-/// That the daemon has gone.
+/// The daemon is gone.
 pub async fn over(daemon: &Daemon, session: &str, told: impl FnOnce()) -> Result<(), Failure> {
     if is_silent(daemon, session, Duration::ZERO).await? {
         told();
@@ -39,7 +37,7 @@ pub async fn over(daemon: &Daemon, session: &str, told: impl FnOnce()) -> Result
     Ok(())
 }
 
-/// What whoever waits is told.
+/// The note for a person who waits.
 pub fn note(name: &str) -> String {
     format!("[{name}: its terminal does not answer; waiting for it, C-c to stop]")
 }

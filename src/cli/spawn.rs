@@ -1,6 +1,4 @@
-//! The flags of commands that start a daemon when there is none.
-//!
-//! It knows neither what the daemon is needed for nor how one is started.
+//! The flags of commands that start a daemon when none runs.
 
 use clap::Args;
 
@@ -21,10 +19,10 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// Connects to the daemon, and starts it before where that is allowed.
+    /// Connects to the daemon, and starts one if that is allowed.
     ///
     /// # Errors
-    /// That there is none, or that it could not be started.
+    /// No daemon runs, or it could not be started.
     pub async fn daemon(self, context: &Context) -> Result<Daemon, Failure> {
         if self.no_spawn {
             context.running_daemon().await

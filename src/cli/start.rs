@@ -1,7 +1,6 @@
-//! Starting a daemon that outlives the command which needs it.
+//! Starts a daemon that outlives the command that needs it.
 //!
-//! It must not know what the daemon is needed for: whoever starts it says what counts as reached.
-//! Such a daemon ends by itself once nobody needs it; one that was started by hand never does.
+//! Such a daemon exits by itself when it is no longer needed; one that was started by hand does not.
 
 pub mod log;
 
@@ -22,16 +21,16 @@ use crate::transport::daemon::TURN_MAX;
 use crate::transport::notify::VARIABLES;
 use crate::transport::unix::directory;
 
-/// How long a daemon may take until it is reached, after one that is ending has gone.
+/// How long a daemon may take to answer, including the wait for a daemon that is ending.
 const READY_MAX: Duration = TURN_MAX.saturating_add(Duration::from_secs(5));
-/// How long another daemon, to which ours gave way, may take until it is reached.
+/// How long another daemon may take to answer when ours made way for it.
 const OTHER_READY_MAX: Duration = Duration::from_secs(1);
-/// How long whoever hangs up without a greeting may be one that is just ending.
+/// How long a peer that closes the connection without a greeting counts as a daemon that is ending.
 const HANGING_UP_MAX: Duration = Duration::from_secs(1);
-/// How often is looked whether it is there.
+/// How often to retry.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Whether the daemon that is started may write.
+/// Whether the started daemon allows writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
     /// As its configuration and environment say.
@@ -40,18 +39,18 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// The rights that a flag `--allow-write` asks for.
+    /// The rights for the flag `--allow-write`.
     pub fn of_flag(allow_write: bool) -> Self {
         if allow_write { Self::Write } else { Self::AsConfigured }
     }
 }
 
-/// How long a daemon stays that nobody needs.
+/// How long an unused daemon keeps running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// It ends with its last client.
+    /// It exits shortly after its last client.
     Short,
-    /// Somebody at a command line may want to look, or to switch writing on, before the next command.
+    /// Long enough for a user to look around, or to switch writing on, before the next command.
     Long,
 }
 
@@ -64,10 +63,10 @@ impl Stay {
     }
 }
 
-/// Reaches the daemon that is there; when it hangs up because it ends, what comes after it.
+/// Connects to the running daemon. If it closes the connection because it is ending, retries.
 ///
 /// # Errors
-/// Why there is none to be reached.
+/// No daemon answers, with the reason.
 pub async fn settled<T, E>(
     reach: impl AsyncFn() -> Result<T, E>,
     hung_up: impl Fn(&E) -> bool,
@@ -81,10 +80,10 @@ pub async fn settled<T, E>(
     }
 }
 
-/// Starts a daemon and reaches it; or another one, when that was quicker.
+/// Starts a daemon and connects to it, or to another one that started first.
 ///
 /// # Errors
-/// [`Failure::NotStarted`] when none is reached in time, with what it said last and its log.
+/// [`Failure::NotStarted`] when none answers in time, with its last log line and its log's path.
 pub async fn start<T>(
     paths: &RuntimePaths,
     rights: Rights,
@@ -109,7 +108,7 @@ pub async fn start<T>(
     Err(Failure::NotStarted { said: log.last_words(), log: log.path().to_owned() })
 }
 
-/// Starts the process, which is collected when it ends for as long as ours lives.
+/// Starts the process. This process reaps it if it ends first.
 fn spawn(log: &Log, rights: Rights, stay: Stay) -> anyhow::Result<Child> {
     let program = env::current_exe().context("the program's own file is unknown")?;
     let mut command = Command::new(program);
@@ -119,16 +118,16 @@ fn spawn(log: &Log, rights: Rights, stay: Stay) -> anyhow::Result<Child> {
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.writer()?);
     command.current_dir(home());
-    // A service manager of ours does not know the daemon.
+    // Variables of a service manager for this process do not apply to the daemon.
     for name in VARIABLES {
         command.env_remove(name);
     }
-    // It is the caller's, for its own commands.
+    // The lease belongs to the caller's own commands.
     command.env_remove(LEASE);
     Ok(command.spawn()?)
 }
 
-/// Where the daemon stays, so that it keeps nobody's mount busy.
+/// The daemon's working directory, chosen so that it does not keep a mount busy.
 fn home() -> PathBuf {
     env::home_dir().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
 }

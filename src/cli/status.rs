@@ -1,6 +1,6 @@
-//! The daemon's counters, as `ls --daemon` shows them: for people, as JSON, or for Prometheus.
+//! The daemon's counters for `ls --daemon`: for people, as JSON, or for Prometheus.
 //!
-//! It reads one resource that only operators are told, and works nothing out but how it is shown.
+//! It reads one resource that only operators can read.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use crate::core::one_line::one_line;
 use crate::wire::control::SwitchWire;
 use crate::wire::status::DaemonStatus;
 
-/// The resource that tells of the daemon.
+/// The resource with the daemon's status.
 pub const STATUS: &str = "termgate://daemon";
 
-/// Asks the daemon for its state, with the text that `shown` makes of it.
+/// Reads the daemon's status; `shown` turns it into text.
 ///
 /// # Errors
-/// That no daemon answers.
+/// No daemon answers.
 pub async fn report(
     context: &Context,
     shown: fn(&DaemonStatus) -> String,
@@ -33,7 +33,7 @@ pub async fn report(
     Ok(Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None })
 }
 
-/// The state for people: a line for each subject, and a table of calls.
+/// The status for people: a line for each subject, and a table of calls.
 pub fn people(status: &DaemonStatus) -> String {
     let DaemonStatus { version, pid, sessions, leases, connections, frames, pty, .. } = status;
     let lines = [
@@ -76,7 +76,7 @@ pub fn people(status: &DaemonStatus) -> String {
     format!("{lines}\n\n{}", render(["TOOL", "OUTCOME", "CALLS"], &rows))
 }
 
-/// The state as metrics.
+/// The status as metrics.
 pub fn exposition(status: &DaemonStatus) -> String {
     let mut text = Exposition::default();
     let info = [(vec![("version", status.version.as_str())], 1)];
@@ -105,7 +105,7 @@ pub fn exposition(status: &DaemonStatus) -> String {
     text.into_text()
 }
 
-/// A metric that is one number.
+/// A metric with a single number.
 type Metric = (Kind, &'static str, &'static str, fn(&DaemonStatus) -> u64);
 
 const METRICS: [Metric; 13] = [
@@ -154,7 +154,7 @@ const METRICS: [Metric; 13] = [
     ),
 ];
 
-/// Every tool, outcome and number of calls.
+/// Every tool and outcome with its number of calls.
 fn calls(status: &DaemonStatus) -> impl Iterator<Item = (&str, &str, u64)> {
     status.calls.iter().flat_map(|(tool, outcomes)| {
         let tool = tool.as_str();
@@ -169,7 +169,7 @@ fn denied(codes: &BTreeMap<String, u64>) -> String {
     codes.iter().map(|(code, times)| format!("{times} {code}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Where writing is on, for people.
+/// The scopes in which writing is on, for people.
 pub fn switches(on: &[SwitchWire]) -> String {
     if on.is_empty() {
         return "off everywhere".to_owned();
@@ -182,7 +182,7 @@ pub fn switches(on: &[SwitchWire]) -> String {
     on.iter().map(switch).collect::<Vec<_>>().join(", ")
 }
 
-/// A number of bytes to the precision a glance takes in.
+/// A number of bytes, rounded for people.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if count < 1_024 {

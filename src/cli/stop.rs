@@ -1,4 +1,4 @@
-//! `stop`: ends the daemon and every session with it.
+//! `stop`: ends the daemon and all its sessions.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::wire::status::{Stopping, UnendedSession};
 
 /// How long a daemon may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// How often is looked whether it has.
+/// How often to check.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// End the daemon and every session with it
@@ -29,10 +29,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 pub struct Stop {}
 
 impl Stop {
-    /// Runs the command; when it is done, another daemon can start.
+    /// Runs the command. Afterwards another daemon can start.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when there is none, [`Failure::StillRunning`] when it does not end.
+    /// [`Failure::Unreachable`] when no daemon runs, [`Failure::StillRunning`] when it does not end.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.running_daemon().await?;
         let socket = daemon.path().to_owned();
@@ -40,7 +40,7 @@ impl Stop {
         let asked = daemon.client().request(STOP_METHOD, json!({}));
         let unended = match timeout(STOP_MAX, asked).await.map_err(late)? {
             Ok(answer) => Stopping::deserialize(answer).ok().map(|stopping| stopping.unended),
-            // It may be gone before its answer is.
+            // The daemon may exit before its answer is sent.
             Err(ClientError::Closed) => None,
             Err(error) => return Err(error.into()),
         };
@@ -50,7 +50,7 @@ impl Stop {
     }
 }
 
-/// What is said of a daemon that has ended: what of its sessions did not, and which sessions wait for another.
+/// The report about a daemon that ended, with sessions that did not end and sessions left behind.
 fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> Report {
     let mut notes = vec!["the daemon has ended".to_owned()];
     notes.extend(unended.unwrap_or_default().iter().map(
@@ -75,14 +75,14 @@ fn report(unended: Option<&[UnendedSession]>, left: &[String]) -> Report {
     }
 }
 
-/// The sessions whose shims have not ended a moment after the daemon.
+/// The sessions whose shims still run a moment after the daemon.
 async fn left_behind(socket: &Path) -> Vec<String> {
-    /// Longer than a shim takes to end that was told to.
+    /// Longer than a shim takes to end.
     const LEFT_FOR: Duration = Duration::from_secs(2);
     let looking = async |left: &mut Vec<String>| {
         while !left.is_empty() {
             sleep(LOOK_INTERVAL).await;
-            // Others may be a daemon's that was started meanwhile.
+            // New sessions may belong to a daemon that was started meanwhile.
             let there = held(socket);
             left.retain(|one| there.contains(one));
         }
@@ -92,7 +92,7 @@ async fn left_behind(socket: &Path) -> Vec<String> {
     left
 }
 
-/// The sessions at whose places something lies.
+/// The sessions whose shims have a socket.
 fn held(socket: &Path) -> Vec<String> {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let Some(Ok(held)) = paths.map(|paths| fs::read_dir(paths.shims())) else {
@@ -102,9 +102,9 @@ fn held(socket: &Path) -> Vec<String> {
     names.filter_map(|name| Some(name.strip_suffix(".sock")?.to_owned())).collect()
 }
 
-/// Completes when nobody holds the daemon's lock; where there is none, when the socket is gone.
+/// Completes when no process holds the daemon's lock; without a lock, when the socket is gone.
 ///
-/// A socket that a service manager owns stays when the daemon has ended.
+/// A service manager's socket stays after the daemon ended.
 async fn gone(socket: &Path) {
     let paths = socket.parent().and_then(|root| RuntimePaths::at(root.to_owned()).ok());
     let lock = paths.map(|paths| paths.lock()).filter(|lock| lock.exists());

@@ -1,13 +1,12 @@
-//! Tables for people: columns as wide as their widest cell.
+//! Tables for people, with columns as wide as their widest cell.
 //!
-//! It knows nothing of what the cells mean. What programs named themselves stands in them, so
-//! nothing in a cell reaches the terminal as a control character.
+//! Cells can contain untrusted text, so no control character of a cell reaches the terminal.
 
 use crate::core::one_line::one_line;
 
 const GAP: &str = "  ";
 
-/// Renders a head and rows, one line each, without blanks at the ends of lines.
+/// Renders a head and rows, one per line, without trailing blanks.
 pub fn render<const COLUMNS: usize>(head: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
     let head = head.map(str::to_owned);
     let lines =

@@ -1,7 +1,7 @@
-//! `token`: lasting identities for agents, each a secret in a file of its own.
+//! `token`: creates, lists and revokes tokens, which give agents a lasting identity.
 //!
-//! It asks no daemon: the tokens lie in a file, and every daemon of the user looks there. A secret is
-//! never printed.
+//! It needs no daemon: the tokens are in a file that every daemon of the user reads. A secret is never
+//! printed.
 
 pub mod error;
 
@@ -80,7 +80,7 @@ impl Token {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why nothing was made, shown or revoked.
+    /// Nothing was created, shown or revoked, with the reason.
     pub fn run(self, context: &Context) -> Result<Report, Failure> {
         let state = state_directory(|name| env::var_os(name)).ok_or(TokenFailure::NoPlace)?;
         let store = TokenStore::in_state(&state);
@@ -154,7 +154,7 @@ fn row(token: &Kept, now: UnixTime) -> [String; 5] {
     [token.name.to_string(), principal(token), scope, rfc3339(token.created.0), expires]
 }
 
-/// Its owner as others see it.
+/// The token's owner as others see it.
 fn principal(token: &Kept) -> String {
     let label = token.name.label().clone();
     PrincipalName { label, principal: token.principal() }.to_string()

@@ -1,7 +1,6 @@
-//! `top`: the sessions as they are now, painted anew while they change.
+//! `top`: shows the current sessions and repaints when they change.
 //!
-//! The daemon says that something changed; what it is, is asked at most once per interval, and not at
-//! all while nothing changes.
+//! The daemon signals changes, and `top` reads them at most once per interval.
 
 mod activity;
 mod screen;
@@ -31,7 +30,7 @@ use crate::wire::session::SessionList;
 
 /// The shortest time between two pictures.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// So many sessions are subscribed to; where there are more, each picture is asked for.
+/// The most subscribed sessions. With more sessions, `top` polls for each picture.
 const SUBSCRIPTIONS_MAX: usize = 256;
 
 /// Show the sessions and what each of them does, until q or C-c is pressed
@@ -52,7 +51,7 @@ impl Top {
     /// Runs the command.
     ///
     /// # Errors
-    /// That there is no daemon, or that it has gone.
+    /// No daemon runs, or it exited and none returned.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         if self.interval < INTERVAL_MIN {
             return Err(Failure::Usage("--interval: 100ms is the least".to_owned()));
@@ -84,7 +83,7 @@ impl Top {
         }
     }
 
-    /// Shows one picture after the other, of one daemon after the other.
+    /// Shows picture after picture, under one daemon after the other.
     async fn show(
         &self,
         context: &Context,
@@ -109,7 +108,7 @@ impl Top {
             };
             match screen {
                 Some(screen) => paint(screen, feed.picture())?,
-                // What stands still is not told again to a file.
+                // An unchanged picture is not printed again.
                 None if changed || first => print(context, feed.picture())?,
                 None => {}
             }
@@ -118,7 +117,7 @@ impl Top {
     }
 }
 
-/// Completes once nobody looks any more.
+/// Completes when the user leaves, standard output is closed, or a signal ends `top`.
 fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -138,16 +137,16 @@ fn left(screen: Option<&Screen>) -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The sessions, and the news that they changed.
+/// The sessions and the signal that they changed.
 struct Feed {
     daemon: Daemon,
     clock: Clock,
     picture: Picture,
     news: tokio::sync::watch::Receiver<u64>,
     subscribed: HashSet<String>,
-    /// Whether the lists tell when they change.
+    /// Whether the subscriptions to both lists succeeded.
     lists: bool,
-    /// Whether the next picture is to be asked for, told or not.
+    /// Whether to read the next picture even without a signal.
     due: bool,
 }
 
@@ -169,7 +168,7 @@ impl Feed {
         &self.picture
     }
 
-    /// Brings the picture up to now, and says whether anything but time has passed.
+    /// Updates the picture. Returns whether anything but the time changed.
     async fn advance(&mut self) -> Result<bool, Failure> {
         let told = self.news.has_changed().unwrap_or(true);
         if !self.due && !told {
@@ -182,7 +181,7 @@ impl Feed {
         Ok(true)
     }
 
-    /// Subscribes to the sessions that are new, as far as there is room.
+    /// Subscribes to new sessions, within the bound.
     async fn follow(&mut self) -> Result<(), Failure> {
         self.due = !self.lists;
         let ids: HashSet<String> = self.picture.ids().map(str::to_owned).collect();
@@ -191,7 +190,7 @@ impl Feed {
             if self.subscribed.contains(&id) {
                 continue;
             }
-            // What happened since the picture was taken is not told, and the next one shows it.
+            // Changes between the picture and the subscription are not signalled, so one more picture is due.
             self.due = true;
             let uri = format!("termgate://session/{id}/grid");
             let room = self.subscribed.len() < SUBSCRIPTIONS_MAX;
@@ -207,11 +206,11 @@ impl Feed {
     }
 }
 
-/// Subscribes to a resource, and says whether it could be.
+/// Subscribes to a resource. Returns whether it succeeded.
 async fn subscribe(daemon: &Daemon, uri: &str) -> Result<bool, Failure> {
     match daemon.client().request("resources/subscribe", json!({"uri": uri})).await {
         Ok(_) => Ok(true),
-        // It went in the same moment, or there are too many.
+        // The session ended at the same moment, or there are too many subscriptions.
         Err(ClientError::Refused { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
-//! `upgrade`: the daemon goes on as the program that is on disk by now, and so do its sessions.
+//! `upgrade`: replaces the daemon with the program on disk and keeps its sessions.
 //!
-//! It decides nothing: the daemon tries the program itself. Here is only waited until it is back.
+//! The daemon checks the new program itself; the command waits until the daemon is back.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::mcp::upgrade::UPGRADE_METHOD;
 use crate::transport::client::ClientError;
 use crate::wire::status::{DaemonStatus, Upgrading};
 
-/// How long a daemon may take to come back: to leave its sessions, and to find them again.
+/// How long a daemon may take to hand off its sessions and resume them.
 const BACK_MAX: Duration = Duration::from_secs(20);
-/// How often is looked whether it is.
+/// How often to retry.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Replace the daemon by the program on disk; its sessions go on
@@ -34,11 +34,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 pub struct Upgrade {}
 
 impl Upgrade {
-    /// Runs the command; when it is done, the new program answers.
+    /// Runs the command. Afterwards the new program answers.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] when there is no daemon, [`Failure::Request`] with the code
-    /// `upgrade_failed` when it goes on as it was, [`Failure::NotBack`] when it does not come back.
+    /// [`Failure::Unreachable`] when no daemon runs, [`Failure::Request`] with the code `upgrade_failed`
+    /// when the daemon keeps its program, [`Failure::NotBack`] when it does not return.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let daemon = context.running_daemon().await?;
         let granted = daemon.client().request(UPGRADE_METHOD, json!({})).await?;
@@ -56,7 +56,7 @@ impl Upgrade {
     }
 }
 
-/// The state of the daemon that comes after this one.
+/// The status of the next daemon.
 async fn next_status(daemon: Daemon) -> DaemonStatus {
     let socket = daemon.path().to_owned();
     daemon.client().closed().await;

@@ -1,4 +1,4 @@
-//! `wait`: sleeps until something happens in a session.
+//! `wait`: waits until something happens in a session.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::cli::output::Report;
 use crate::transport::client::ClientError;
 use crate::wire::wait::WaitOutcome;
 
-/// How long reaching a daemon may take at least, also where nothing is waited for.
+/// The least time to reach a daemon, even with a shorter timeout.
 const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Wait until something happens in a session, or in the first of several
@@ -70,7 +70,7 @@ impl Wait {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead; running out of time is no error.
+    /// The daemon's error. A timeout is not an error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
         let waited_for = if self.exit { WaitedFor::Exit } else { WaitedFor::OtherThings };
         let answer = self.wait(context).await?;
@@ -79,7 +79,7 @@ impl Wait {
         Ok(Report { exit, notes, ..answer.report_as_told() })
     }
 
-    /// Waits, under the next daemon where this one leaves or dies and it is known from where on.
+    /// Waits. If the daemon exits and the watermark is known, continues under the next one.
     async fn wait(&self, context: &Context) -> Result<Answer, Failure> {
         let clock = context.output.clock();
         let begun = clock.now();
@@ -92,7 +92,7 @@ impl Wait {
         let mut daemon = daemon?;
         loop {
             match daemon.call("wait_for", asked.clone()).await {
-                // Watermarks are each session's own, so that for several there is none to go on from.
+                // Each session has its own watermarks, so a wait on several sessions cannot continue.
                 Ok(mut told) if has_left(&told) && self.sessions.len() == 1 => {
                     asked["since"] = told.data["watermark"].take();
                 }
@@ -105,7 +105,7 @@ impl Wait {
             }
             let left = clock.now().until(until);
             let looking = context.next_daemon(left.min(RETURN_MAX), || true);
-            // Who listens and does not greet is no daemon in time.
+            // The timeout also covers a process that listens but does not greet.
             daemon = match timeout(left, looking).await {
                 Ok(Ok(daemon)) => daemon,
                 Ok(Err(_)) if clock.now() < until => return Err(self.not_back(&asked["since"])),
@@ -117,7 +117,7 @@ impl Wait {
         }
     }
 
-    /// What people are told besides the answer.
+    /// The notes for people besides the answer.
     fn notes(&self, answer: &Answer) -> Vec<String> {
         if self.sessions.len() == 1 {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Wait {
         [Some(session), left].into_iter().flatten().collect()
     }
 
-    /// The daemon died, and nobody knows what this wait had seen.
+    /// The failure when the daemon died and the watermark is unknown.
     fn lost(&self) -> Failure {
         let what = "the daemon went away while this waited";
         let hint = "nothing was changed: once a daemon runs (`termgate serve` starts one), run it \
@@ -144,7 +144,7 @@ impl Wait {
         Failure::Left { what, hint: self.going_on(since), details: json!({"since": since}) }
     }
 
-    /// The end of a wait whose time is over while no daemon is there.
+    /// The answer when the time is over while no daemon runs.
     fn overdue(&self, since: &Value, elapsed: Duration) -> Answer {
         let elapsed_ms = millis(elapsed);
         let told = "no daemon was there when the time was over";
@@ -190,13 +190,13 @@ fn has_left(answer: &Answer) -> bool {
     matches!(outcome(answer), Ok(WaitOutcome::DaemonLeft))
 }
 
-/// Read by itself, since an answer made here has no other members of a wait.
+/// Parses only the outcome, since an answer made here lacks the other members of a wait.
 fn outcome(answer: &Answer) -> Result<WaitOutcome, Failure> {
     let outcome = WaitOutcome::deserialize(&answer.data["outcome"]);
     Ok(outcome.map_err(|_| ClientError::Malformed)?)
 }
 
-/// The answer with the time that all of the wait took, also under daemons before.
+/// Sets the answer's time to that of the whole wait, including earlier daemons.
 fn lasted(mut told: Answer, elapsed: Duration) -> Answer {
     let last = told.data["elapsed_ms"].take();
     let all = millis(elapsed).max(last.as_u64().unwrap_or_default());

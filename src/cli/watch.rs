@@ -1,4 +1,4 @@
-//! `watch`: follows what changes on a session's screen.
+//! `watch`: prints changes of a session's screen.
 
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -59,7 +59,7 @@ impl Watch {
     /// Runs the command.
     ///
     /// # Errors
-    /// What the daemon answered instead, or that it has gone.
+    /// The daemon's error, or the daemon exited and none returned.
     pub async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let mut place = Place { session: self.session.clone(), since: self.since };
         tokio::select! {
@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// Prints deltas from a place on, which goes along, until the program ends.
+    /// Prints deltas and advances `place`, until the program ends.
     async fn follow(
         &self,
         daemon: &Daemon,
@@ -117,10 +117,10 @@ impl Watch {
     }
 }
 
-/// How far a session was seen.
+/// The position up to which a session was printed.
 #[derive(Debug)]
 struct Place {
-    /// As it was asked for, then its id, which no other session ever has.
+    /// The name from the command line, then the id, which is never reused.
     session: String,
     since: Option<u64>,
 }
@@ -131,7 +131,7 @@ impl Place {
         self.since = Some(seen.delta.watermark);
     }
 
-    /// There is no daemon any more to go on with.
+    /// The failure when no daemon returned.
     fn left(&self, name: &str) -> Failure {
         let what = "the daemon went away, and no other came in time; the session goes on";
         let from = self.since.map_or_else(String::new, |since| format!(" --since {since}"));
@@ -142,7 +142,7 @@ impl Place {
     }
 }
 
-/// How the program has ended, if it has, after which nothing more is drawn.
+/// The program's exit, if the delta contains it. Nothing follows it.
 fn end(delta: &DeltaWire) -> Option<ExitWire> {
     delta.updates.iter().find_map(|update| match update {
         UpdateWire::Exit { status } => Some(*status),

@@ -1,4 +1,4 @@
-//! `why`: what an error code means; it needs no daemon for it.
+//! `why`: explains an error code, without a daemon.
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -24,7 +24,7 @@ impl Why {
     /// Runs the command.
     ///
     /// # Errors
-    /// That there is no such code.
+    /// The code is unknown.
     pub fn run(self) -> Result<Report, Failure> {
         let Some(code) = Code::parse(&self.code) else {
             let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();

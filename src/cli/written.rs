@@ -1,4 +1,4 @@
-//! What came of a write, shared by the commands that type.
+//! The result of a write, for the commands that type.
 
 use crate::cli::daemon::Answer;
 use crate::cli::exit::{Exit, WaitedFor};
@@ -9,10 +9,10 @@ use crate::wire::wait::WaitOutcome;
 use crate::wire::word;
 use crate::wire::write::WriteResult;
 
-/// The end of a command that typed: what changed since, when it waited, and what went wrong.
+/// The report of a command that typed: the changes, if it waited, and any problems.
 ///
 /// # Errors
-/// That the answer is not that of a write.
+/// The answer has another form than that of a write.
 pub fn report(answer: Answer) -> Result<Report, Failure> {
     let written: WriteResult = answer.read()?;
     let text = written.changed.as_ref().map_or_else(String::new, of_delta);

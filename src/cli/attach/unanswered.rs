@@ -42,7 +42,7 @@ struct Kept {
 }
 
 /// One person's batches that the program may not have received, oldest first: those with
-/// unanswered requests, and at most [`WAITING_MAX`] that wait for the program.
+/// unanswered requests, and at most `WAITING_MAX` that wait for the program.
 #[derive(Debug)]
 pub struct Unanswered {
     /// Distinguishes this person's batches from all others.

@@ -1,7 +1,7 @@
-//! How often the log says the same: what a client or a program causes does not make it grow at their will.
+//! Limits repeated log lines, so that clients and programs cannot make the log grow at will.
 //!
-//! It knows lines by where they are written in the code and by the session, party or peer they speak of, which
-//! nobody can vary at will. What nobody but an operator causes is far below the bounds.
+//! It groups lines by their place in the code and by session, party or peer, which no client can vary at
+//! will. Lines that only an operator causes stay far below the bounds.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -15,27 +15,27 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// How long is counted together.
+/// The time over which lines are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Lines of one kind that speak of the same, and of one kind in all, in that time.
+/// In that time, the most lines of one kind about one source, and of one kind in total.
 const SAME_MAX: u32 = 10;
 const KIND_MAX: u32 = 200;
-/// What is told apart at a time.
+/// The most groups at a time.
 const KEYS_MAX: usize = 1_024;
-/// The fields that say what a line speaks of.
+/// The fields with a line's source.
 const SOURCES: [&str; 4] = ["session", "party", "peer", "key"];
-/// Longest text kept of a line, in bytes.
+/// The longest text kept of a line, in bytes.
 const TEXT_MAX: usize = 120;
 
-/// What the lines about lines come from; they are never left out.
+/// The target of this module's own lines, which are never suppressed.
 const OWN: &str = module_path!();
 
-/// Leaves out of the log what was said often enough, and says so; clones count together.
+/// Suppresses repeated lines and reports how many. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Throttle(Arc<Mutex<Counts>>);
 
 impl Throttle {
-    /// Says what was left out and not told yet, whether its minute is over or not.
+    /// Reports all suppressed lines that are not reported yet.
     pub(super) fn tell_rest(&self) {
         let counts = std::mem::take(&mut *self.lock());
         tell(counts.0.into_iter().filter_map(left_of));
@@ -49,7 +49,7 @@ impl Throttle {
 impl<S: Subscriber> Layer<S> for Throttle {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        // Who asks for more than this wants all of it.
+        // An operator who raises the log level wants every line.
         if *metadata.level() > Level::INFO || metadata.target() == OWN {
             return true;
         }
@@ -70,17 +70,17 @@ fn tell(left: impl IntoIterator<Item = Left>) {
     }
 }
 
-/// What becomes of a line.
+/// The decision about a line.
 #[derive(Debug, Default)]
 struct Verdict {
     logged: bool,
-    /// The text of the line, when it is the first that is left out.
+    /// The text of the line, if it is the first suppressed one of its group.
     begins: Option<String>,
-    /// What was left out until a minute ago and was not told yet.
+    /// Suppressed lines of ended windows, to report now.
     told: Vec<Left>,
 }
 
-/// Lines that were left out.
+/// Suppressed lines of one group.
 #[derive(Debug, PartialEq, Eq)]
 struct Left {
     count: u32,
@@ -88,7 +88,7 @@ struct Left {
     source: String,
 }
 
-/// Where a line is written, and what it speaks of; nothing, for all of its kind together.
+/// A line's place in the code, and its source; none for all sources together.
 type Key = (Identifier, Option<String>);
 
 #[derive(Debug, Default)]
@@ -103,18 +103,18 @@ struct Count {
 }
 
 impl Counts {
-    /// Counts a line and says what becomes of it.
+    /// Counts a line and decides whether to log it.
     fn take(&mut self, now: Instant, kind: Identifier, said: Said) -> Verdict {
         let told = self.take_ended(now);
         let Said { text, source } = said;
-        // Where too much is told apart, all of a kind is taken together.
+        // With too many groups, all sources of a kind are counted together.
         let apart = Some(source.unwrap_or_default()).filter(|_| self.0.len() < KEYS_MAX);
         let begun = || Count { since: now, logged: 0, left_out: 0, text: text.clone() };
         let has_room = |key: &Key, most| self.0.get(key).is_none_or(|count| count.logged < most);
         let (of_kind, same) = ((kind.clone(), None), (kind, apart));
         let is_apart = same != of_kind;
         if has_room(&of_kind, KIND_MAX) && (!is_apart || has_room(&same, SAME_MAX)) {
-            // What is left out of one source takes nothing of the others.
+            // A suppressed line does not count towards the total of its kind.
             for key in [Some(of_kind), is_apart.then_some(same)].into_iter().flatten() {
                 self.0.entry(key).or_insert_with(begun).logged += 1;
             }
@@ -126,21 +126,21 @@ impl Counts {
         Verdict { logged: false, begins, told }
     }
 
-    /// Forgets what was counted long enough; gives back what was left out of it.
+    /// Removes ended windows and returns their suppressed lines.
     fn take_ended(&mut self, now: Instant) -> Vec<Left> {
         let ended = self.0.extract_if(|_, count| now.duration_since(count.since) >= WINDOW);
         ended.filter_map(left_of).collect()
     }
 }
 
-/// What was left out of this, if anything was.
+/// The suppressed lines of this group, if any.
 fn left_of(((_, source), count): (Key, Count)) -> Option<Left> {
     let Count { left_out, text, .. } = count;
     let source = source.unwrap_or_default();
     (left_out > 0).then_some(Left { count: left_out, text, source })
 }
 
-/// What a line says, as far as it is looked at.
+/// The text and the source of a line.
 #[derive(Debug, Default)]
 struct Said {
     text: String,
@@ -151,7 +151,7 @@ impl Visit for Said {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let mut short = Short::default();
         if field.name() == "message" {
-            // It ends where there is no more room.
+            // The write fails when the text is full, which is intended.
             let _ = write!(short, "{value:?}");
             self.text = short.0;
         } else if SOURCES.contains(&field.name()) {
@@ -161,7 +161,7 @@ impl Visit for Said {
     }
 }
 
-/// A text that takes no more than [`TEXT_MAX`] bytes.
+/// A text of at most [`TEXT_MAX`] bytes.
 #[derive(Debug, Default)]
 struct Short(String);
 

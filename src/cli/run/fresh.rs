@@ -1,6 +1,6 @@
-//! A session that is there for one command: your shell, where you are, and gone with the command.
+//! A session for one command: the user's shell in the working directory, removed after the command.
 //!
-//! It never ends what goes on: whoever has to answer or to wait finds the session by its name.
+//! It keeps a session whose command continues, so that the user finds it by its name.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::wire::session::Created;
 /// How long its removal may take.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
-/// Such a session.
+/// A session for one command.
 #[derive(Debug)]
 pub(super) struct Fresh {
     pub(super) id: String,
@@ -26,7 +26,6 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// Creates it.
     pub(super) async fn create(daemon: &Daemon) -> Result<Self, Failure> {
         let mut arguments = surroundings(None)?;
         arguments["lease"] = Value::Bool(false);
@@ -34,7 +33,7 @@ impl Fresh {
         Ok(Self { id: session.id, name: session.name })
     }
 
-    /// Removes it, unless the command goes on in it.
+    /// Removes it, unless its command continues.
     pub(super) async fn leave(
         self,
         daemon: &Daemon,
@@ -58,11 +57,11 @@ impl Fresh {
         }
         let known = ended.as_ref().is_ok_and(|report| !report.data["exit_code"].is_null());
         let over = status == Some("interrupted") || status == Some("exited") && known;
-        // A daemon that stands still keeps nobody here.
+        // A hung daemon must not delay the exit.
         let _ = timeout(REMOVAL_MAX, self.remove(daemon)).await;
         ended.map(|mut report| {
             if over {
-                // They tell of the session.
+                // The notes mention the removed session.
                 report.notes.clear();
             }
             if let Value::Object(members) = &mut report.data {
@@ -72,7 +71,7 @@ impl Fresh {
         })
     }
 
-    /// What there is to say when the daemon went away before the command was sent.
+    /// The failure when the daemon exited before the command was sent.
     fn idle(&self) -> Failure {
         let name = &self.name;
         let what = "the daemon went away before the command was sent; nothing ran";
@@ -85,8 +84,8 @@ impl Fresh {
 
     async fn remove(&self, daemon: &Daemon) {
         let kill = || daemon.call("manage_session", json!({"session": self.id, "action": "kill"}));
-        // The first ends it, unless it has ended, and the next one has it forgotten. What is gone
-        // needs neither.
+        // The first call ends the session, if it still runs; the second removes it. A session that is
+        // gone needs neither.
         for _ in 0..2 {
             if kill().await.is_err() {
                 break;

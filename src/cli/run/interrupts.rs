@@ -1,6 +1,6 @@
-//! The signals that end this program; the command is to be interrupted first.
+//! The signals that end this program, which first interrupt the command.
 //!
-//! It knows nothing of commands. Whoever ends the program in whatever way means the same as with C-c.
+//! Every such signal has the same effect as C-c.
 
 use std::io;
 
@@ -9,30 +9,30 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::exit::Exit;
 use crate::transport::unix::handed::onward::ignores_hangup;
 
-/// What a shell adds to the number of the signal that ended a program.
+/// A shell adds this to the number of the signal that ended a program.
 const BY_SIGNAL: u8 = 128;
 
-/// Every such signal from the moment of listening on.
+/// The signals, from the moment of listening.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     key: Signal,
     terminate: Signal,
-    /// None where the program is to outlive its terminal, as by nohup.
+    /// None when the program ignores hangups, as under nohup.
     hang_up: Option<Signal>,
 }
 
 impl Interrupts {
-    /// Begins to listen; must be called inside a runtime.
+    /// Starts to listen. Call it inside a runtime.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// The kernel's error.
     pub(super) fn listen() -> io::Result<Self> {
         let hang_up = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
         let (key, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
         Ok(Self { key: signal(key)?, terminate: signal(terminate)?, hang_up })
     }
 
-    /// Waits for the next one, and tells how a program ends that it ends; cancel-safe.
+    /// Waits for the next signal and returns the exit code for it. Cancel-safe.
     pub(super) async fn next(&mut self) -> Exit {
         let hung_up = async {
             match &mut self.hang_up {

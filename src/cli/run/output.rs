@@ -1,6 +1,6 @@
-//! A command's output while it runs: found among the commands of its session, and shown as it comes.
+//! Finds a running command in its session and shows its output as it arrives.
 //!
-//! It never says how the command ended; that is for the tool, and for what [`Printed`] was told last.
+//! The tool reports how the command ended, or [`Printed`] as of its last read.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::core::shell::commands::record::CommandRecord;
 use crate::transport::client::ClientError;
 use crate::wire::command::{CommandWire, KnownCommands};
 
-/// A command that was sent, or is about to be.
+/// A command that was sent or is about to be sent.
 pub(super) struct Live<'a> {
     pub(super) session: String,
     daemon: Arc<Daemon>,
     output: &'a Output,
-    /// Its text, as the session has it.
+    /// Its text in the form that the session lists.
     text: String,
     /// The newest command before it.
     before: u64,
     news: watch::Receiver<u64>,
-    /// Its number and its output, once it is known to the session.
+    /// Its number and output, once the session lists it.
     printed: Option<(u64, Printed)>,
 }
 
 impl<'a> Live<'a> {
-    /// Begins to look, before the command is sent.
+    /// Starts to watch the session, before the command is sent.
     pub(super) async fn begin(
         daemon: Arc<Daemon>,
         output: &'a Output,
@@ -46,7 +46,7 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
-    /// Goes on under the next daemon; what was shown is not shown again.
+    /// Continues under the next daemon, without repeating output.
     pub(super) async fn resume(&mut self, daemon: Arc<Daemon>) -> Result<(), Failure> {
         self.news = daemon.client().news();
         self.daemon = daemon;
@@ -57,7 +57,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Shows what came while nobody looked.
+    /// Shows the output that arrived meanwhile.
     pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
         match self.output.form() {
             Form::Json => Ok(()),
@@ -65,17 +65,17 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The daemon that it is shown by.
+    /// The daemon in use.
     pub(super) fn daemon(&self) -> Arc<Daemon> {
         Arc::clone(&self.daemon)
     }
 
-    /// Its number, once it is known.
+    /// The command's number, once it is known.
     pub(super) fn known(&self) -> Option<u64> {
         self.printed.as_ref().map(|(number, _)| *number)
     }
 
-    /// Its number, looked for among the commands of its session.
+    /// The command's number, looked up in the session if necessary.
     pub(super) async fn number(&mut self) -> Result<Option<u64>, Failure> {
         if self.printed.is_none() {
             self.find().await?;
@@ -83,7 +83,7 @@ impl<'a> Live<'a> {
         Ok(self.known())
     }
 
-    /// Waits for something new and shows it; for ever where nothing is to be shown.
+    /// Waits for new output and shows it. It never completes when nothing is to be shown.
     pub(super) async fn next(&mut self) -> Result<(), Failure> {
         match self.output.form() {
             Form::Json => std::future::pending().await,
@@ -91,7 +91,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Shows the rest until the command has ended, and gives back its code, where anybody says.
+    /// Shows the rest until the command ends, and returns the exit code if it is known.
     pub(super) async fn rest(&mut self) -> Result<Option<i64>, Failure> {
         self.show().await?;
         loop {
@@ -102,7 +102,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Shows what is left of the command that has this number, as the tool says.
+    /// Shows the remaining output of the command with this number, which the tool reported.
     pub(super) async fn finish(&mut self, number: u64) -> Result<(), Failure> {
         if self.output.form() == Form::Json {
             return Ok(());
@@ -113,13 +113,13 @@ impl<'a> Live<'a> {
         self.show().await
     }
 
-    /// Says that what is left of the output cannot be shown any more.
+    /// Notes that the remaining output is lost.
     pub(super) fn give_up(&self) {
         self.output.note("[what it printed last is gone with its session]");
     }
 
     async fn advance(&mut self) -> Result<(), Failure> {
-        // Without a daemon there are no news, and the answer says so as well.
+        // Without a daemon there are no changes, and the pending answer reports that as well.
         self.news.changed().await.map_err(|_| ClientError::Closed)?;
         self.show().await
     }
@@ -132,7 +132,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Looks for the command. Nobody else can have sent one of this text since: whoever runs one has
+    /// Looks for the command. No other client can have sent the same text since, because sending requires
     /// the lease.
     async fn find(&mut self) -> Result<(), Failure> {
         let known: KnownCommands = self.daemon.read(&self.list()).await?;
@@ -151,9 +151,9 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Whether this command of a list, which may have only its beginning, can be the one of this text.
+/// Whether a listed command, which may be cut, can be the one with this text.
 fn may_be(listed: &CommandWire, text: &str) -> bool {
-    // Where only the directory was cut, the text is whole.
+    // If only the directory was cut, the text is complete.
     let beginning = listed.command.strip_suffix('…').filter(|_| listed.cut);
     listed.command == text || beginning.is_some_and(|beginning| text.starts_with(beginning))
 }

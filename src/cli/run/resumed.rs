@@ -1,6 +1,6 @@
-//! A command whose daemon went away: it goes on, and is followed by its number under the next one.
+//! Follows a running command under the next daemon after its daemon exited.
 //!
-//! It never sends the command again, whatever is known of it.
+//! It never sends the command again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
 use crate::session::pty::held::options::socket_of;
 
-/// What is known of a command that goes on without a daemon.
+/// A command that continues without a daemon.
 #[derive(Debug)]
 pub(super) struct Resumed<'a> {
     pub(super) context: &'a Context,
     /// The name of its session.
     pub(super) name: &'a str,
     pub(super) max_lines: Option<u64>,
-    /// Until when it is waited for.
+    /// The end of the wait.
     pub(super) until: Moment,
 }
 
 impl Resumed<'_> {
-    /// Waits for the next daemon, and follows the command under it until it ends or asks.
+    /// Waits for the next daemon, and follows the command under it until it ends or waits for input.
     ///
     /// # Errors
-    /// That there is none in time, or that it knows of no such command.
+    /// No daemon returned in time, or it does not know the command.
     pub(super) async fn follow(
         &self,
         live: &mut Live<'_>,
@@ -47,7 +47,7 @@ impl Resumed<'_> {
         let left = self.time_left();
         let looking = self.context.next_daemon(RETURN_MAX.min(left), || self.is_held(live));
         let found = tokio::select! {
-            // Who listens and does not greet is no daemon in time.
+            // The timeout also covers a process that listens but does not greet.
             found = timeout(left, looking) => found.ok().and_then(Result::ok),
             _ = interrupts.next() => return Err(self.left(live)),
             () = reader::gone() => return Ok(End::Unread),
@@ -68,7 +68,7 @@ impl Resumed<'_> {
         }
         live.resume(Arc::new(daemon)).await?;
         let Some(number) = live.number().await? else { return Err(self.unsent(live)) };
-        // Before anything is shown: who ends this program from now on interrupts the command.
+        // Sent before anything is shown, so that ending this program interrupts the command.
         let posted = live.daemon().post("follow_command", self.arguments(live, number))?;
         match live.catch_up().await {
             Err(failure) if failure.is_unread() => Ok(End::Unread),
@@ -93,7 +93,7 @@ impl Resumed<'_> {
         self.context.output.clock().now().until(self.until)
     }
 
-    /// The end of the wait for a command of which no daemon could tell any more.
+    /// The report when the time is over and no daemon returned.
     pub(super) fn overdue(&self, live: &Live<'_>) -> Report {
         let name = self.name;
         let told = "the daemon went away, and no other was there in time; the command goes on";
@@ -111,7 +111,7 @@ impl Resumed<'_> {
         Report { notes: vec![told.to_owned(), hint], ..bare(data, Exit::GOES_ON) }
     }
 
-    /// Whether somebody still has the terminal of the session.
+    /// Whether the session still has a shim.
     pub(super) fn is_held(&self, live: &Live<'_>) -> bool {
         is_held(self.context, &live.session).unwrap_or(true)
     }
@@ -142,8 +142,7 @@ impl Resumed<'_> {
     }
 }
 
-/// Whether there is somebody at the place where the terminal of a session is held, as far as that can
-/// be told.
+/// Whether the session's shim has a socket; none when that is unknown.
 fn is_held(context: &Context, session: &str) -> Option<bool> {
     let operator = context.operator_socket().ok()?;
     let paths = RuntimePaths::at(operator.parent().map(Path::to_owned)?).ok()?;

@@ -1,8 +1,8 @@
-//! The words of a command as one line for a shell.
+//! Joins the words of a command into one shell line.
 //!
-//! It knows no shell: the quotes are those that sh, bash, zsh and fish read alike.
+//! It quotes in a way that sh, bash, zsh and fish read alike.
 
-/// The line that the words mean: one is a line already, several are quoted where they have to be.
+/// The line for these words: a single word is a line already, several are quoted where necessary.
 pub(super) fn line_of(words: &[String]) -> String {
     match words {
         [line] => line.clone(),
@@ -12,13 +12,13 @@ pub(super) fn line_of(words: &[String]) -> String {
 
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,+@".contains(&byte);
-    // In front, zsh reads `=` as the path of a program.
+    // At the start of a word, zsh expands `=` to a program's path.
     if !word.is_empty() && !word.starts_with('=') && word.bytes().all(plain) {
         return word.to_owned();
     }
     let escape = |character: char| match character {
         '\'' => r"'\''".to_owned(),
-        // Between single quotes, fish reads a backslash as no other shell does.
+        // Inside single quotes, only fish treats a backslash as an escape.
         '\\' => r"'\\'".to_owned(),
         other => other.to_string(),
     };

@@ -1,6 +1,6 @@
-//! The log of a daemon that was started by a command: where it is, how large, what it said last.
+//! The log of a daemon that a command started: its path, its bound, its last line.
 //!
-//! It must not know what is logged. The file is the user's alone; the daemon keeps it within its bound.
+//! Only the user can read the file.
 
 pub mod bounded;
 
@@ -17,36 +17,36 @@ use nix::libc;
 use crate::cli::start::log::bounded::aside;
 use crate::config::paths::{RuntimePaths, state_directory};
 
-/// A log that would be larger than this, in bytes, is put aside; one that was put aside is kept.
+/// A log above this size in bytes is rotated; one rotated file is kept.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How much of its end is searched for the last words, in bytes.
+/// How many bytes at the end are searched for the last line.
 const TAIL: u64 = 4 * 1024;
-/// Longest last words that are told, in characters.
+/// The longest last line in an error, in characters.
 const LAST_WORDS_MAX: usize = 300;
 
 const NAME: &str = "daemon.log";
 
-/// Where a daemon that is started by a command logs.
+/// The log file of a daemon that a command starts.
 pub fn log_path(paths: &RuntimePaths) -> PathBuf {
     directory(paths).join(NAME)
 }
 
-/// The user's state directory; the one of the sockets, where there is none.
+/// The user's state directory, or the directory of the sockets if there is none.
 fn directory(paths: &RuntimePaths) -> PathBuf {
     state_directory(|name| env::var_os(name)).unwrap_or_else(|| paths.root().to_owned())
 }
 
-/// The log of one daemon, from its start on.
+/// The log of one daemon.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
     path: PathBuf,
-    /// Where this daemon's own words begin.
+    /// Where this daemon's own lines start.
     begin: u64,
 }
 
 impl Log {
-    /// Opens the log where [`directory`] says.
+    /// Opens the log in [`directory`].
     pub(super) fn open(paths: &RuntimePaths) -> anyhow::Result<Self> {
         Self::in_directory(&directory(paths))
     }
@@ -66,12 +66,12 @@ impl Log {
         &self.path
     }
 
-    /// What the daemon is to write to.
+    /// A handle for the daemon's standard error.
     pub(super) fn writer(&self) -> io::Result<Stdio> {
         Ok(self.file.try_clone()?.into())
     }
 
-    /// The last line that was written since the log was opened.
+    /// The last line since the log was opened.
     pub(super) fn last_words(&self) -> Option<String> {
         let mut file = &self.file;
         let length = file.metadata().ok()?.len();
@@ -84,7 +84,7 @@ impl Log {
     }
 }
 
-/// Opens a log for the user alone, and says how long it is.
+/// Opens a log that only the user can read, and returns its length.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);

@@ -1,7 +1,4 @@
-//! Why a token was not made, shown or used.
-//!
-//! It knows no command; how a problem is shown is the output's affair. No text of a secret is ever
-//! part of it.
+//! Why a token was not created, shown or used. No error contains a secret.
 
 use std::path::PathBuf;
 
@@ -9,7 +6,7 @@ use crate::core::code::Code;
 use crate::core::token::NotAdded;
 use crate::transport::tokens::{SecretError, StoreError};
 
-/// Why a command did nothing about tokens.
+/// Why a command about tokens failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFailure {
     #[error(transparent)]
@@ -21,7 +18,7 @@ pub enum TokenFailure {
 }
 
 impl TokenFailure {
-    /// The stable code for it.
+    /// The stable error code.
     pub fn code(&self) -> Code {
         match self {
             Self::Store(error) => match error {

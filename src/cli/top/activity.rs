@@ -1,6 +1,4 @@
-//! The sessions as they are and how much each of them does, from one list to the next.
-//!
-//! Values in, values out: it asks nobody and knows no terminal.
+//! The sessions and their output rate, computed from one list to the next.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,7 +14,6 @@ use crate::core::moment::Moment;
 use crate::wire::session::{SessionState, SessionWire};
 use crate::wire::word;
 
-/// The head of the table.
 pub(super) const HEAD: [&str; 9] =
     ["NAME", "STATE", "HOLDER", "KIND", "WAITERS", "OBSERVERS", "IDLE", "OUTPUT/S", "LAST LINE"];
 
@@ -31,12 +28,12 @@ pub(super) struct Picture {
 struct Shown {
     #[serde(flatten)]
     session: SessionWire,
-    /// Since the picture before.
+    /// The rate since the last picture.
     bytes_per_second: u64,
 }
 
 impl Picture {
-    /// Takes a picture of a list, after an earlier one.
+    /// Creates a picture of a list, with rates since an earlier picture.
     pub(super) fn of(sessions: Vec<SessionWire>, now: Moment, before: Option<&Self>) -> Self {
         let elapsed = before.map(|before| now.since(before.taken_at));
         let known = before.map(Self::counts).unwrap_or_default();
@@ -55,7 +52,7 @@ impl Picture {
         Self { sessions: shown, taken_at: now }
     }
 
-    /// The same sessions some time later, in which nothing happened.
+    /// The same sessions at a later time, without any activity since.
     pub(super) fn still(&self, now: Moment) -> Self {
         let passed = millis(now.since(self.taken_at));
         let mut still = self.clone();
@@ -67,12 +64,11 @@ impl Picture {
         still
     }
 
-    /// The ids of the sessions.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.sessions.iter().map(|shown| shown.session.id.as_str())
     }
 
-    /// A line for all of them together.
+    /// A line about all sessions together.
     pub(super) fn summary(&self) -> String {
         let count = |test: fn(&SessionWire) -> bool| {
             self.sessions.iter().filter(|shown| test(&shown.session)).count()
@@ -87,7 +83,6 @@ impl Picture {
         )
     }
 
-    /// The rows of the table.
     pub(super) fn rows(&self) -> Vec<[String; 9]> {
         self.sessions.iter().map(row).collect()
     }
@@ -97,7 +92,7 @@ impl Picture {
         json!({"sessions": self.sessions})
     }
 
-    /// How much each session wrote, where that is known.
+    /// The output bytes of each session, where they are known.
     fn counts(&self) -> HashMap<&str, u64> {
         let known = self.sessions.iter().map(|shown| &shown.session);
         let known = known.filter(|session| !session.activity.is_silent());

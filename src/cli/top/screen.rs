@@ -1,6 +1,4 @@
-//! The terminal of whoever watches: taken over for as long as this lives, and then as it was before.
-//!
-//! It knows lines and keys, and nothing of what they mean.
+//! Takes over the user's terminal for `top`, and restores it when dropped.
 
 use std::env;
 use std::fmt::Write as _;
@@ -9,13 +7,13 @@ use std::io::{self, IsTerminal, Write};
 use crate::cli::failure::Failure;
 use crate::cli::raw_terminal::RawTerminal;
 
-/// The other screen, without a cursor, and lines cut at the edge.
+/// The alternate screen, without a cursor and without line wrap.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// The keys by which somebody leaves; the last is C-c.
+/// The keys that leave `top`; the last one is C-c.
 const LEAVING: [u8; 3] = [b'q', b'Q', 0x03];
 
-/// A terminal that was taken over; given back when this is dropped.
+/// A terminal that was taken over. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
     terminal: RawTerminal,
@@ -23,10 +21,10 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal over; none where there is none.
+    /// Takes the terminal over. Returns none when standard input or output is not a terminal.
     ///
     /// # Errors
-    /// What the terminal refuses.
+    /// The terminal's error.
     pub(super) fn take() -> Result<Option<Self>, Failure> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Ok(None);
@@ -39,10 +37,10 @@ impl Screen {
         Ok(Some(screen))
     }
 
-    /// Shows these lines and nothing else; the second is the head of a table.
+    /// Shows only these lines; the second one is the head of a table.
     ///
     /// # Errors
-    /// That the terminal is gone.
+    /// The terminal is gone.
     pub(super) fn paint(&self, lines: &[&str]) -> Result<(), Failure> {
         let (height, width) = self.terminal.size();
         let (height, width) = (usize::from(height), usize::from(width));
@@ -59,7 +57,7 @@ impl Screen {
         put(&text)
     }
 
-    /// Waits until somebody wants to leave, or the terminal is gone.
+    /// Waits until the user leaves or the terminal is gone.
     pub(super) async fn left(&self) {
         let mut keys = [0; 64];
         while let Ok(count @ 1..) = self.terminal.read(&mut keys).await {
@@ -73,12 +71,12 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.terminal.leave();
-        // A terminal that is gone shows nothing.
+        // A closed terminal cannot show anything.
         let _ = put(LEAVE);
     }
 }
 
-/// The lines that fit, the last of which says how many do not.
+/// The lines that fit. If some do not, the last line shows how many.
 fn fitting<'a>(lines: &[&'a str], height: usize) -> Vec<std::borrow::Cow<'a, str>> {
     let mut shown: Vec<_> = lines.iter().take(height).map(|line| (*line).into()).collect();
     let hidden = lines.len() - shown.len();

@@ -1,7 +1,6 @@
-//! Standard error of a daemon that a command started: a file that is put aside when it has grown enough.
+//! The log file behind standard error of a daemon that a command started, rotated at a bound.
 //!
-//! It must not know what is logged. What others write to standard error, such as the words of a panic, is in
-//! the same file.
+//! Other output to standard error, such as a panic message, goes to the same file.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,18 +14,18 @@ use nix::unistd::dup2_stderr;
 use crate::cli::start::log::{BYTES_MAX, log_path, open};
 use crate::config::paths::RuntimePaths;
 
-/// The log of this process, which takes no more than twice its bound, with the one that was put aside.
+/// The log of this process. With the rotated file it takes at most twice its bound.
 #[derive(Debug)]
 pub struct Bounded {
     path: PathBuf,
     bytes_max: u64,
     file: Mutex<File>,
-    /// Has whoever else writes go on in this file.
+    /// Redirects standard error to this file.
     follow: fn(&File) -> io::Result<()>,
 }
 
 impl Bounded {
-    /// The log that standard error is; none when it is something else.
+    /// The log file behind standard error; none when standard error is something else.
     pub fn of_standard_error(paths: &RuntimePaths) -> Option<Self> {
         let path = log_path(paths);
         let standard_error = File::from(io::stderr().as_fd().try_clone_to_owned().ok()?);
@@ -38,10 +37,10 @@ impl Bounded {
         Some(Self { path, bytes_max: BYTES_MAX, file: Mutex::new(file), follow })
     }
 
-    /// Writes a line, in the next file if this one is full. What cannot be written within the bound is lost.
+    /// Writes a line, and rotates a full file first. A line that cannot be written within the bound is lost.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn write(&self, line: &[u8]) -> io::Result<()> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.metadata()?.len() + line.len() as u64 > self.bytes_max {
@@ -50,7 +49,7 @@ impl Bounded {
         file.write_all(line)
     }
 
-    /// Puts the full file aside, unless somebody did, and gives back the next one.
+    /// Rotates the full file, unless another process did, and returns the new one.
     fn put_aside(&self, full: &File) -> io::Result<File> {
         if is_at(full, &self.path) {
             fs::rename(&self.path, aside(&self.path))?;
@@ -61,7 +60,7 @@ impl Bounded {
     }
 }
 
-/// Where a log is put that is full.
+/// The path of the rotated log.
 pub(super) fn aside(path: &Path) -> PathBuf {
     path.with_extension("log.1")
 }
