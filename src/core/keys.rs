@@ -157,7 +157,7 @@ impl Key {
     }
 }
 
-/// Why a list of keys is invalid. termgate then sends none of the keys.
+/// Why a list of keys is invalid. termgate then sends no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The word is neither a key name nor a single character.
