@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::transport::client::{Client, ClientError, ConnectError, Reply};
 use crate::wire::envelope::{Envelope, KEY};
+use crate::wire::error::ErrorWire;
 use crate::wire::session::{SessionList, SessionWire};
 
 #[derive(Debug)]
@@ -137,7 +139,8 @@ impl Posted {
         let text = result.content.iter().filter_map(|block| block.as_text());
         let text = text.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n");
         if result.is_error == Some(true) {
-            return Err(Failure::of_tool(data).about(self.session));
+            let error = ErrorWire::deserialize(data).map_err(|_| ClientError::Malformed)?;
+            return Err(Failure::of_tool(error).about(self.session));
         }
         let envelope = result.meta.and_then(|mut meta| meta.0.remove(KEY));
         let envelope = envelope.and_then(|it| serde_json::from_value::<Envelope>(it).ok());

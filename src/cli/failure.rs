@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::hint;
@@ -19,6 +20,7 @@ use crate::session::pty::environment::SESSION_MARK;
 use crate::transport::client::{ClientError, ConnectError};
 use crate::transport::daemon::DaemonError;
 use crate::transport::unix::lock::LockError;
+use crate::wire::error::ErrorWire;
 
 /// JSON-RPC's codes for an unknown method or tool, and for invalid parameters.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -42,12 +44,9 @@ pub enum Failure {
     #[error("the daemon did not start{}; its log is {}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default(), log.display())]
     NotStarted { log: PathBuf, said: Option<String> },
     /// The tool returned an error.
-    #[error("{message}")]
+    #[error("{}", error.message)]
     Tool {
-        code: String,
-        message: String,
-        hint: Option<String>,
-        details: Value,
+        error: Box<ErrorWire>,
         /// The session of the call.
         session: Option<Box<str>>,
     },
@@ -125,7 +124,7 @@ impl Failure {
     /// The error code. A later daemon's code may be unknown here.
     pub fn code(&self) -> &str {
         let code = match self {
-            Self::Tool { code, .. } => return code,
+            Self::Tool { error, .. } => return &error.error_code,
             Self::Request(error) => return code_of(error),
             Self::Usage(_) | Self::NoCommand { .. } => Code::InvalidArgument,
             Self::Config { .. } => Code::InvalidConfiguration,
@@ -152,12 +151,10 @@ impl Failure {
                     false => "`termgate new` starts one, and so does `termgate serve`",
                 })
             }
-            Self::Tool { code, hint, details, session, .. } => {
-                return hint::of_error(code, details, session.as_deref()).or_else(|| hint.clone());
-            }
-            Self::Request(error @ ClientError::Refused { data: Some(data), .. }) => {
-                let told = || data["hint"].as_str().map(hint::in_commands);
-                return hint::of_error(code_of(error), data, None).or_else(told);
+            Self::Tool { error, session } => return hint::of_error(error, session.as_deref()),
+            Self::Request(ClientError::Refused { data: Some(data), .. }) => {
+                let error = ErrorWire::deserialize(data).ok()?;
+                return hint::of_error(&error, None);
             }
             Self::NoCommand { session, .. } => {
                 return Some(format!("`termgate commands {session}` lists those that are known"));
@@ -168,8 +165,8 @@ impl Failure {
                  terminal outside of it",
             ),
             Self::Install(problem) => problem.hint(),
-            Self::Token(problem) => Some(hint::advice(problem.code())),
-            Self::Running(_) => Some(hint::advice(Code::DaemonRunning)),
+            Self::Token(problem) => return Some(hint::advice(problem.code())),
+            Self::Running(_) => return Some(hint::advice(Code::DaemonRunning)),
             Self::Request(ClientError::Closed) => Some(
                 "it ended, or was upgraded; sessions that go on keep their ids. If this was to change \
                  anything, look whether it did before you run it again",
@@ -196,15 +193,20 @@ impl Failure {
 
     /// The invalid parameter, if the daemon names one.
     pub fn parameter(&self) -> Option<&str> {
-        self.details().pointer("/details/parameter").and_then(Value::as_str)
+        let Self::Tool { error, .. } = self else { return None };
+        error.details.as_ref()?.parameter.as_deref()
     }
 
-    /// Further members of the daemon's error.
-    pub fn details(&self) -> &Value {
+    /// Further members of the error, for programs.
+    pub fn details(&self) -> Value {
         match self {
-            Self::Tool { details, .. }
-            | Self::Config { details, .. }
-            | Self::Left { details, .. } => details,
+            Self::Tool { error, .. } => {
+                let mut facts = Map::new();
+                facts.extend(error.retry_after_ms.map(|it| ("retry_after_ms".into(), it.into())));
+                facts.extend(error.details.as_ref().map(|it| ("details".into(), json!(it))));
+                if facts.is_empty() { Value::Null } else { Value::Object(facts) }
+            }
+            Self::Config { details, .. } | Self::Left { details, .. } => details.clone(),
             Self::Usage(_)
             | Self::NoCommand { .. }
             | Self::Unreachable { .. }
@@ -217,21 +219,13 @@ impl Failure {
             | Self::Install(_)
             | Self::Token(_)
             | Self::Output(_)
-            | Self::Other(_) => &Value::Null,
+            | Self::Other(_) => Value::Null,
         }
     }
 
-    /// Creates the failure from the structured content of a tool's error.
-    pub fn of_tool(mut error: Value) -> Self {
-        let mut take = |name: &str| match error.get_mut(name).map(Value::take) {
-            Some(Value::String(text)) => Some(text),
-            Some(_) | None => None,
-        };
-        let code = take("error_code").unwrap_or_else(|| "internal".to_owned());
-        let message = take("message").unwrap_or_else(|| "the call failed".to_owned());
-        let message = hint::in_commands(&message);
-        let hint = take("hint").map(|hint| hint::in_commands(&hint));
-        Self::Tool { code, message, hint, details: rest(error), session: None }
+    /// The failure that a tool or the daemon answered with.
+    pub fn of_tool(error: ErrorWire) -> Self {
+        Self::Tool { error: Box::new(error), session: None }
     }
 
     /// Adds the session of the call to a tool's failure.
@@ -274,14 +268,6 @@ pub fn told_problems(problems: &[Problem]) -> Vec<Value> {
         json!({"at": at, "key": problem.key, "message": message})
     };
     problems.iter().map(told).collect()
-}
-
-/// The members of an error that are not shown elsewhere.
-fn rest(error: Value) -> Value {
-    let Value::Object(members) = error else { return Value::Null };
-    let left: serde_json::Map<_, _> =
-        members.into_iter().filter(|(_, member)| !member.is_null()).collect();
-    if left.is_empty() { Value::Null } else { Value::Object(left) }
 }
 
 fn code_of(error: &ClientError) -> &str {
@@ -377,41 +363,27 @@ mod tests {
         }
     }
 
+    fn of_tool(error: Value) -> Failure {
+        Failure::of_tool(serde_json::from_value(error).unwrap())
+    }
+
     #[test]
-    fn an_error_of_a_tool_keeps_its_code_its_hint_and_what_else_was_said() {
-        let error = json!({
+    fn an_error_of_a_tool_keeps_its_code_and_its_facts() {
+        let failure = of_tool(json!({
             "error_code": "lease_held", "message": "taken", "hint": "wait",
             "retry_after_ms": 7, "details": {"by": "a"},
-        });
-        let failure = Failure::of_tool(error);
+        }));
         assert_eq!(failure.code(), "lease_held");
         assert_eq!(failure.to_string(), "taken");
-        assert_eq!(failure.details(), &json!({"retry_after_ms": 7, "details": {"by": "a"}}));
+        assert_eq!(failure.details(), json!({"retry_after_ms": 7, "details": {"by": "a"}}));
         assert_eq!(failure.exit(), Exit::LeaseConflict);
-    }
-
-    #[test]
-    fn what_to_do_is_told_in_commands_and_else_in_the_daemons_words() {
-        let held =
-            json!({"error_code": "lease_held", "message": "m", "hint": "call acquire_lease"});
-        let hint = Failure::of_tool(held.clone()).about(Some("build".into())).hint().unwrap();
-        assert!(hint.contains("`termgate lease acquire build --wait 30s`"), "{hint}");
-        let hint = Failure::of_tool(held).hint().unwrap();
-        assert!(hint.contains("`termgate lease acquire SESSION --wait 30s`"), "{hint}");
-        let busy = json!({"error_code": "busy", "message": "m", "hint": "h"});
-        assert_eq!(Failure::of_tool(busy).hint().as_deref(), Some("h"));
-    }
-
-    #[test]
-    fn an_error_of_a_tool_without_more_has_no_details() {
-        let busy = json!({"error_code": "busy", "message": "m", "hint": "h"});
-        let failure = Failure::of_tool(busy);
-        assert_eq!(failure.details(), &Value::Null);
+        let busy = of_tool(json!({"error_code": "busy", "message": "m", "hint": "h"}));
+        assert_eq!((busy.details(), busy.hint().as_deref()), (Value::Null, Some("h")));
     }
 
     #[test]
     fn a_refused_request_counts_by_the_code_it_carries_and_else_by_the_protocols() {
-        let data = json!({"error_code": "session_not_found", "hint": "list them"});
+        let data = json!({"error_code": "session_not_found", "message": "m", "hint": "list them"});
         let failure = refused(INVALID_PARAMS, Some(data));
         assert_eq!(failure.exit(), Exit::NotFound);
         assert!(failure.hint().is_some_and(|hint| hint.contains("termgate ls")));

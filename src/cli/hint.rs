@@ -1,126 +1,123 @@
-//! Hints for the command line, with commands in place of the daemon's tool names.
-
-use serde_json::Value;
+//! What to do about an error, worded for people and scripts at a command line: it names commands.
+//!
+//! `mcp::hint` words the same for models.
 
 use crate::core::code::Code;
+use crate::wire::error::{ErrorWire, RefusalCause};
 
-/// The placeholder for an unknown session.
+/// The word for a session that is not known.
 const SESSION: &str = "SESSION";
 
-/// The command for each tool.
-const COMMANDS: [(&str, &str); 17] = [
-    ("acquire_lease", "`termgate lease acquire`"),
-    ("create_session", "`termgate new`"),
-    ("find_lease", "`termgate lease ls`"),
-    ("follow_command", "`termgate run`"),
-    ("list_sessions", "`termgate ls`"),
-    ("manage_session", "`termgate kill`"),
-    ("preempt_lease", "`termgate lease preempt`"),
-    ("read_commands", "`termgate commands`"),
-    ("read_history", "`termgate history`"),
-    ("read_screen", "`termgate read`"),
-    ("release_lease", "`termgate lease release`"),
-    ("renew_lease", "`termgate lease renew`"),
-    ("send_keys", "`termgate keys`"),
-    ("send_mouse", "`termgate attach`"),
-    ("send_text", "`termgate send`"),
-    ("set_write", "`termgate allow-write`"),
-    ("wait_for", "`termgate wait`"),
-];
-
-/// Replaces tool names in the daemon's text with commands.
-pub fn in_commands(text: &str) -> String {
-    let mut told = text.to_owned();
-    for (tool, command) in COMMANDS {
-        told = replaced(&told.replace(&format!("`{tool}`"), command), tool, command);
-    }
-    told
+/// What to do about an error that is about this session, in the daemon's words where those name no
+/// tool.
+pub fn of_error(error: &ErrorWire, session: Option<&str>) -> Option<String> {
+    let session = session.unwrap_or(SESSION);
+    let own = error.refusal().and_then(|cause| of_cause(cause, session));
+    let own = own.or_else(|| Code::parse(&error.error_code).and_then(|it| of_code(it, session)));
+    own.or_else(|| Some(error.hint.clone()).filter(|hint| !hint.is_empty()))
 }
 
-/// Replaces a whole word. It skips parts of names and paths, and quoted words.
-fn replaced(text: &str, word: &str, by: &str) -> String {
-    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '"');
-    let (mut told, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once(word) {
-        told.push_str(before);
-        let named = told.ends_with(|c| part(c) || c == '.') || after.starts_with(part);
-        told.push_str(if named { word } else { by });
-        rest = after;
-    }
-    told + rest
-}
-
-/// The hint for an error with this code and these details in this session. Returns none when the
-/// daemon's own hint says the same.
-pub fn of_error(code: &str, details: &Value, session: Option<&str>) -> Option<String> {
-    let hint = of_details(details).or_else(|| Code::parse(code).and_then(of_code))?;
-    Some(hint.replace(SESSION, session.unwrap_or(SESSION)))
-}
-
-fn of_details(details: &Value) -> Option<&'static str> {
-    if details.pointer("/details/offered_to").is_some() {
-        return Some(
-            "It returns to you within 10 s if it is not taken up; `termgate lease acquire SESSION` \
-             takes it back.",
-        );
-    }
-    match details.pointer("/details/cause")?.as_str()? {
-        "command_running" => Some(
-            "Wait for it with `termgate wait SESSION --command-done`, look at it with `termgate read \
-             SESSION`, or interrupt it with `termgate keys SESSION C-c`.",
-        ),
-        "asks" => Some(
-            "Answer it with `termgate attach SESSION`, or `termgate send SESSION` and the answer; \
-             `termgate keys SESSION C-c` gives it up.",
-        ),
-        _ => None,
-    }
-}
-
-/// The hint for a code, or the code's general advice.
-pub fn advice(code: Code) -> &'static str {
-    of_code(code).unwrap_or_else(|| code.advice())
-}
-
-fn of_code(code: Code) -> Option<&'static str> {
-    match code {
-        Code::SessionNotFound => {
-            Some("`termgate ls` shows the sessions there are, and `termgate new` creates one.")
+fn of_cause(cause: RefusalCause, session: &str) -> Option<String> {
+    Some(match cause {
+        RefusalCause::NotAKey => {
+            format!("Correct the name, or type text with `termgate send {session}`.")
         }
-        Code::LeaseRequired => Some(
-            "Take the lease with `termgate lease acquire SESSION`, and give its id in TERMGATE_LEASE or \
-             with --lease-file.",
+        RefusalCause::ControlCharacters => {
+            format!("Press keys with `termgate keys {session}`.")
+        }
+        RefusalCause::SeveralLines => format!(
+            "Run one command at a time, or send all of them with `termgate send {session}`."
         ),
-        Code::LeaseHeld => Some(
-            "Stand in line with `termgate lease acquire SESSION --wait 30s`, or watch with `termgate \
-             watch SESSION` until the holder is done.",
+        RefusalCause::NotConnected => "`termgate ls` shows the holders of leases by their names; \
+            another daemon gives other numbers."
+            .to_owned(),
+        RefusalCause::OwnName => {
+            "Give another principal's name, as `termgate ls` shows it.".to_owned()
+        }
+        RefusalCause::SwitchedOff => {
+            "To switch writing on, run: termgate allow-write on".to_owned()
+        }
+        RefusalCause::CommandRunning => format!(
+            "Wait for it with `termgate wait {session} --command-done`, look at it with `termgate \
+             read {session}`, or interrupt it with `termgate keys {session} C-c`."
         ),
-        Code::LeaseSuspended => Some(
-            "It comes back by itself: wait with `termgate lease acquire SESSION --wait 30s`, then look \
-             with `termgate read SESSION`.",
+        RefusalCause::Asks => format!(
+            "Answer it with `termgate attach {session}`, or `termgate send {session}` and the \
+             answer; `termgate keys {session} C-c` gives it up."
         ),
-        Code::LeaseLost => Some(
-            "Look with `termgate read SESSION`; if you still need to type, `termgate lease acquire \
-             SESSION`.",
+        RefusalCause::NoPromptYet => format!(
+            "It still reads its files or makes its prompt: `termgate read {session}` shows it. Wait \
+             longer, or interrupt it with `termgate keys {session} C-c`."
         ),
-        Code::LeaseSuperseded => Some(
-            "Forget the id in TERMGATE_LEASE or the file; `termgate lease acquire SESSION` gives \
-                 another.",
+        RefusalCause::Reclaimable => format!(
+            "The daemon restarted, and the lease waits for its holder. If it was yours, give its id \
+             in TERMGATE_LEASE; else wait with `termgate lease acquire {session} --wait 30s`."
         ),
-        Code::ScreenChanged => Some(
-            "Read the screen with `termgate read SESSION --json`, decide again, and write with \
-             --expect and its watermark.",
+        RefusalCause::Offered => format!(
+            "It returns to you within 10 s if it is not taken up; `termgate lease acquire \
+             {session}` takes it back."
+        ),
+        RefusalCause::NoSession
+        | RefusalCause::LineTooLong
+        | RefusalCause::ObserverSocket
+        | RefusalCause::ReadOnlyToken
+        | RefusalCause::ViewOnly
+        | RefusalCause::SessionSocket
+        | RefusalCause::OperatorSocket
+        | RefusalCause::NotReading
+        | RefusalCause::PersonTyped
+        | RefusalCause::NoDescriptors
+        | RefusalCause::NoProcesses
+        | RefusalCause::NoTerminals
+        | RefusalCause::NoMemory
+        | RefusalCause::ShimDirectory
+        | RefusalCause::Other => return None,
+    })
+}
+
+/// What to run about a code, or what the code itself advises.
+pub fn advice(code: Code) -> String {
+    of_code(code, SESSION).unwrap_or_else(|| code.advice().to_owned())
+}
+
+fn of_code(code: Code, session: &str) -> Option<String> {
+    Some(match code {
+        Code::SessionNotFound => {
+            "`termgate ls` shows the sessions there are, and `termgate new` creates one.".to_owned()
+        }
+        Code::LeaseRequired => format!(
+            "Take the lease with `termgate lease acquire {session}`, and give its id in \
+             TERMGATE_LEASE or with --lease-file."
+        ),
+        Code::LeaseHeld => format!(
+            "Wait in line with `termgate lease acquire {session} --wait 30s`, or watch with \
+             `termgate watch {session}` until the holder is done."
+        ),
+        Code::LeaseSuspended => format!(
+            "It comes back by itself: wait with `termgate lease acquire {session} --wait 30s`, then \
+             look with `termgate read {session}`."
+        ),
+        Code::LeaseLost => format!(
+            "Look with `termgate read {session}`; if you still need to type, `termgate lease \
+             acquire {session}`."
+        ),
+        Code::LeaseSuperseded => format!(
+            "Forget the id in TERMGATE_LEASE or the file; `termgate lease acquire {session}` gives \
+             another."
+        ),
+        Code::ScreenChanged => format!(
+            "Read the screen with `termgate read {session} --json`, decide again, and write with \
+             --expect and its watermark."
         ),
         Code::SessionExited => {
-            Some("Read what it left with `termgate history SESSION`, or run `termgate new`.")
+            format!("Read what it left with `termgate history {session}`, or run `termgate new`.")
         }
-        Code::RateLimited => Some(
-            "Wait as long as retry_after_ms says; `termgate wait` and `termgate watch` ask only once.",
-        ),
-        Code::TerminalSilent => Some(
-            "It goes on by itself; `termgate doctor` names the process that does not answer, and how to \
-             let it go on if it was stopped.",
-        ),
+        Code::RateLimited => "Wait as long as retry_after_ms says; `termgate wait` and `termgate \
+            watch` ask only once."
+            .to_owned(),
+        Code::TerminalSilent => "It goes on by itself; `termgate doctor` names the process that \
+            does not answer, and how to continue it if it was stopped."
+            .to_owned(),
         Code::InvalidArgument
         | Code::ReadOnly
         | Code::SessionExists
@@ -144,8 +141,8 @@ fn of_code(code: Code) -> Option<&'static str> {
         | Code::InvalidConfiguration
         | Code::ClientConfig
         | Code::ClientNotFound
-        | Code::UpgradeFailed => None,
-    }
+        | Code::UpgradeFailed => return None,
+    })
 }
 
 #[cfg(test)]
@@ -153,69 +150,53 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mcp::hint::for_models;
+    use crate::wire::word;
+
+    fn names_a_tool(text: &str) -> bool {
+        let tools = crate::surface::entries();
+        // `why` and `run` are commands as well.
+        tools.iter().any(|tool| tool.name.contains('_') && text.contains(tool.name))
+    }
+
+    fn error(code: &str, cause: Option<RefusalCause>) -> ErrorWire {
+        let cause = cause.map(|cause| word(&cause));
+        let error = json!({
+            "error_code": code, "message": "m", "hint": "the daemon's own",
+            "details": {"cause": cause},
+        });
+        serde_json::from_value(error).unwrap()
+    }
 
     #[test]
     fn no_advice_at_the_command_line_names_a_tool() {
-        let tools = crate::surface::entries();
         for code in Code::ALL {
-            let advice = advice(code);
-            // `why` is a command as well.
-            for tool in tools.iter().filter(|tool| tool.name.contains('_')) {
-                assert!(!advice.contains(tool.name), "{}: {advice}", code.as_str());
-            }
+            assert!(!names_a_tool(&advice(code)), "{}: {}", code.as_str(), advice(code));
         }
     }
 
     #[test]
-    fn what_the_daemon_says_of_tools_is_said_in_commands() {
-        let said = "keys are sent with send_keys; call `wait_for`, then `run`";
-        let told = "keys are sent with `termgate keys`; call `termgate wait`, then `run`";
-        assert_eq!(in_commands(said), told);
-        for tool in crate::surface::entries().iter().filter(|tool| tool.name.contains('_')) {
-            let told = in_commands(&format!("call {} now", tool.name));
-            assert!(told.starts_with("call `termgate "), "{told}");
+    fn each_cause_that_models_are_answered_with_tools_has_words_of_its_own_here() {
+        // The codes of these have commands already.
+        let by_code = [RefusalCause::NoSession, RefusalCause::PersonTyped];
+        for cause in RefusalCause::ALL {
+            let hint = for_models(cause).filter(|hint| names_a_tool(hint));
+            let own = of_cause(cause, SESSION);
+            assert!(hint.is_none() || own.is_some() || by_code.contains(&cause), "{cause:?}");
+            assert!(!own.is_some_and(|own| names_a_tool(&own)), "{cause:?}");
         }
     }
 
     #[test]
-    fn names_and_paths_that_have_a_tools_name_in_them_stay() {
-        for said in [
-            "no session `wait_for_build`",
-            "no session \"read_screen\"",
-            "cannot run /opt/read_screen/x",
-            "cannot run ./send_keys",
-        ] {
-            assert_eq!(in_commands(said), said);
-        }
-        assert_eq!(
-            in_commands("See read_screen. Or wait_for"),
-            "See `termgate read`. Or `termgate wait`"
-        );
-    }
-
-    #[test]
-    fn a_lease_that_is_on_offer_is_taken_back_by_a_command() {
-        let details = json!({"details": {"offered_to": "ada#p2"}});
-        let hint = of_error("lease_held", &details, None).unwrap();
-        assert!(hint.contains("takes it back"), "{hint}");
-        let hint = of_error("lease_held", &Value::Null, None).unwrap();
-        assert!(hint.contains("--wait"), "{hint}");
-    }
-
-    #[test]
-    fn a_command_that_runs_is_waited_for_by_a_command() {
-        let details = json!({"details": {"cause": "command_running"}});
-        let hint = of_error("busy", &details, Some("build")).unwrap();
-        assert!(hint.contains("`termgate wait build --command-done`"), "{hint}");
-        assert!(!hint.contains(SESSION), "{hint}");
-        assert_eq!(of_error("busy", &Value::Null, None), None);
-        let details = json!({"details": {"cause": "asks", "prompt": "Name: "}});
-        let hint = of_error("busy", &details, Some("build")).unwrap();
-        assert!(hint.contains("`termgate send build`"), "{hint}");
-    }
-
-    #[test]
-    fn a_code_from_the_future_keeps_the_daemons_own_hint() {
-        assert_eq!(of_error("from_the_future", &Value::Null, None), None);
+    fn a_hint_names_the_session_and_depends_on_the_cause() {
+        let hint = |code, cause, session| of_error(&error(code, cause), session).unwrap();
+        let held = hint("lease_held", None, Some("build"));
+        assert!(held.contains("`termgate lease acquire build --wait 30s`"), "{held}");
+        let offered = hint("lease_held", Some(RefusalCause::Offered), None);
+        assert!(offered.contains("`termgate lease acquire SESSION` takes it back"), "{offered}");
+        let running = hint("busy", Some(RefusalCause::CommandRunning), Some("build"));
+        assert!(running.contains("`termgate wait build --command-done`"), "{running}");
+        assert_eq!(hint("busy", None, None), "the daemon's own");
+        assert_eq!(hint("from_the_future", Some(RefusalCause::Other), None), "the daemon's own");
     }
 }

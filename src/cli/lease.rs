@@ -18,6 +18,7 @@ use crate::cli::own_lease::OwnLease;
 use crate::cli::table::render;
 use crate::core::code::Code;
 use crate::wire::control::FoundLease;
+use crate::wire::error::ErrorWire;
 use crate::wire::lease::{GrantWire, LeaseWire, ReleasedWire};
 use crate::wire::session::{SessionList, SessionWire};
 use crate::wire::word;
@@ -232,9 +233,8 @@ async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String,
     }
     let found = daemon.call("find_lease", json!({"session": session})).await?;
     let missing = || {
-        let code = Code::LeaseRequired;
         let message = "the command line holds no lease of this session";
-        Failure::of_tool(json!({"error_code": code.as_str(), "message": message}))
+        Failure::of_tool(ErrorWire::new(Code::LeaseRequired, message))
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)
 }

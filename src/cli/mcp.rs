@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::json;
 
 use crate::cli::context::{Context, Place};
 use crate::cli::daemon::Daemon;
@@ -28,6 +27,7 @@ use crate::transport::client::ConnectError;
 use crate::transport::connection::link;
 use crate::transport::signals::Signals;
 use crate::transport::tokens::read_secret;
+use crate::wire::error::ErrorWire;
 
 /// Join an MCP client at standard input and output with the daemon
 ///
@@ -125,14 +125,14 @@ impl Way {
         let connected = settled(connect, hung_up).await;
         match (connected, &self.start, dial) {
             (Ok(upstream), _, _) => Ok(upstream),
-            (Err(JoinError::Rejected(said)), _, _) => Err(Failure::of_tool(said)),
+            (Err(JoinError::Rejected(said)), _, _) => Err(Failure::of_tool(*said)),
             (
                 Err(JoinError::Connect(ConnectError::Absent | ConnectError::Refused)),
                 Some(paths),
                 Dial::ConnectOrStart,
             ) => {
                 let reach = async || match Upstream::connect(&self.socket, secret.as_ref()).await {
-                    Err(JoinError::Rejected(said)) => Some(Err(Failure::of_tool(said))),
+                    Err(JoinError::Rejected(said)) => Some(Err(Failure::of_tool(*said))),
                     connected => connected.ok().map(Ok),
                 };
                 start(paths, self.rights, Stay::Short, reach).await?
@@ -154,16 +154,14 @@ impl Way {
             Some((daemon, id))
                 if is_silent(&daemon, &id, Duration::ZERO).await.unwrap_or(false) =>
             {
-                Failure::of_tool(json!({
-                    "error_code": Code::TerminalSilent.as_str(),
-                    "message": "the terminal of the session does not answer",
-                }))
+                let message = "the terminal of the session does not answer";
+                Failure::of_tool(ErrorWire::new(Code::TerminalSilent, message))
             }
             // The session may have returned meanwhile, which the next attempt will show.
-            Some(_) => Failure::of_tool(json!({
-                "error_code": Code::SessionNotFound.as_str(),
-                "message": "the session is no longer there",
-            })),
+            Some(_) => {
+                let message = "the session is no longer there";
+                Failure::of_tool(ErrorWire::new(Code::SessionNotFound, message))
+            }
             None => Failure::Unreachable { path: self.socket.clone(), source },
         }
     }

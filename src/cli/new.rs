@@ -89,7 +89,7 @@ impl New {
 /// # Errors
 /// No session was created, with the reason.
 pub async fn create(daemon: &Daemon, arguments: Value) -> Result<(Answer, Created), Failure> {
-    let answer = daemon.call("create_session", arguments).await.map_err(with_the_way_out)?;
+    let answer = daemon.call("create_session", arguments).await?;
     let created = answer.read()?;
     Ok((answer, created))
 }
@@ -123,16 +123,6 @@ fn handed_on() -> Map<String, Value> {
     text.map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
 }
 
-/// Adds a hint that the user can switch writing on.
-fn with_the_way_out(mut failure: Failure) -> Failure {
-    if let Failure::Tool { code, hint, .. } = &mut failure
-        && code == "read_only"
-    {
-        *hint = Some("to switch writing on, run: termgate allow-write on".to_owned());
-    }
-    failure
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,13 +146,5 @@ mod tests {
     #[test]
     fn without_words_the_daemon_chooses_the_shell() {
         assert_eq!(command(Vec::new()), (None, None));
-    }
-
-    #[test]
-    fn a_read_only_daemon_is_answered_with_the_line_that_switches_it_on() {
-        let error = json!({"error_code": "read_only", "message": "m", "hint": "ask somebody"});
-        let failure = with_the_way_out(Failure::of_tool(error));
-        assert!(failure.hint().is_some_and(|hint| hint.ends_with("termgate allow-write on")));
-        assert_eq!(failure.exit().number(), 5);
     }
 }

@@ -126,7 +126,7 @@ impl Output {
                     hint: failure.hint(),
                     ..self.envelope()
                 };
-                self.print_wrapped(envelope, failure.details())
+                self.print_wrapped(envelope, &failure.details())
             }
             Form::People => {
                 self.note(&format!("termgate: {failure} ({})", failure.code()));

@@ -142,15 +142,16 @@ const TABLE: &[Entry] = &[
         code: Code::LeaseHeld,
         word: "lease_held",
         meaning: "Somebody else holds the lease of this session.",
-        advice: "Wait in line with acquire_lease and wait_ms, or watch until the holder is done.",
+        advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for.",
     },
     Entry {
         code: Code::LeaseSuspended,
         word: "lease_suspended",
         meaning: "A person types in this session; your lease waits and comes back by itself, its \
                   time standing still.",
-        advice: "Wait with acquire_lease and wait_ms, or watch the lease; then read the screen \
-                 and write with expect_watermark.",
+        advice: "It comes back by itself when the person is done: wait with acquire_lease and \
+                 wait_ms, or watch with wait_for; then read the screen and write with \
+                 expect_watermark.",
     },
     Entry {
         code: Code::LeaseLost,

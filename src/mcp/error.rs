@@ -11,6 +11,7 @@ use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;
 use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
+use crate::mcp::hint::for_models;
 use crate::mcp::upgrade::UpgradeError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
@@ -39,24 +40,9 @@ pub fn said(text: impl ToString) -> String {
     ends(&text.to_string(), SAID_BYTES_MAX)
 }
 
-#[derive(Clone, Debug)]
-pub struct WireError {
-    pub code: Code,
-    pub message: String,
-    pub hint: String,
-    pub retry_after_ms: Option<u64>,
-    pub details: Option<ErrorDetails>,
-}
-
-impl WireError {
-    fn new(code: Code, message: impl ToString) -> Self {
-        let (message, hint) = (said(message), code.advice().to_owned());
-        Self { code, message, hint, retry_after_ms: None, details: None }
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = hint.into();
-        self
+impl ErrorWire {
+    fn because(code: Code, error: impl ToString) -> Self {
+        Self::new(code, said(error))
     }
 
     fn details(mut self, details: ErrorDetails) -> Self {
@@ -64,13 +50,17 @@ impl WireError {
         self
     }
 
-    fn parameter(self, name: impl Into<String>) -> Self {
-        self.details(ErrorDetails { parameter: Some(name.into()), ..ErrorDetails::default() })
+    fn parameter(mut self, name: impl Into<String>) -> Self {
+        self.details.get_or_insert_default().parameter = Some(name.into());
+        self
     }
 
-    fn cause(self, cause: RefusalCause) -> Self {
-        let cause = Some(ErrorCause::Refused(cause));
-        self.details(ErrorDetails { cause, ..ErrorDetails::default() })
+    fn cause(mut self, cause: impl Into<Option<RefusalCause>>) -> Self {
+        if let Some(cause) = cause.into() {
+            self.details.get_or_insert_default().cause = Some(ErrorCause::Refused(cause));
+            self.hint = for_models(cause).map_or(self.hint, str::to_owned);
+        }
+        self
     }
 
     fn retry_after(mut self, millis: u64) -> Self {
@@ -80,185 +70,154 @@ impl WireError {
 
     /// The error as the result of a tool call.
     pub fn result(&self, era: Era) -> ToolResult {
-        let text = format!("{}: {}. {}", self.code.as_str(), self.message, self.hint);
-        ToolResult::failure(era, text, json!(self.structured()))
-    }
-
-    /// The error as structured data.
-    pub fn structured(&self) -> ErrorWire {
-        ErrorWire {
-            error_code: self.code.as_str().to_owned(),
-            message: self.message.clone(),
-            hint: self.hint.clone(),
-            retry_after_ms: self.retry_after_ms,
-            details: self.details.clone(),
-        }
+        let text = format!("{}: {}. {}", self.error_code, self.message, self.hint);
+        ToolResult::failure(era, text, json!(self))
     }
 
     /// Copies the error into the envelope of its answer.
     pub fn note_in(&self, envelope: &mut Envelope) {
         envelope.ok = false;
         envelope.error = Some(self.message.clone());
-        envelope.error_code = Some(self.code.as_str().to_owned());
+        envelope.error_code = Some(self.error_code.clone());
         envelope.hint = Some(self.hint.clone());
     }
 }
 
-impl From<&SurfaceError> for WireError {
+impl From<&SurfaceError> for ErrorWire {
     fn from(error: &SurfaceError) -> Self {
         match error {
-            SurfaceError::Argument { parameter, .. } => {
-                let parameter = said(parameter);
-                Self::new(Code::InvalidArgument, error).parameter(parameter)
+            SurfaceError::Argument { parameter, cause, .. } => {
+                let wire = Self::because(Code::InvalidArgument, error);
+                wire.parameter(said(parameter)).cause(*cause)
             }
-            SurfaceError::SessionNotFound(_) => Self::new(Code::SessionNotFound, error),
-            SurfaceError::NoSession => Self::new(Code::SessionNotFound, error)
-                .hint("Create one with `create_session` (`termgate new` on the command line)."),
+            SurfaceError::SessionNotFound(_) => Self::because(Code::SessionNotFound, error),
+            SurfaceError::NoSession => {
+                Self::because(Code::SessionNotFound, error).cause(RefusalCause::NoSession)
+            }
             SurfaceError::Denied(denial) => denied(*denial),
             SurfaceError::Session(error) => session(error),
             SurfaceError::Create(error) => create(error),
-            SurfaceError::LeaseUnknown => Self::new(Code::LeaseSuperseded, error),
+            SurfaceError::LeaseUnknown => Self::because(Code::LeaseSuperseded, error),
             SurfaceError::DaemonLeaves => {
-                Self::new(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
+                Self::because(Code::UpstreamUnavailable, error).retry_after(NEXT_DAEMON_MS)
             }
-            SurfaceError::Quota(_) => Self::new(Code::QuotaExceeded, error),
+            SurfaceError::Quota(_) => Self::because(Code::QuotaExceeded, error),
             SurfaceError::RateLimited { retry_after } => {
                 // Round up, so that a client that waits this long is not refused again.
                 let millis = retry_after.as_micros().div_ceil(1_000) as u64;
-                Self::new(Code::RateLimited, error).retry_after(millis)
+                Self::because(Code::RateLimited, error).retry_after(millis)
             }
-            SurfaceError::Internal(_) => Self::new(Code::Internal, error),
+            SurfaceError::Internal(_) => Self::because(Code::Internal, error),
         }
     }
 }
 
-impl From<Rejection> for WireError {
+impl From<Rejection> for ErrorWire {
     fn from(rejection: Rejection) -> Self {
         match rejection {
-            Rejection::Malformed => Self::new(Code::InvalidArgument, rejection).parameter("token"),
-            Rejection::Unknown => Self::new(Code::TokenUnknown, rejection),
-            Rejection::Expired => Self::new(Code::TokenExpired, rejection),
-            Rejection::OperatorsDoor => Self::new(Code::PolicyDenied, rejection)
-                .hint("Use the socket of the gateway or of a session, or show no token."),
-            Rejection::InsideSession => Self::new(Code::PolicyDenied, rejection),
-            Rejection::Unreadable => Self::new(Code::StorageError, rejection),
+            Rejection::Malformed => {
+                Self::because(Code::InvalidArgument, rejection).parameter("token")
+            }
+            Rejection::Unknown => Self::because(Code::TokenUnknown, rejection),
+            Rejection::Expired => Self::because(Code::TokenExpired, rejection),
+            Rejection::OperatorsDoor => {
+                Self::because(Code::PolicyDenied, rejection).cause(RefusalCause::OperatorSocket)
+            }
+            Rejection::InsideSession => Self::because(Code::PolicyDenied, rejection),
+            Rejection::Unreadable => Self::because(Code::StorageError, rejection),
         }
     }
 }
 
-impl From<&UpgradeError> for WireError {
+impl From<&UpgradeError> for ErrorWire {
     fn from(error: &UpgradeError) -> Self {
         match error {
             UpgradeError::Start { .. }
             | UpgradeError::TooSlow { .. }
             | UpgradeError::Failed { .. }
-            | UpgradeError::Stranger { .. } => Self::new(Code::UpgradeFailed, error),
-            UpgradeError::Busy => Self::new(Code::Busy, error),
+            | UpgradeError::Stranger { .. } => Self::because(Code::UpgradeFailed, error),
+            UpgradeError::Busy => Self::because(Code::Busy, error),
         }
     }
 }
 
-fn denied(denial: Denial) -> WireError {
-    match denial {
-        Denial::SwitchedOff => WireError::new(Code::ReadOnly, denial).hint(
-            "Ask the operator to run `termgate allow-write on`. A `termgate serve --stdio` has no \
-             operator: it has to be started with --allow-write.",
-        ),
-        Denial::ObserverDoor => WireError::new(Code::ReadOnly, denial)
-            .hint("Use the session's other socket, or the gateway's, to write."),
-        Denial::ReadOnlyToken => WireError::new(Code::ReadOnly, denial)
-            .hint("Ask the operator for a token that was made without --read-only."),
-        Denial::Watching => WireError::new(Code::ReadOnly, denial)
-            .hint("Detach and attach again without --view-only."),
-        Denial::BoundDoor => WireError::new(Code::PolicyDenied, denial)
-            .hint("Use the gateway's socket for what concerns other sessions."),
-        Denial::InsideSession | Denial::NotOperator => WireError::new(Code::PolicyDenied, denial),
-    }
+fn denied(denial: Denial) -> ErrorWire {
+    let (code, cause) = match denial {
+        Denial::SwitchedOff => (Code::ReadOnly, Some(RefusalCause::SwitchedOff)),
+        Denial::ObserverDoor => (Code::ReadOnly, Some(RefusalCause::ObserverSocket)),
+        Denial::ReadOnlyToken => (Code::ReadOnly, Some(RefusalCause::ReadOnlyToken)),
+        Denial::Watching => (Code::ReadOnly, Some(RefusalCause::ViewOnly)),
+        Denial::BoundDoor => (Code::PolicyDenied, Some(RefusalCause::SessionSocket)),
+        Denial::InsideSession | Denial::NotOperator => (Code::PolicyDenied, None),
+    };
+    ErrorWire::because(code, denial).cause(cause)
 }
 
-fn session(error: &SessionError) -> WireError {
+fn session(error: &SessionError) -> ErrorWire {
     match error {
         SessionError::Write(error) => write(error),
         SessionError::Silent => {
-            WireError::new(Code::TerminalSilent, error).retry_after(SILENT_RETRY_MS)
+            ErrorWire::because(Code::TerminalSilent, error).retry_after(SILENT_RETRY_MS)
         }
-        SessionError::Exited(exit) => WireError::new(Code::SessionExited, error)
+        SessionError::Exited(exit) => ErrorWire::because(Code::SessionExited, error)
             .details(ErrorDetails { exit: Some((*exit).into()), ..ErrorDetails::default() }),
         SessionError::ScreenChanged(delta) | SessionError::TextNotShown(delta) => {
             let changed = Some(DeltaWire::within(delta, CHANGED_BYTES_MAX, Form::Object));
-            WireError::new(Code::ScreenChanged, error)
+            ErrorWire::because(Code::ScreenChanged, error)
                 .details(ErrorDetails { changed, ..ErrorDetails::default() })
         }
         SessionError::Mouse(mouse) => match mouse {
             MouseError::ReportingOff | MouseError::MovementOff => {
-                WireError::new(Code::NotSupported, error)
+                ErrorWire::because(Code::NotSupported, error)
             }
             MouseError::OutOfRange { .. } => {
-                WireError::new(Code::InvalidArgument, error).parameter("row")
+                ErrorWire::because(Code::InvalidArgument, error).parameter("row")
             }
         },
-        SessionError::LineTooLong { .. } => WireError::new(Code::TooLarge, error)
-            .hint("Split it into lines, or let the program read from a file."),
-        SessionError::CommandRunning => WireError::new(Code::Busy, error)
-            .hint(
-                "Look at it with read_screen. If it asks, answer with send_text; if it works, \
-                 wait_for command_done, or interrupt it with send_keys C-c.",
-            )
-            .cause(RefusalCause::CommandRunning),
-        SessionError::Asks(prompt) => WireError::new(Code::Busy, error)
-            .hint(
-                "It has to be answered first: with send_text, a secret by the person with `termgate \
-                 attach`. send_keys C-c gives it up.",
-            )
-            .details(ErrorDetails {
-                cause: Some(ErrorCause::Refused(RefusalCause::Asks)),
-                prompt: Some(said(prompt)),
-                ..ErrorDetails::default()
-            }),
-        SessionError::NoPromptYet => WireError::new(Code::Busy, error)
-            .hint(
-                "It still reads its files or makes its prompt: read_screen names what runs. Call again \
-                 with a longer timeout_ms, or interrupt it with send_keys C-c.",
-            )
-            .cause(RefusalCause::NoPromptYet),
-        SessionError::Busy => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
-        SessionError::Restarted => WireError::new(Code::UpstreamRestarted, error),
-        SessionError::Closed => WireError::new(Code::SessionNotFound, error),
-        SessionError::Terminal(_) => WireError::new(Code::Internal, error),
+        SessionError::LineTooLong { .. } => {
+            ErrorWire::because(Code::TooLarge, error).cause(RefusalCause::LineTooLong)
+        }
+        SessionError::CommandRunning => {
+            ErrorWire::because(Code::Busy, error).cause(RefusalCause::CommandRunning)
+        }
+        SessionError::Asks(prompt) => ErrorWire::because(Code::Busy, error)
+            .details(ErrorDetails { prompt: Some(said(prompt)), ..ErrorDetails::default() })
+            .cause(RefusalCause::Asks),
+        SessionError::NoPromptYet => {
+            ErrorWire::because(Code::Busy, error).cause(RefusalCause::NoPromptYet)
+        }
+        SessionError::Busy => ErrorWire::because(Code::Busy, error).retry_after(BUSY_RETRY_MS),
+        SessionError::Restarted => ErrorWire::because(Code::UpstreamRestarted, error),
+        SessionError::Closed => ErrorWire::because(Code::SessionNotFound, error),
+        SessionError::Terminal(_) => ErrorWire::because(Code::Internal, error),
     }
 }
 
-fn write(error: &WriteError) -> WireError {
+fn write(error: &WriteError) -> ErrorWire {
     match error {
-        WriteError::ReadOnly => WireError::new(Code::ReadOnly, error),
-        WriteError::SessionEnded => WireError::new(Code::SessionExited, error),
-        WriteError::TooMuchQueued { .. } => WireError::new(Code::Busy, error)
+        WriteError::ReadOnly => ErrorWire::because(Code::ReadOnly, error),
+        WriteError::SessionEnded => ErrorWire::because(Code::SessionExited, error),
+        WriteError::TooMuchQueued { .. } => ErrorWire::because(Code::Busy, error)
             .retry_after(BUSY_RETRY_MS)
-            .hint("The program does not read its input: look at the screen, or send C-c alone."),
-        WriteError::TooManyInFlight => WireError::new(Code::Busy, error).retry_after(BUSY_RETRY_MS),
-        WriteError::KeyReused => WireError::new(Code::InvalidArgument, error)
-            .parameter("idempotency_key"),
-        WriteError::NotSeen { .. } => WireError::new(Code::ScreenChanged, error)
-            .hint(
-                "Read the screen, decide again, and write with expect_watermark set to the watermark \
-                 you read.",
-            )
-            .cause(RefusalCause::PersonTyped),
+            .cause(RefusalCause::NotReading),
+        WriteError::TooManyInFlight => {
+            ErrorWire::because(Code::Busy, error).retry_after(BUSY_RETRY_MS)
+        }
+        WriteError::KeyReused => {
+            ErrorWire::because(Code::InvalidArgument, error).parameter("idempotency_key")
+        }
+        WriteError::NotSeen { .. } => {
+            ErrorWire::because(Code::ScreenChanged, error).cause(RefusalCause::PersonTyped)
+        }
         WriteError::Lease(error) => lease(error),
     }
 }
 
-fn lease(error: &LeaseError) -> WireError {
+fn lease(error: &LeaseError) -> ErrorWire {
     match error {
-        LeaseError::Required => WireError::new(Code::LeaseRequired, error),
+        LeaseError::Required => ErrorWire::because(Code::LeaseRequired, error),
         LeaseError::Held { by, kind, reason, expires_in, at_most, waiters, reclaimable } => {
             let millis = expires_in.as_millis() as u64;
-            let hint = if *reclaimable {
-                "The daemon started anew, and the lease waits for who had it: if it was yours, show \
-                 its lease_id; else wait in line with acquire_lease and wait_ms."
-            } else {
-                "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for."
-            };
             let details = ErrorDetails {
                 held_by: Some(by.to_string()),
                 kind: Some((*kind).into()),
@@ -269,60 +228,55 @@ fn lease(error: &LeaseError) -> WireError {
                 reclaimable: Some(*reclaimable),
                 ..ErrorDetails::default()
             };
-            WireError::new(Code::LeaseHeld, error).hint(hint).retry_after(millis).details(details)
+            let held =
+                ErrorWire::because(Code::LeaseHeld, error).retry_after(millis).details(details);
+            held.cause(reclaimable.then_some(RefusalCause::Reclaimable))
         }
         LeaseError::Suspended { by, kind, resumes_in, remaining } => {
             let millis = resumes_in.as_millis() as u64;
-            WireError::new(Code::LeaseSuspended, error)
-                .hint(
-                    "It comes back by itself when the person is done: wait with acquire_lease and \
-                     wait_ms, or watch with wait_for; then read the screen and write with \
-                     expect_watermark.",
-                )
-                .retry_after(millis)
-                .details(ErrorDetails {
+            ErrorWire::because(Code::LeaseSuspended, error).retry_after(millis).details(
+                ErrorDetails {
                     suspended_by: Some(by.to_string()),
                     kind: Some((*kind).into()),
                     resumes_in_ms: Some(millis),
                     remaining_ms: Some(remaining.as_millis() as u64),
                     ..ErrorDetails::default()
-                })
-        }
-        LeaseError::Offered { to } => WireError::new(Code::LeaseHeld, error)
-            .hint(
-                "It returns to you within 10 s if it is not taken up; acquire_lease takes it back.",
+                },
             )
-            .details(ErrorDetails { offered_to: Some(to.to_string()), ..ErrorDetails::default() }),
+        }
+        LeaseError::Offered { to } => ErrorWire::because(Code::LeaseHeld, error)
+            .details(ErrorDetails { offered_to: Some(to.to_string()), ..ErrorDetails::default() })
+            .cause(RefusalCause::Offered),
         LeaseError::Lost { cause } => lost(error, cause),
-        LeaseError::Superseded => WireError::new(Code::LeaseSuperseded, error),
+        LeaseError::Superseded => ErrorWire::because(Code::LeaseSuperseded, error),
         // To the caller, the session does not exist.
-        LeaseError::OtherTenant => WireError::new(Code::SessionNotFound, error),
+        LeaseError::OtherTenant => ErrorWire::because(Code::SessionNotFound, error),
         LeaseError::QueueFull { .. } => {
-            WireError::new(Code::QuotaExceeded, error).retry_after(1_000)
+            ErrorWire::because(Code::QuotaExceeded, error).retry_after(1_000)
         }
         LeaseError::TtlOutOfBounds { .. } => {
-            WireError::new(Code::InvalidArgument, error).parameter("ttl_ms")
+            ErrorWire::because(Code::InvalidArgument, error).parameter("ttl_ms")
         }
-        LeaseError::WaitGivenUp => WireError::new(Code::LeaseLost, error),
+        LeaseError::WaitGivenUp => ErrorWire::because(Code::LeaseLost, error),
     }
 }
 
-fn lost(error: &LeaseError, cause: &EndCause) -> WireError {
-    WireError::new(Code::LeaseLost, error).details(ErrorDetails {
+fn lost(error: &LeaseError, cause: &EndCause) -> ErrorWire {
+    ErrorWire::because(Code::LeaseLost, error).details(ErrorDetails {
         cause: Some(ErrorCause::LeaseEnded(cause.into())),
         by: cause.by().map(ToString::to_string),
         ..ErrorDetails::default()
     })
 }
 
-fn create(error: &CreateError) -> WireError {
+fn create(error: &CreateError) -> ErrorWire {
     let parameter = |name: &str| {
-        WireError::new(Code::InvalidArgument, format!("{name}: {error}")).parameter(name)
+        ErrorWire::because(Code::InvalidArgument, format!("{name}: {error}")).parameter(name)
     };
     match error {
-        CreateError::NameTaken(_) => WireError::new(Code::SessionExists, error),
+        CreateError::NameTaken(_) => ErrorWire::because(Code::SessionExists, error),
         CreateError::BadName(_) => parameter("name"),
-        CreateError::TooMany(_) => WireError::new(Code::QuotaExceeded, error),
+        CreateError::TooMany(_) => ErrorWire::because(Code::QuotaExceeded, error),
         CreateError::Command(command) => match command {
             CommandError::NoCommand
             | CommandError::NotFound { .. }
@@ -333,42 +287,27 @@ fn create(error: &CreateError) -> WireError {
         CreateError::Environment(_) => parameter("env"),
         CreateError::Spawn(spawn) => match (spawn.shortage(), spawn) {
             (Some(shortage), _) => {
-                WireError::new(Code::QuotaExceeded, error).hint(remedy(shortage))
+                ErrorWire::because(Code::QuotaExceeded, error).cause(missing(shortage))
             }
             (None, SpawnError::Command(_) | SpawnError::Program { .. }) => parameter("command"),
             (None, SpawnError::Place { .. }) => {
-                WireError::new(Code::StorageError, error).hint(PLACE_REMEDY)
+                ErrorWire::because(Code::StorageError, error).cause(RefusalCause::ShimDirectory)
             }
-            (None, SpawnError::Superseded) => WireError::new(Code::DaemonRunning, error),
+            (None, SpawnError::Superseded) => ErrorWire::because(Code::DaemonRunning, error),
             (None, SpawnError::Terminal(_) | SpawnError::Shim(_)) => {
-                WireError::new(Code::Internal, error)
+                ErrorWire::because(Code::Internal, error)
             }
         },
-        CreateError::Ending => WireError::new(Code::Busy, error),
+        CreateError::Ending => ErrorWire::because(Code::Busy, error),
     }
 }
 
-/// The hint when a session's directory cannot be used.
-const PLACE_REMEDY: &str = "The directory must be the daemon's user's own, with mode 0700 and room in \
-    it; what is missing of it is made again with the next session.";
-
-/// The hint when the system lacks resources for another session.
-fn remedy(shortage: Shortage) -> &'static str {
+fn missing(shortage: Shortage) -> RefusalCause {
     match shortage {
-        Shortage::Descriptors => {
-            "Every session and connection needs some file descriptors, and the daemon may have no \
-             more: end sessions that are not needed, or let an operator raise its hard limit \
-             (`ulimit -Hn`, `LimitNOFILE=`) and start it anew."
-        }
-        Shortage::Processes => {
-            "The user may have no more processes: end what is not needed, or let an operator raise \
-             the limit (`ulimit -u`, `TasksMax=`)."
-        }
-        Shortage::Terminals => {
-            "The machine has no more terminals: end what is not needed, or let an operator raise \
-             `kernel.pty.max`."
-        }
-        Shortage::Memory => "The machine has no memory left: end what is not needed.",
+        Shortage::Descriptors => RefusalCause::NoDescriptors,
+        Shortage::Processes => RefusalCause::NoProcesses,
+        Shortage::Terminals => RefusalCause::NoTerminals,
+        Shortage::Memory => RefusalCause::NoMemory,
     }
 }
 
@@ -387,7 +326,7 @@ mod tests {
         let by = PrincipalName { label: Arc::from("ada"), principal: PrincipalId::Connection(5) };
         let (resumes_in, remaining) = (Duration::from_secs(10), Duration::from_secs(24));
         let told = lease(&LeaseError::Suspended { by, kind: Kind::Human, resumes_in, remaining });
-        assert_eq!(told.code, Code::LeaseSuspended);
+        assert_eq!(told.error_code, "lease_suspended");
         assert_eq!(told.retry_after_ms, Some(10_000));
         assert!(told.hint.contains("wait_ms") && !told.hint.contains("preempt"));
         let details = told.details.unwrap();
@@ -414,7 +353,7 @@ mod tests {
     #[test]
     fn whoever_has_not_looked_since_a_person_typed_is_told_to() {
         let told = write(&WriteError::NotSeen { since: None });
-        assert_eq!(told.code, Code::ScreenChanged);
+        assert_eq!(told.error_code, "screen_changed");
         assert!(told.hint.contains("expect_watermark"));
     }
 }

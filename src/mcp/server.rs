@@ -32,7 +32,6 @@ use crate::mcp::attach::names::Names;
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::DeltaCache;
-use crate::mcp::error::WireError;
 use crate::mcp::instructions::INSTRUCTIONS;
 use crate::mcp::lease_notices::LeaseNotices;
 use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
@@ -46,6 +45,7 @@ use crate::mcp::server::reading::listed_templates;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
+use crate::wire::error::ErrorWire;
 
 /// The outbox space reserved for the answer of a reading tool, in bytes.
 const READ_ROOM: usize = 64 * 1024;
@@ -139,8 +139,8 @@ impl Server {
 
 /// The error of a request other than a tool call.
 fn protocol_error(error: &SurfaceError) -> ErrorData {
-    let wire = WireError::from(error);
-    let details = Some(json!(wire.structured()));
+    let wire = ErrorWire::from(error);
+    let details = Some(json!(wire));
     match error {
         SurfaceError::SessionNotFound(_) | SurfaceError::NoSession => {
             ErrorData::resource_not_found(wire.message.clone(), details)

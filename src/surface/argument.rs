@@ -115,7 +115,7 @@ pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, SurfaceErro
         let path = error.path().to_string();
         let problem = error.into_inner().to_string();
         let (parameter, problem) = if path == "." { named_in(&problem) } else { (path, problem) };
-        SurfaceError::Argument { parameter, problem }
+        SurfaceError::argument(parameter, problem)
     })
 }
 

@@ -9,13 +9,14 @@ use crate::core::wait::pattern::PatternError;
 use crate::session::create::CreateError;
 use crate::session::error::SessionError;
 use crate::session::registry::RenameError;
+use crate::wire::error::RefusalCause;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SurfaceError {
     /// An argument is missing, ill-typed, out of its bounds or unknown.
     #[error("{parameter}: {problem}")]
-    Argument { parameter: String, problem: String },
+    Argument { parameter: String, problem: String, cause: Option<RefusalCause> },
     /// No session that the caller may see is named like this.
     #[error("no session `{0}`")]
     SessionNotFound(String),
@@ -63,7 +64,13 @@ impl From<RenameError> for SurfaceError {
 impl SurfaceError {
     /// A complaint about one parameter.
     pub fn argument(parameter: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Argument { parameter: parameter.into(), problem: problem.into() }
+        Self::Argument { parameter: parameter.into(), problem: problem.into(), cause: None }
+    }
+
+    /// A complaint about one parameter, with more to do about it than to correct it.
+    pub fn refused(parameter: &str, problem: impl Into<String>, cause: RefusalCause) -> Self {
+        let (parameter, problem) = (parameter.to_owned(), problem.into());
+        Self::Argument { parameter, problem, cause: Some(cause) }
     }
 
     /// A complaint about a pattern, which the parameter `parameter` held.

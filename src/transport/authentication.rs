@@ -22,7 +22,6 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::core::ids::{PrincipalId, TenantId};
 use crate::core::policy::{Door, Standing};
 use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
-use crate::mcp::error::WireError;
 use crate::session::clock::Clock;
 use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Lines};
@@ -31,6 +30,7 @@ use crate::transport::limits::Limits;
 use crate::transport::tokens::{FileStamp, TokenStore};
 use crate::transport::unix::changes::Changes;
 use crate::transport::unix::peer::Source;
+use crate::wire::error::ErrorWire;
 
 /// The request that shows a token.
 pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
@@ -329,8 +329,8 @@ fn welcome(id: &RequestId, pass: &Pass, standing: &Standing) -> Bytes {
 }
 
 fn refusal(id: &RequestId, rejection: Rejection) -> Bytes {
-    let error = WireError::from(rejection);
-    let data = Some(json!(error.structured()));
+    let error = ErrorWire::from(rejection);
+    let data = Some(json!(error));
     error_line(Some(id), &ErrorData::new(REJECTED, error.message, data))
 }
 

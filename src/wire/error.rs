@@ -21,15 +21,35 @@ pub struct ErrorWire {
     pub details: Option<ErrorDetails>,
 }
 
-impl From<Code> for ErrorWire {
-    /// The error in the words of the table of codes.
-    fn from(code: Code) -> Self {
+impl ErrorWire {
+    /// An error of this code, without facts.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             error_code: code.as_str().to_owned(),
-            message: code.meaning().to_owned(),
+            message: message.into(),
             hint: code.advice().to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Its code; [`Code::Internal`] for one that is not known here.
+    pub fn code(&self) -> Code {
+        Code::parse(&self.error_code).unwrap_or(Code::Internal)
+    }
+
+    /// What sets it apart from others of its code.
+    pub fn refusal(&self) -> Option<RefusalCause> {
+        match self.details.as_ref()?.cause? {
+            ErrorCause::Refused(cause) => Some(cause),
+            ErrorCause::LeaseEnded(_) => None,
+        }
+    }
+}
+
+impl From<Code> for ErrorWire {
+    /// The error in the words of the table of codes.
+    fn from(code: Code) -> Self {
+        Self::new(code, code.meaning())
     }
 }
 
@@ -82,18 +102,101 @@ pub struct ErrorDetails {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ErrorCause {
-    Refused(RefusalCause),
     LeaseEnded(LeaseEndCause),
+    // Last, since it takes words that neither knows.
+    Refused(RefusalCause),
 }
 
-/// Why a write or a command was not taken.
+/// What sets an error apart from others of its code; what to do depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCause {
+    /// None was named, and none runs.
+    NoSession,
+    NotAKey,
+    ControlCharacters,
+    /// A command has several lines, and the program takes no paste.
+    SeveralLines,
+    LineTooLong,
+    /// The principal that a lease was to be handed to is not connected.
+    NotConnected,
+    /// The principal that a lease was to be handed to is the caller.
+    OwnName,
+    SwitchedOff,
+    ObserverSocket,
+    ReadOnlyToken,
+    ViewOnly,
+    /// The socket of one session, for what concerns others.
+    SessionSocket,
+    /// A token at the operators' socket.
+    OperatorSocket,
     CommandRunning,
     /// The program asks for something.
     Asks,
     NoPromptYet,
+    /// The program does not read its input.
+    NotReading,
     /// A person typed since the caller read the screen.
     PersonTyped,
+    /// The lease waits for the principal that held it before the daemon restarted.
+    Reclaimable,
+    /// The caller has offered the lease to another principal.
+    Offered,
+    NoDescriptors,
+    NoProcesses,
+    NoTerminals,
+    NoMemory,
+    /// The directory of the shims cannot be used.
+    ShimDirectory,
+    /// What a newer daemon adds; this one never writes it.
+    #[serde(other)]
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl RefusalCause {
+        pub(crate) const ALL: [Self; 25] = [
+            Self::NoSession,
+            Self::NotAKey,
+            Self::ControlCharacters,
+            Self::SeveralLines,
+            Self::LineTooLong,
+            Self::NotConnected,
+            Self::OwnName,
+            Self::SwitchedOff,
+            Self::ObserverSocket,
+            Self::ReadOnlyToken,
+            Self::ViewOnly,
+            Self::SessionSocket,
+            Self::OperatorSocket,
+            Self::CommandRunning,
+            Self::Asks,
+            Self::NoPromptYet,
+            Self::NotReading,
+            Self::PersonTyped,
+            Self::Reclaimable,
+            Self::Offered,
+            Self::NoDescriptors,
+            Self::NoProcesses,
+            Self::NoTerminals,
+            Self::NoMemory,
+            Self::ShimDirectory,
+        ];
+    }
+
+    #[test]
+    fn a_cause_reads_back_and_an_unknown_one_does_no_harm() {
+        let read = |cause: &str| {
+            let error = serde_json::json!({
+                "error_code": "busy", "message": "m", "hint": "h", "details": {"cause": cause},
+            });
+            serde_json::from_value::<ErrorWire>(error).unwrap()
+        };
+        assert_eq!(read("asks").refusal(), Some(RefusalCause::Asks));
+        assert_eq!(read("from_the_future").refusal(), Some(RefusalCause::Other));
+        assert_eq!(read("expired").refusal(), None);
+    }
 }

@@ -500,7 +500,7 @@ fn hints_name_commands_and_the_session_that_was_meant() {
     }
     let unknown = home.run("keys build Ctrl-Nonsense");
     assert!(!text(&unknown.stderr).contains("send_text"), "{unknown:?}");
-    assert!(text(&unknown.stderr).contains("`termgate send`"), "{unknown:?}");
+    assert!(text(&unknown.stderr).contains("`termgate send build`"), "{unknown:?}");
 }
 
 #[test]

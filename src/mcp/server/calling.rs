@@ -12,7 +12,7 @@ use crate::core::moment::Moment;
 use crate::gateway::Request;
 use crate::gateway::calls::{Calls, Outcome};
 use crate::mcp::call::{CallHandler, CallParams, Era, Reply, ToolCall, ToolResult};
-use crate::mcp::error::{WireError, said};
+use crate::mcp::error::said;
 use crate::mcp::notifications::Wire;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::outbox::budget::Room;
@@ -23,6 +23,7 @@ use crate::session::command::Accepted;
 use crate::surface::error::SurfaceError;
 use crate::surface::tool::{Access, Answer, Entry};
 use crate::wire::envelope::Envelope;
+use crate::wire::error::ErrorWire;
 
 /// The interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -117,9 +118,9 @@ impl Server {
         let (result, outcome) = match answer {
             Ok(Answer { result, text }) => (ToolResult::success(era, text, result), Outcome::Done),
             Err(error) => {
-                let error = WireError::from(&error);
+                let error = ErrorWire::from(&error);
                 error.note_in(&mut envelope);
-                (error.result(era), Outcome::Failed(error.code))
+                (error.result(era), Outcome::Failed(error.code()))
             }
         };
         (result.in_envelope(envelope), outcome)

@@ -7,12 +7,12 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
 use crate::core::policy::decide_operate;
-use crate::mcp::error::WireError;
 use crate::mcp::request_class::{BUSY, STOP_METHOD};
 use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::Server;
 use crate::mcp::server::attaching::{result, unknown_method};
 use crate::mcp::upgrade::{UPGRADE_METHOD, UpgradeError, ask};
+use crate::wire::error::ErrorWire;
 use crate::wire::status::{Stopping, UnendedSession, Upgrading};
 
 impl Server {
@@ -48,7 +48,7 @@ impl Server {
 }
 
 fn refused(error: &UpgradeError) -> ErrorData {
-    let wire = WireError::from(error);
+    let wire = ErrorWire::from(error);
     let code = match error {
         UpgradeError::Busy => BUSY,
         UpgradeError::Start { .. }
@@ -56,5 +56,5 @@ fn refused(error: &UpgradeError) -> ErrorData {
         | UpgradeError::Failed { .. }
         | UpgradeError::Stranger { .. } => ErrorCode::INTERNAL_ERROR,
     };
-    ErrorData::new(code, wire.message.clone(), Some(json!(wire.structured())))
+    ErrorData::new(code, wire.message.clone(), Some(json!(wire)))
 }

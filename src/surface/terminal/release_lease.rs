@@ -10,6 +10,7 @@ use crate::surface::error::SurfaceError;
 use crate::surface::terminal::acquire_lease::fresh_lease;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::error::RefusalCause;
 use crate::wire::lease::{LeaseEndCause, ReleaseOutcome, ReleasedWire};
 use crate::wire::word;
 
@@ -80,15 +81,14 @@ impl Tool for ReleaseLease {
 /// Makes sure that a lease is handed to somebody else who is connected.
 fn check_receiver(call: &Call, to: &PrincipalName) -> Result<(), SurfaceError> {
     let caller = &call.standing.caller;
-    let problem = if !call.daemon.principals.is_here(to, &caller.tenant) {
-        "nobody of exactly this name is connected; list_sessions shows names as `by`, and another \
-         daemon gives other numbers"
+    let (problem, cause) = if !call.daemon.principals.is_here(to, &caller.tenant) {
+        ("no principal of exactly this name is connected", RefusalCause::NotConnected)
     } else if to.principal == caller.principal {
-        "this is your own name; give another's, as list_sessions shows it in `by`"
+        ("this is your own name", RefusalCause::OwnName)
     } else {
         return Ok(());
     };
-    Err(SurfaceError::argument("hand_to", problem))
+    Err(SurfaceError::refused("hand_to", problem, cause))
 }
 
 /// Reads a principal's name as lists show it.

@@ -15,6 +15,7 @@ use crate::surface::terminal::following::Following;
 use crate::surface::terminal::sending::{Sending, Sent};
 use crate::surface::tool::{Access, Answer, Tool};
 use crate::wire::command::Followed;
+use crate::wire::error::RefusalCause;
 
 /// How many bytes of a command are typed; a longer one the shell reads from a file.
 const TYPED_MAX: usize = 3_000;
@@ -130,8 +131,8 @@ fn check(text: &str) -> Result<(), SurfaceError> {
     }
     let control = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
     if text.contains(control) {
-        let problem = "has control characters; keys are sent with send_keys";
-        return Err(SurfaceError::argument("command", problem));
+        let (problem, cause) = ("has control characters", RefusalCause::ControlCharacters);
+        return Err(SurfaceError::refused("command", problem, cause));
     }
     Ok(())
 }

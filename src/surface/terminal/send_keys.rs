@@ -10,6 +10,7 @@ use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::writing::{WriteOptions, write};
 use crate::surface::tool::{Access, Answer, Tool};
+use crate::wire::error::RefusalCause;
 use crate::wire::write::WriteResult;
 
 /// The tool.
@@ -88,7 +89,11 @@ impl Tool for SendKeys {
 }
 
 fn complaint(error: KeyError) -> SurfaceError {
-    SurfaceError::argument("keys", error.to_string())
+    let problem = error.to_string();
+    match error {
+        KeyError::Unknown { .. } => SurfaceError::refused("keys", problem, RefusalCause::NotAKey),
+        KeyError::Empty | KeyError::TooMany { .. } => SurfaceError::argument("keys", problem),
+    }
 }
 
 impl Keys {

@@ -26,6 +26,7 @@ use crate::surface::terminal::readiness::{Readiness, Ready};
 use crate::surface::terminal::run::{OnCancel, Parameters};
 use crate::surface::terminal::script::Script;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
+use crate::wire::error::RefusalCause;
 
 /// A command to be sent.
 #[derive(Debug)]
@@ -147,9 +148,8 @@ impl Sending<'_> {
         if pastes || is_block(command) {
             return Ok(command.clone());
         }
-        let problem = "has several lines, and what is in front takes no paste: send one command at a \
-                       time, or all of them with send_text";
-        Err(SurfaceError::argument("command", problem))
+        let problem = "has several lines, and the program in front takes no paste";
+        Err(SurfaceError::refused("command", problem, RefusalCause::SeveralLines))
     }
 
     /// The interrupt of a command that the same call sent before, where one was asked for.

@@ -20,6 +20,7 @@ use crate::transport::client::{ConnectError, dial};
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::Share;
+use crate::wire::error::ErrorWire;
 
 /// How long a daemon may take to answer the first request.
 const GREETING_MAX: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ pub enum JoinError {
     Connect(#[from] ConnectError),
     /// The daemon rejects the token; contains its error data.
     #[error("the daemon does not take the token")]
-    Rejected(Value),
+    Rejected(Box<ErrorWire>),
 }
 
 /// A connection to a daemon that has answered.
@@ -77,15 +78,10 @@ impl Upstream {
         let answer: Answer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
         match answer.error {
             None => Ok(()),
-            Some(Refused { data: Some(data) }) if data["error_code"].is_string() => {
-                Err(JoinError::Rejected(data))
+            Some(Refused { data }) => {
+                let unknown = || ErrorWire::new(Code::NotSupported, "this daemon takes no token");
+                Err(JoinError::Rejected(Box::new(data.unwrap_or_else(unknown))))
             }
-            // This daemon does not know the method.
-            Some(Refused { .. }) => Err(JoinError::Rejected(json!({
-                "error_code": Code::NotSupported.as_str(),
-                "message": "this daemon takes no token",
-                "hint": "Stop it with `termgate stop`, so that one of this version can be started.",
-            }))),
         }
     }
 
@@ -112,7 +108,7 @@ struct Answer {
 
 #[derive(Debug, Deserialize)]
 struct Refused {
-    data: Option<Value>,
+    data: Option<ErrorWire>,
 }
 
 /// Limits of length without time limits.
