@@ -24,6 +24,7 @@ use crate::session::pty::Pty;
 use crate::session::pty::command::{CommandError, Launch, SpawnSpec};
 use crate::session::pty::environment::{ClientEnvironment, EnvironmentError, clean_environment};
 use crate::session::pty::held::HeldPty;
+use crate::session::pty::held::living;
 use crate::session::pty::held::options::socket_of;
 use crate::session::pty::orphaned::GonePty;
 use crate::session::pty::own::OwnPty;
@@ -171,7 +172,9 @@ pub(in crate::session) async fn start(
             let started =
                 starting.await.unwrap_or_else(|error| Err(SpawnError::Shim(error.into())));
             if let Err(SpawnError::Shim(_)) = started {
-                // The shim may have died after it started the program.
+                // It may have started the program, and then died or been stopped.
+                let at = socket.clone();
+                let _ = spawn_blocking(move || living::end_shim(&at)).await;
                 let left = GonePty::left_at(socket, record.id, record.created_at).kill().await;
                 left.unwrap_or_else(
                     |error| tracing::error!(session = %record.id, %error, "it was not started"),

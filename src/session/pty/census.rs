@@ -28,33 +28,35 @@ pub struct Census {
 }
 
 impl Census {
-    /// Indexes a table. `marked` returns the session number in the mark of a process.
-    pub fn of(table: Vec<Process>, marked: impl Fn(&Process) -> Option<u64>) -> Self {
+    /// Indexes processes. `marked` returns the session number in the mark of a process. Both questions about a
+    /// process are asked before the next one is read.
+    pub fn of(
+        processes: impl IntoIterator<Item = Process>,
+        marked: impl Fn(&Process) -> Option<u64>,
+        is_stray: impl Fn(&Process) -> bool,
+    ) -> Self {
         let mut census = Self::default();
-        for (index, process) in table.iter().enumerate() {
+        for (index, process) in processes.into_iter().enumerate() {
             census.numbers.insert(process.pid, index);
             census.children.entry(process.parent).or_default().push(index);
             census.sessions.entry(process.session).or_default().push(index);
-            if let Some(mark) = marked(process) {
+            if let Some(mark) = marked(&process) {
                 census.marks.entry(mark).or_default().push(index);
             }
+            if is_stray(&process) {
+                census.strays.push(index);
+            }
+            census.table.push(process);
         }
-        census.table = table;
         census
     }
 
-    /// Adds the processes for which `is_stray` holds as strays.
-    pub fn with_strays(mut self, is_stray: impl Fn(&Process) -> bool) -> Self {
-        let strays = self.table.iter().enumerate().filter(|(_, process)| is_stray(process));
-        self.strays = strays.map(|(index, _)| index).collect();
-        self
-    }
-
     fn look() -> io::Result<Self> {
-        let table = processes::read_table()?;
+        let marked = |process: &Process| mark::session_of(process.pid.0);
+        let census = Self::of(processes::each()?, marked, is_stray);
         // Adopted zombies have no other parent that would reap them.
-        reaper::sweep(&table);
-        Ok(Self::of(table, |process| mark::session_of(process.pid.0)).with_strays(is_stray))
+        reaper::sweep(&census.table);
+        Ok(census)
     }
 
     pub fn find(&self, pid: ProcessId) -> Option<&Process> {

@@ -20,7 +20,10 @@ use crate::session::pty::processes::{Process, ProcessHandle, told_of};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::watch::watch;
 
-/// The longest time for all stages.
+/// How many looks in a row must find no process where one had ended by itself, and how many are the last ones.
+const LAST_LOOKS: usize = 20;
+
+/// How long the whole ladder takes at most.
 pub const LADDER_MAX: Duration = Duration::from_secs(3);
 
 /// The longest time for the final scan for survivors.
@@ -93,6 +96,20 @@ pub struct Shim {
     pub started: u64,
 }
 
+impl Shim {
+    fn lives_in(self, census: &Census) -> bool {
+        census.find(self.pid).is_some_and(|found| self.is(found))
+    }
+
+    fn lives(self) -> bool {
+        Process::find(self.pid).is_some_and(|found| self.is(&found))
+    }
+
+    fn is(self, found: &Process) -> bool {
+        found.started == self.started && !found.ended
+    }
+}
+
 impl Tree {
     /// All processes with the mark of a session of which nothing else is known.
     pub fn of_mark(session: SessionId) -> Self {
@@ -108,6 +125,8 @@ impl Tree {
 pub enum KillError {
     #[error("processes that do not end: {}", list(left))]
     Survivors { left: Vec<Survivor> },
+    #[error("its processes start others faster than they can be ended")]
+    Fleeing,
     #[error("another daemon may have the session")]
     NotOurs,
     #[error("cannot look for the processes of the session: {0}")]
@@ -176,53 +195,107 @@ async fn end_tree_by<F>(tree: Tree, look: impl Fn() -> F) -> Result<(), KillErro
 where
     F: Future<Output = io::Result<Arc<Census>>>,
 {
+    let mut chase = Chase { tree, flees: false };
     let mut over = Instant::now();
     for stage in Stage::ALL {
         over += stage.grace();
-        if timeout_at(over, climb(stage, tree, &look)).await.is_ok() {
+        if timeout_at(over, chase.climb(stage, &look)).await.is_ok() {
             return Ok(());
         }
     }
-    let last = timeout(LAST_LOOK_MAX, look()).await;
-    let census = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    let left: Vec<_> = members(&census, &tree).iter().filter_map(Survivor::of).collect();
-    if left.is_empty() { Ok(()) } else { Err(KillError::Survivors { left }) }
+    let mut empty = 0;
+    for _ in 0..LAST_LOOKS {
+        let last = timeout(LAST_LOOK_MAX, members_now(&tree, &look)).await;
+        let seen = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let left: Vec<_> = seen.iter().filter_map(Survivor::of).collect();
+        if !left.is_empty() {
+            return Err(KillError::Survivors { left });
+        }
+        empty += usize::from(seen.is_empty());
+        if empty >= chase.empty_looks() {
+            return Ok(());
+        }
+    }
+    Err(KillError::Fleeing)
 }
 
-/// Runs one stage until no process is left. If a scan or a wait fails, it scans again.
-async fn climb<F>(stage: Stage, tree: Tree, look: &impl Fn() -> F)
+/// Who belongs to a tree, by a census during which its shim did not die. The children of a shim that dies
+/// while the processes are read appear under neither parent.
+async fn members_now<F>(tree: &Tree, look: &impl Fn() -> F) -> io::Result<Vec<Process>>
 where
     F: Future<Output = io::Result<Arc<Census>>>,
 {
     loop {
-        if let Ok(census) = look().await {
-            let left = members(&census, &tree);
-            if left.is_empty() {
-                return;
-            }
-            let striking = spawn_blocking(move || {
-                strike(stage, &tree, &left);
-                left
-            });
-            for process in striking.await.unwrap_or_default() {
-                // A process that cannot be opened is gone, or the next scan finds it again.
-                if let Ok(handle) = process.open()
-                    && ended(handle).await.is_err()
-                {
-                    break;
-                }
-            }
+        let census = look().await?;
+        let seen = members(&census, tree);
+        let dies = |shim: Shim| shim.lives_in(&census) && !shim.lives();
+        if !seen.is_empty() || !tree.shim.is_some_and(dies) {
+            return Ok(seen);
         }
-        sleep(LOOK_AGAIN).await;
     }
 }
 
-fn strike(stage: Stage, tree: &Tree, left: &[Process]) {
+/// A tree whose processes are being ended.
+struct Chase {
+    tree: Tree,
+    /// A process had ended before it was sent a signal: it may have started another one, which no look saw.
+    flees: bool,
+}
+
+impl Chase {
+    /// How many looks in a row must find no process.
+    fn empty_looks(&self) -> usize {
+        if self.flees { LAST_LOOKS } else { 1 }
+    }
+
+    /// Does what the stage asks for until no process is left. If a look or a wait fails, it looks again.
+    async fn climb<F>(&mut self, stage: Stage, look: &impl Fn() -> F)
+    where
+        F: Future<Output = io::Result<Arc<Census>>>,
+    {
+        let (tree, mut empty) = (self.tree, 0);
+        while empty < self.empty_looks() {
+            match members_now(&tree, look).await {
+                Ok(left) if left.is_empty() => empty += 1,
+                Ok(left) => {
+                    empty = 0;
+                    let striking = spawn_blocking(move || (strike(stage, &tree, &left), left));
+                    let (all_there, left) = striking.await.unwrap_or((true, Vec::new()));
+                    self.flees |= !all_there;
+                    all_ended(&left).await;
+                }
+                Err(_) => {}
+            }
+            if empty < self.empty_looks() {
+                sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Sends the stage's signals. `false` if a process had ended by then.
+fn strike(stage: Stage, tree: &Tree, left: &[Process]) -> bool {
+    let mut all_there = true;
     for process in left.iter().filter(|process| stage.concerns(process, tree)) {
-        let Ok(handle) = process.open() else { continue };
+        let Ok(handle) = process.open() else {
+            all_there = false;
+            continue;
+        };
         for signal in stage.signals() {
-            // A process that is gone needs no signal. One that cannot be signalled is reported as a survivor.
+            // A process that ended needs no signal; one that takes none is reported as a survivor.
             let _ = handle.signal(signal.number());
+        }
+    }
+    all_there
+}
+
+/// Waits for the end of processes. One that cannot be opened is gone, or is seen again at the next look.
+async fn all_ended(processes: &[Process]) {
+    for process in processes {
+        if let Ok(handle) = process.open()
+            && ended(handle).await.is_err()
+        {
+            return;
         }
     }
 }
@@ -239,11 +312,8 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     // If the leader is gone, its pid may lead an unrelated session by now.
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
-    let is_same = |shim: &Shim| {
-        census.find(shim.pid).is_some_and(|found| found.started == shim.started && !found.ended)
-    };
-    let shim = tree.shim.filter(is_same);
-    // A process may have changed its mark and killed its shim. Then the daemon is its parent.
+    let shim = tree.shim.filter(|shim| shim.lives_in(census));
+    // Whoever changed its mark and had its shim killed is known by whom it came to.
     let strays = census.strays().filter(|_| tree.shim.is_some() && shim.is_none());
     let left_to_shim = shim.into_iter().flat_map(|shim| census.children(shim.pid));
     let marked = census.marked(tree.session.number());

@@ -181,13 +181,21 @@ pub fn table() -> io::Result<Arc<Table>> {
 /// # Errors
 /// Returns the error from `/proc`.
 pub fn read_table() -> io::Result<Table> {
-    let mut table = Vec::new();
+    Ok(each()?.collect())
+}
+
+/// Reads the processes one by one, without those that end meanwhile. The newest numbers come first, since
+/// a process that was just started may soon have ended.
+///
+/// # Errors
+/// What the kernel said about `/proc`.
+pub fn each() -> io::Result<impl Iterator<Item = Process>> {
+    let mut pids: Vec<i32> = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
-        // A process that ends during the scan is left out.
-        table.extend(pid.and_then(|pid| Process::find(ProcessId(pid))));
+        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
-    Ok(table)
+    pids.sort_unstable_by(|one, other| other.cmp(one));
+    Ok(pids.into_iter().filter_map(|pid| Process::find(ProcessId(pid))))
 }
 
 fn not_found(errno: Errno) -> io::Error {

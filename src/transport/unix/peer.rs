@@ -77,6 +77,8 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     Process(i32),
+    /// All processes of the kernel's session that this process leads.
+    Leader(i32),
     /// All processes inside the session of this shim.
     Session(i32),
 }
@@ -94,6 +96,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(pid) => write!(f, "process {pid}"),
+            Self::Leader(pid) => write!(f, "processes led by {pid}"),
             Self::Session(shim) => write!(f, "session of process {shim}"),
         }
     }

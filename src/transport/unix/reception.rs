@@ -13,7 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::{Pid, getsid};
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -30,7 +32,9 @@ use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::reserve;
 
 /// Clients that wait to be looked up. Above this, the source with the most clients loses its newest one.
+/// Each client has a descriptor, so the bound is lower where the process may have few.
 const WAITING_MAX: usize = 512;
+const WAITING_MIN: usize = 8;
 
 /// Clients to look up before the next accept: about half a millisecond of work.
 const LOOKS: usize = 8;
@@ -156,7 +160,9 @@ struct Waiting {
 
 impl Room {
     fn of(daemon: ProcessId) -> Self {
-        let waiting = RefCell::new(FairQueue::of(WAITING_MAX));
+        let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft as usize);
+        let most = (descriptors / 16).clamp(WAITING_MIN, WAITING_MAX);
+        let waiting = RefCell::new(FairQueue::of(most));
         Self { waiting, insiders: RefCell::new(Insiders::of(daemon)), arrived: Notify::new() }
     }
 
@@ -276,8 +282,12 @@ impl Insiders {
     /// The source of a client, as far as it is known before the lookup. `None` if the socket has no peer.
     fn source_of(&self, stream: &UnixStream) -> Option<Source> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
-        let place = self.known.get(&pid).map_or(Place::Unknown, |(_, place)| *place);
-        Some(Source::of(pid, place))
+        if let Some((_, place)) = self.known.get(&pid) {
+            return Some(Source::of(pid, *place));
+        }
+        // A program that forks for each connection stays one source.
+        let leader = getsid(Some(Pid::from_raw(pid)));
+        Some(leader.map_or(Source::Process(pid), |leader| Source::Leader(leader.as_raw())))
     }
 
     /// Looks up the peer. A process inside a session can never leave it, so such a result is cached.

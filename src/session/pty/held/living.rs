@@ -12,7 +12,8 @@ use nix::unistd::Uid;
 
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
-use crate::session::pty::processes::told_of;
+use crate::session::pty::processes::{Process, told_of};
+use crate::session::pty::signal::Signal;
 use crate::shim::family::listens_inside;
 use crate::shim::stat::ProcessStat;
 use crate::shim::{NAME, WORD};
@@ -32,6 +33,19 @@ pub fn living_shims(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessI
     let found = pids.filter_map(shim).collect();
     // Without a free descriptor the scan finds no process, so this open reports the error.
     fs::File::open("/proc/self/stat").map(|_| found)
+}
+
+/// Ends the shim that should listen at a socket, if one lives. Its program does not end with it.
+pub fn end_shim(socket: &Path) {
+    let Some(found) = socket.parent().and_then(|directory| living_shims(directory).ok()) else {
+        return;
+    };
+    let shim = session_of(socket).and_then(|session| found.get(&session).copied());
+    let Some(handle) = shim.and_then(|pid| Process::find(pid)?.open().ok()) else { return };
+    // The number may be another process's by now.
+    if shim.and_then(|pid| holds(pid, socket)) == Some(true) {
+        let _ = handle.signal(Signal::Kill.number());
+    }
 }
 
 /// Whether a process is the shim with this socket; `None` if unknown.

@@ -33,7 +33,7 @@ fn found(table: &[Process], marked: &[i32]) -> Vec<i32> {
 fn found_of(tree: &Tree, table: &[Process], marked: &[i32]) -> Vec<i32> {
     let session = tree.session.number();
     let marked = |process: &Process| marked.contains(&process.pid.0).then_some(session);
-    let members = members(&Census::of(table.to_vec(), marked), tree);
+    let members = members(&Census::of(table.to_vec(), marked, |_| false), tree);
     members.iter().map(|process| process.pid.0).collect()
 }
 
@@ -61,8 +61,7 @@ fn whoever_came_to_us_belongs_to_a_tree_whose_shim_died_and_to_no_other() {
     let shim = Process { started: 40, ..process(90, 1) };
     let table = [leader(), process(201, 2), process(202, 201), process(203, 2)];
     let members_of = |tree: &Tree, table: &[Process]| {
-        let census = Census::of(table.to_vec(), |_| None);
-        let census = census.with_strays(|process| process.pid == ProcessId(201));
+        let census = Census::of(table.to_vec(), |_| None, |one| one.pid == ProcessId(201));
         members(&census, tree).iter().map(|process| process.pid.0).collect::<Vec<_>>()
     };
     assert_eq!(members_of(&died, &table), [100, 201, 202]);
@@ -154,7 +153,7 @@ fn the_stages_take_no_longer_than_the_ladder_may() {
 fn a_process_of_another_session_of_ours_does_not_belong_to_the_tree() {
     let marked = |process: &Process| (process.pid.0 == 201).then_some(tree().session.number() + 1);
     let table = vec![leader(), process(201, 1)];
-    let members = members(&Census::of(table, marked), &tree());
+    let members = members(&Census::of(table, marked, |_| false), &tree());
     assert_eq!(members, [leader()]);
 }
 
@@ -196,11 +195,40 @@ async fn processes_end_though_nobody_could_be_looked_for_at_first() {
             }
             let found = census::take().await?.find(pid).copied();
             // It leads no session of its own.
-            let found = found.map(|one| Process { session: pid, ..one }).into_iter().collect();
-            Ok(Arc::new(Census::of(found, |_| None)))
+            let found = found.map(|one| Process { session: pid, ..one });
+            Ok(Arc::new(Census::of(found, |_| None, |_| false)))
         }
     };
     let tree = Tree { leader: pid, started, foreground: None, ..tree() };
     end_tree_by(tree, look).await.unwrap();
     assert_eq!(child.wait().await.unwrap().signal(), Some(Signal::Hangup.number()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_start_others_faster_than_they_are_ended_are_no_end() {
+    // No process has such a number, so each has ended when it is looked at more closely.
+    let newest = std::sync::atomic::AtomicI32::new(i32::MAX - 10_000);
+    let look = || {
+        let pid = newest.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let fleeing = Process { session: LEADER, ..process(pid, 1) };
+        async move { Ok(Arc::new(Census::of([fleeing], |_| None, |_| false))) }
+    };
+    let error = end_tree_by(tree(), look).await.unwrap_err();
+    assert!(matches!(error, KillError::Fleeing), "{error}");
+}
+
+#[tokio::test]
+async fn a_shim_that_dies_while_processes_are_read_hides_none_that_it_adopted() {
+    let shim = Process { started: 40, ..process(90, 1) };
+    let held = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
+    // Read before the shim died, and its child after that; then all of them again.
+    let tables = [vec![shim, process(201, 2)], vec![process(201, 2)]];
+    let tables = std::sync::Mutex::new(tables.into_iter());
+    let look = || {
+        let table = tables.lock().unwrap().next().unwrap();
+        let census = Census::of(table, |_| None, |one| one.pid == ProcessId(201));
+        async move { Ok(Arc::new(census)) }
+    };
+    let seen = members_now(&held, &look).await.unwrap();
+    assert_eq!(seen.iter().map(|process| process.pid.0).collect::<Vec<_>>(), [201]);
 }

@@ -84,7 +84,8 @@ async fn who_was_found_inside_is_known_again() {
     let place = Place::Inside { shim: Some(7) };
     let started = ProcessStat::find(us().0).unwrap().started;
     let mut insiders = Insiders::of(us());
-    assert_eq!(insiders.source_of(&ours), Some(Source::Process(us().0)));
+    let leader = getsid(None).unwrap().as_raw();
+    assert_eq!(insiders.source_of(&ours), Some(Source::Leader(leader)));
     insiders.known.insert(us().0, (started, place));
     assert_eq!(insiders.source_of(&ours), Some(Source::Session(7)));
     assert_eq!(insiders.look(&ours).unwrap().place, place);
