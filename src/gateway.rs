@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::JsonObject;
 
 use crate::core::ids::TenantId;
-use crate::core::policy::{Denial, Door, Standing, decide_operate};
+use crate::core::policy::{Denial, Door, PermittedAct, Standing, decide_operate};
 use crate::core::quota::Quota;
 use crate::core::rate::{CallRates, TooOften};
 use crate::gateway::calls::Calls;
@@ -115,17 +115,18 @@ impl Gateway {
         match entry.access {
             Access::Read => {}
             Access::Create => {
-                let permit = self.daemon.switchboard.decide(&call.standing, None, now)?;
+                let act = PermittedAct::Create;
+                let permit = self.daemon.switchboard.decide(&call.standing, act, None, now)?;
                 if !toolset::creates(&call.standing) {
                     return Err(Denial::BoundDoor.into());
                 }
                 call.permit = Some(permit);
             }
             Access::Operate => call.permit = Some(decide_operate(&call.standing)?),
-            Access::WriteSession => {
+            Access::WriteSession(act) => {
                 let given = text(&request.arguments, "session")?;
-                let session = self.writable(&call.standing, given)?;
-                call.target = Some(session);
+                let session = find_session(&self.daemon.sessions, &call.standing, given)?;
+                call.target = Some(self.target(&call.standing, session, act)?);
             }
             Access::WriteLease => {
                 let key = text(&request.arguments, "lease_id")?;
@@ -133,11 +134,6 @@ impl Gateway {
             }
         }
         entry.run(call, request.arguments).await
-    }
-
-    fn writable(&self, standing: &Standing, given: Option<&str>) -> Result<Target, SurfaceError> {
-        let session = find_session(&self.daemon.sessions, standing, given)?;
-        self.target(standing, session)
     }
 
     fn leased(&self, standing: &Standing, key: Option<&str>) -> Result<Target, SurfaceError> {
@@ -153,12 +149,17 @@ impl Gateway {
                 false => SurfaceError::LeaseUnknown,
             }
         })?;
-        self.target(standing, session)
+        self.target(standing, session, PermittedAct::Lease)
     }
 
-    fn target(&self, standing: &Standing, session: Session) -> Result<Target, SurfaceError> {
+    fn target(
+        &self,
+        standing: &Standing,
+        session: Session,
+        act: PermittedAct,
+    ) -> Result<Target, SurfaceError> {
         let now = self.daemon.now();
-        let permit = self.daemon.switchboard.decide(standing, Some(session.id()), now)?;
+        let permit = self.daemon.switchboard.decide(standing, act, Some(session.id()), now)?;
         Ok(Target { session, permit })
     }
 }

@@ -6,7 +6,7 @@
 pub mod switches;
 
 use crate::core::caller::{Caller, Kind};
-use crate::core::ids::{SessionId, TenantId};
+use crate::core::ids::{PrincipalId, SessionId, TenantId};
 use crate::core::moment::Moment;
 use crate::core::policy::switches::Switches;
 use crate::core::token::TokenScope;
@@ -104,10 +104,61 @@ impl Standing {
     }
 }
 
-/// Says that a change was allowed when it was asked for; only policy can build one.
+/// What a permit allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermittedAct {
+    /// Create a session.
+    Create,
+    /// Write, and interrupt the command that was written.
+    Type,
+    Resize,
+    /// Acquire, renew and release the lease.
+    Lease,
+    /// Kill, rename, signal or clear a session, or send people away from it.
+    Manage,
+    /// What is kept for operators, on any session or none.
+    Operate,
+}
+
+/// Allows one act of one principal on one session; only policy can build one.
 #[derive(Debug)]
 #[must_use = "a permit that is not used allows nothing"]
-pub struct Permit(());
+pub struct Permit {
+    principal: PrincipalId,
+    session: Option<SessionId>,
+    act: PermittedAct,
+    /// When the switch closes that allows it.
+    until: Option<Moment>,
+}
+
+impl Permit {
+    /// Checks that it was given for this act on this session.
+    ///
+    /// # Errors
+    /// [`Denial::OtherPermit`] when it was not, [`Denial::SwitchedOff`] when it is over.
+    pub fn check(
+        &self,
+        act: PermittedAct,
+        session: Option<SessionId>,
+        now: Moment,
+    ) -> Result<(), Denial> {
+        if (self.act, self.session) != (act, session) {
+            return Err(Denial::OtherPermit);
+        }
+        match self.until {
+            Some(until) if until <= now => Err(Denial::SwitchedOff),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that it was given to this principal.
+    ///
+    /// # Errors
+    /// [`Denial::OtherPermit`] when it was not.
+    pub fn check_principal(&self, principal: PrincipalId) -> Result<(), Denial> {
+        if self.principal == principal { Ok(()) } else { Err(Denial::OtherPermit) }
+    }
+}
 
 /// Why a change is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,23 +184,29 @@ pub enum Denial {
     /// Only operators may do this.
     #[error("only an operator may do this")]
     NotOperator,
+    /// A permit was shown that was given for something else, which is a mistake of the daemon.
+    #[error("this permit is for another act, session or caller")]
+    OtherPermit,
 }
 
-/// Decides whether a caller may change this session, or create one when none is named.
+/// Decides whether a caller may do this to a session, or create one where none is named.
 ///
 /// # Errors
 /// The reason, when it may not.
 pub fn decide_write(
     standing: &Standing,
     switches: &Switches,
+    act: PermittedAct,
     session: Option<SessionId>,
     now: Moment,
 ) -> Result<Permit, Denial> {
     standing.check_could_write()?;
-    if !switches.window(&standing.caller.tenant, session).is_open(now) {
+    let window = switches.window(&standing.caller.tenant, session);
+    if !window.is_open(now) {
         return Err(Denial::SwitchedOff);
     }
-    Ok(Permit(()))
+    let principal = standing.caller.principal;
+    Ok(Permit { principal, session, act, until: window.closes_at() })
 }
 
 /// Decides whether a caller may do what is kept for operators.
@@ -157,7 +214,9 @@ pub fn decide_write(
 /// # Errors
 /// [`Denial::NotOperator`] for everybody else.
 pub fn decide_operate(standing: &Standing) -> Result<Permit, Denial> {
-    if standing.is_operator() { Ok(Permit(())) } else { Err(Denial::NotOperator) }
+    let principal = standing.caller.principal;
+    let permit = Permit { principal, session: None, act: PermittedAct::Operate, until: None };
+    if standing.is_operator() { Ok(permit) } else { Err(Denial::NotOperator) }
 }
 
 #[cfg(test)]
@@ -201,15 +260,47 @@ mod tests {
 
     #[test]
     fn nothing_may_be_written_until_a_switch_is_on() {
-        let denied = decide_write(&standing(Door::Gateway), &Switches::default(), None, NOW);
+        let denied = decide_write(
+            &standing(Door::Gateway),
+            &Switches::default(),
+            PermittedAct::Type,
+            None,
+            NOW,
+        );
         assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
-        assert!(decide_write(&standing(Door::Gateway), &all_open(), None, NOW).is_ok());
+        assert!(
+            decide_write(&standing(Door::Gateway), &all_open(), PermittedAct::Type, None, NOW)
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_permit_is_for_one_act_of_one_principal_on_one_session_until_the_switch_closes() {
+        let (mut switches, end) = (Switches::default(), NOW + std::time::Duration::from_secs(5));
+        switches.set(Scope::Everything, WriteWindow::Until(end));
+        let (own, act) = (Some(session(1)), PermittedAct::Type);
+        let permit = decide_write(&standing(Door::Gateway), &switches, act, own, NOW).unwrap();
+        assert_eq!(permit.check(act, own, NOW), Ok(()));
+        assert_eq!(permit.check(act, own, end), Err(Denial::SwitchedOff));
+        let others = [(PermittedAct::Resize, own), (act, Some(session(2))), (act, None)];
+        for (act, session) in others {
+            assert_eq!(permit.check(act, session, NOW), Err(Denial::OtherPermit));
+        }
+        assert_eq!(permit.check_principal(PrincipalId::Connection(1)), Ok(()));
+        let other = permit.check_principal(PrincipalId::Connection(2));
+        assert_eq!(other, Err(Denial::OtherPermit));
     }
 
     #[test]
     fn an_observer_door_never_writes_whatever_the_switches_say() {
         for door in [Door::Observer(session(1)), Door::ObserverGateway] {
-            let denied = decide_write(&standing(door), &all_open(), Some(session(1)), NOW);
+            let denied = decide_write(
+                &standing(door),
+                &all_open(),
+                PermittedAct::Type,
+                Some(session(1)),
+                NOW,
+            );
             assert_eq!(denied.expect_err("observer"), Denial::ObserverDoor);
             assert!(!standing(door).could_write());
         }
@@ -219,7 +310,8 @@ mod tests {
     fn a_token_for_watching_never_writes_whatever_the_switches_say() {
         let mut watching = standing(Door::Gateway);
         watching.token = Some(TokenScope::ReadOnly);
-        let denied = decide_write(&watching, &all_open(), Some(session(1)), NOW);
+        let denied =
+            decide_write(&watching, &all_open(), PermittedAct::Type, Some(session(1)), NOW);
         assert_eq!(denied.expect_err("watching"), Denial::ReadOnlyToken);
         assert!(!watching.could_write());
     }
@@ -228,8 +320,8 @@ mod tests {
     fn a_token_for_writing_writes_where_a_switch_is_on_and_nowhere_else() {
         let mut writing = standing(Door::Gateway);
         writing.token = Some(TokenScope::Write);
-        assert!(decide_write(&writing, &all_open(), None, NOW).is_ok());
-        let denied = decide_write(&writing, &Switches::default(), None, NOW);
+        assert!(decide_write(&writing, &all_open(), PermittedAct::Type, None, NOW).is_ok());
+        let denied = decide_write(&writing, &Switches::default(), PermittedAct::Type, None, NOW);
         assert_eq!(denied.expect_err("read-only"), Denial::SwitchedOff);
         let mut watching = standing(Door::ObserverGateway);
         watching.token = Some(TokenScope::Write);
@@ -240,7 +332,7 @@ mod tests {
     fn a_token_gives_a_program_inside_a_session_no_right() {
         let mut inside = standing(Door::Gateway);
         (inside.managed, inside.token) = (true, Some(TokenScope::Write));
-        let denied = decide_write(&inside, &all_open(), None, NOW);
+        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, None, NOW);
         assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
     }
 
@@ -248,7 +340,7 @@ mod tests {
     fn a_program_inside_a_session_never_writes_nor_operates() {
         let mut inside = standing(Door::Operator);
         inside.managed = true;
-        let denied = decide_write(&inside, &all_open(), None, NOW);
+        let denied = decide_write(&inside, &all_open(), PermittedAct::Type, None, NOW);
         assert_eq!(denied.expect_err("inside"), Denial::InsideSession);
         assert_eq!(decide_operate(&inside).expect_err("inside"), Denial::NotOperator);
     }

@@ -7,7 +7,7 @@ use crate::surface::tool::{Access, Entry};
 pub fn at_door(entry: &Entry, standing: &Standing) -> bool {
     match entry.access {
         Access::Operate => standing.is_operator(),
-        Access::Read | Access::Create | Access::WriteSession | Access::WriteLease => true,
+        Access::Read | Access::Create | Access::WriteSession(_) | Access::WriteLease => true,
     }
 }
 

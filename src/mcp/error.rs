@@ -149,6 +149,7 @@ fn denied(denial: Denial) -> ErrorWire {
         Denial::Watching => (Code::ReadOnly, Some(RefusalCause::ViewOnly)),
         Denial::BoundDoor => (Code::PolicyDenied, Some(RefusalCause::SessionSocket)),
         Denial::InsideSession | Denial::NotOperator => (Code::PolicyDenied, None),
+        Denial::OtherPermit => (Code::Internal, None),
     };
     ErrorWire::because(code, denial).cause(cause)
 }
@@ -156,6 +157,7 @@ fn denied(denial: Denial) -> ErrorWire {
 fn session(error: &SessionError) -> ErrorWire {
     match error {
         SessionError::Write(error) => write(error),
+        SessionError::Denied(denial) => denied(*denial),
         SessionError::Silent => {
             ErrorWire::because(Code::TerminalSilent, error).retry_after(SILENT_RETRY_MS)
         }
@@ -274,6 +276,7 @@ fn create(error: &CreateError) -> ErrorWire {
         ErrorWire::because(Code::InvalidArgument, format!("{name}: {error}")).parameter(name)
     };
     match error {
+        CreateError::Denied(denial) => denied(*denial),
         CreateError::NameTaken(_) => ErrorWire::because(Code::SessionExists, error),
         CreateError::BadName(_) => parameter("name"),
         CreateError::TooMany(_) => ErrorWire::because(Code::QuotaExceeded, error),

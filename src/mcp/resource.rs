@@ -215,7 +215,7 @@ impl Resource {
             }
             Self::Sessions { after } => {
                 let entry = |it: &Known| {
-                    let writable = daemon.switchboard.decide(standing, Some(it.id()), now).is_ok();
+                    let writable = daemon.switchboard.may_write(standing, it.id(), now);
                     json!(SessionWire::of_known(it, writable, now).within(IN_LIST))
                 };
                 list("sessions", after).of(&known(daemon, standing), Known::name, entry)

@@ -3,13 +3,14 @@
 //! It is the only writer of all three. It decides nothing itself: what happened goes into the core's
 //! values, and what they say must be done next is done here.
 
+mod callers;
 mod checkpoint;
 mod commands;
+mod ending;
 mod looking;
 mod manage;
 mod output;
 mod part;
-mod parting;
 mod people;
 mod posted;
 mod publish;
@@ -21,43 +22,39 @@ mod silence;
 mod unfed;
 mod write;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
-use std::future::Future;
 use std::io::ErrorKind;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
-use crate::core::frame::{Exit, Frame, Size};
-use crate::core::ids::{ConnectionId, PrincipalId};
+use crate::core::frame::{Frame, Size};
 use crate::core::input::Input;
-use crate::core::input::request::{InputEvent, WriteId};
-use crate::core::keys::typed::TypedBytes;
+use crate::core::input::request::InputEvent;
 use crate::core::lease::event::LeaseChange;
-use crate::core::lease::request::{Grant, HoldToken, WaiterId};
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::core::shell::commands::record::CommandId;
+use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::Kept;
+use crate::session::actor::ending::Ending;
 use crate::session::actor::looking::Looks;
 use crate::session::actor::part::Part;
+use crate::session::actor::people::Typists;
+use crate::session::actor::publish::FramePace;
 use crate::session::actor::records::Records;
 use crate::session::actor::restart::{Reserve, contained_now};
 use crate::session::actor::running_commands::Luggage;
 use crate::session::actor::silence::Returning;
 use crate::session::actor::unfed::Unfed;
-use crate::session::actor::write::Pending;
 use crate::session::clock::Clock;
-use crate::session::command::{Command, Reply};
-use crate::session::control::{Parting, Urgent};
+use crate::session::command::{Asked, Command};
+use crate::session::control::Urgent;
 use crate::session::counters::Counters;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::handle::Identity;
-use crate::session::pty::kill::KillError;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
@@ -103,8 +100,6 @@ pub struct Outlets {
     pub counters: Arc<Counters>,
 }
 
-type Killing = Pin<Box<dyn Future<Output = Result<(), KillError>> + Send>>;
-
 /// The state of one session.
 pub struct Actor<P> {
     identity: Arc<Identity>,
@@ -116,26 +111,14 @@ pub struct Actor<P> {
     frames: watch::Sender<Arc<Frame>>,
     outlets: Outlets,
     urgent: Arc<Urgent>,
-    /// How much output was read, in bytes.
-    offset: u64,
-    /// The queries in the output before this offset were answered by a daemon before.
-    answered: u64,
     /// What the next daemon would know of the screen.
     kept: Part<Kept>,
     looks: Part<Looks>,
     unfed: Unfed,
-    exit: Option<Exit>,
-    /// Its end was not told yet.
-    end_due: bool,
-    /// When the session is forgotten.
-    remove_at: Option<Moment>,
-    /// Output came that no frame shows yet.
-    dirty: bool,
-    published_at: Option<Moment>,
-    writes: u64,
-    pending: HashMap<WriteId, Vec<Pending>>,
-    waiting: HashMap<WaiterId, Vec<Reply<Grant>>>,
-    holds: HashMap<WriteId, HoldToken>,
+    ending: Ending,
+    pace: FramePace,
+    callers: Callers,
+    typists: Typists,
     /// What goes with commands that have not ended.
     luggage: Luggage,
     /// What the next daemon would know.
@@ -144,24 +127,8 @@ pub struct Actor<P> {
     reserve: Reserve,
     /// The size that the terminal has.
     size: Size,
-    killing: Option<Killing>,
-    killers: Vec<Reply<()>>,
-    /// Until when those wait for the end to be told, once all processes are gone.
-    killers_until: Option<Moment>,
     /// The terminal is silent, and waited for.
     returning: Option<Returning>,
-    /// Operators to be told whether the lease that they ended was held.
-    preempted: Vec<(oneshot::Sender<bool>, bool)>,
-    /// The connections that ended last: their commands may still come, and have no effect.
-    closed: VecDeque<ConnectionId>,
-    /// People who are in the middle of a paste or a sequence.
-    typed: HashMap<PrincipalId, (ConnectionId, TypedBytes)>,
-    /// People who have left, and are let go after all that they typed.
-    detached: BTreeSet<PrincipalId>,
-    /// The daemon ends; what becomes of this session then.
-    parting: Option<Parting>,
-    /// It ended before and is forgotten as soon as all its processes are gone.
-    removing: bool,
 }
 
 impl<P> fmt::Debug for Actor<P> {
@@ -192,35 +159,19 @@ impl<P: Pty> Actor<P> {
             frames,
             outlets,
             urgent,
-            offset,
-            answered,
             kept: Kept::begin(kept_rows, now).into(),
             looks: Looks::begin(now, found).into(),
-            unfed: Unfed::new(now),
-            exit: None,
-            end_due: false,
-            remove_at: None,
-            dirty: false,
-            published_at: None,
-            writes: 0,
-            pending: HashMap::new(),
-            waiting: HashMap::new(),
-            holds: HashMap::new(),
+            unfed: Unfed::new(now, offset, answered),
+            ending: Ending::default(),
+            pace: FramePace::default(),
+            callers: Callers::default(),
+            typists: Typists::default(),
             luggage: Luggage::default(),
             records: Records::begin(records, input.lease(), last, gaps).into(),
             reserve: Reserve::begin(&input, offset, paste),
             input: input.into(),
             size,
-            killing: None,
-            killers: Vec::new(),
-            killers_until: None,
             returning: None,
-            preempted: Vec::new(),
-            closed: VecDeque::new(),
-            typed: HashMap::new(),
-            detached: BTreeSet::new(),
-            parting: None,
-            removing: false,
         };
         if contained_now(|| actor.keep_first(last)).is_err() {
             actor.reserve.on_failure(now);
@@ -236,40 +187,9 @@ impl<P: Pty> Actor<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let told =
-            [self.input.deadline(), self.frame_due(), self.checkpoint_due(), self.look_due()];
-        told.into_iter().chain([self.remove_at, self.killers_until]).flatten().min()
-    }
-
-    fn on_exit(&mut self, exit: Exit) {
-        self.exit = Some(exit);
-        self.remove_at = Some(self.clock.now() + self.rules.keep_ended);
-        self.end_due = true;
-        self.tell_end();
-    }
-
-    /// Tells that the program ended, unless that was done or it did not.
-    fn tell_end(&mut self) {
-        let Some(exit) = self.exit.filter(|_| self.end_due) else { return };
-        let now = self.clock.now();
-        let code = if let Exit::Code(code) = exit { Some(code) } else { None };
-        self.screen.end_commands(now, code);
-        self.input.close(now);
-        self.dirty = true;
-        self.checkpoint_now(true);
-        // Whoever is told finds the end in the frame.
-        self.settle();
-        self.remember_stillness();
-        self.end_due = false;
-        self.count_change();
-        if matches!(exit, Exit::Unknown | Exit::Lost) {
-            // The terminal went away with whoever held it, and may have left its programs behind.
-            self.end_processes();
-        }
-        if self.killing.is_none() {
-            self.answer_killers(None);
-        }
-        tracing::info!(session = %self.identity.id, ?exit, "the program ended");
+        let (input, frame) = (self.input.deadline(), self.frame_due());
+        let all = [input, frame, self.checkpoint_due(), self.look_due(), self.ending.deadline()];
+        all.into_iter().flatten().min()
     }
 
     fn on_writable(&mut self, ready: std::io::Result<()>) {
@@ -281,25 +201,35 @@ impl<P: Pty> Actor<P> {
 
     fn on_command(&mut self, command: Command) {
         self.drain_urgent();
-        if command.is_abandoned() || self.closed.contains(&command.connection()) {
+        // The connection's next call goes on once this one has taken effect.
+        let Command { connection, accepted: _accepted, asked } = command;
+        if asked.is_abandoned() || self.callers.has_left(connection) {
             return;
         }
-        if let (Some(exit), true) = (self.exit, command.needs_program()) {
-            command.refuse(SessionError::Exited(exit));
-            return;
+        if let (Some(exit), true) = (self.ending.exit, asked.needs_program()) {
+            return asked.refuse(SessionError::Exited(exit));
         }
-        if self.returning.is_some() && command.needs_program() {
-            command.refuse(SessionError::Silent);
-            return;
+        if self.returning.is_some() && asked.needs_program() {
+            return asked.refuse(SessionError::Silent);
         }
-        match command {
-            Command::Write { order, accepted, reply } => self.on_write(*order, accepted, reply),
-            Command::Recall(ask) => self.on_recall(*ask),
-            Command::Acquire(ask) => self.on_acquire(*ask),
-            Command::Renew(ask) => self.on_renew(*ask),
-            Command::Release(ask) => self.on_release(*ask),
-            Command::Resize(ask) => self.on_resize(*ask),
-            Command::Manage(ask) => self.on_manage(*ask),
+        match asked {
+            Asked::Write(order, reply) => self.on_write(&order, reply),
+            Asked::Recall(caller, shown, key, reply) => self.on_recall(&caller, shown, &key, reply),
+            Asked::Acquire(caller, request, key, seat, reply) => {
+                self.on_acquire(&caller, (request, key), seat, reply);
+            }
+            Asked::Renew(caller, request, key, reply) => {
+                let renewed = self.input.renew(self.clock.now(), &caller, request, key);
+                self.settle();
+                let _ = reply.send(renewed.map_err(SessionError::from));
+            }
+            Asked::Release(caller, request, key, reply) => {
+                let released = self.input.release(self.clock.now(), &caller, request, key);
+                self.settle();
+                let _ = reply.send(released.map_err(SessionError::from));
+            }
+            Asked::Resize(order, reply) => self.on_resize(order, reply),
+            Asked::Manage(order, reply) => self.on_manage(order, reply),
         }
     }
 
@@ -329,12 +259,12 @@ impl<P: Pty> Actor<P> {
     fn flush(&mut self) {
         // A lease or a switch that has ended meanwhile takes its bytes along.
         self.input.on_time(self.clock.now());
-        while self.exit.is_none() {
+        while self.ending.exit.is_none() {
             self.remember_lease();
             let Some(bytes) = self.input.next_bytes() else { return };
             let epoch = self.input.next_epoch();
             // All output so far was fed, and the answers to it wait before anything newer.
-            let answered = if epoch.is_none() { self.offset } else { 0 };
+            let answered = if epoch.is_none() { self.unfed.offset } else { 0 };
             let stamp = Stamp { epoch, answered, write: self.input.next_stamp() };
             let own = self.input.next_own_stamp();
             let all = bytes.len();
@@ -343,7 +273,7 @@ impl<P: Pty> Actor<P> {
                 Ok(taken) => {
                     let paste = self.reserve.on_taken(stamp, own, &bytes[..taken]);
                     if taken == all {
-                        self.answered = self.answered.max(stamp.answered);
+                        self.unfed.answered = self.unfed.answered.max(stamp.answered);
                     }
                     self.outlets.counters.input_bytes.add(taken as u64);
                     self.looks.on_typed(self.clock.now(), &bytes[..taken]);

@@ -137,15 +137,6 @@ pub struct Written {
     pub interrupt: Option<Interrupt>,
 }
 
-/// Asks which command a call sent before.
-#[derive(Debug)]
-pub struct Recall {
-    pub caller: Caller,
-    pub presented: Option<LeaseId>,
-    pub key: IdempotencyKey,
-    pub reply: Reply<Option<Repeated>>,
-}
-
 /// What is known of a call that sent a command before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated {
@@ -155,106 +146,73 @@ pub struct Repeated {
     pub epoch: Option<Epoch>,
 }
 
-/// Asks for the lease.
-#[derive(Debug)]
-pub struct Acquire {
-    pub caller: Caller,
-    pub request: AcquireRequest,
-    pub key: Option<IdempotencyKey>,
-    pub accepted: Accepted,
-    pub reply: Reply<Grant>,
-    /// Told the place in line, when there is one to wait in.
-    pub seat: oneshot::Sender<WaiterId>,
-}
-
-/// Asks to prolong a lease.
-#[derive(Debug)]
-pub struct Renew {
-    pub caller: Caller,
-    pub request: RenewRequest,
-    pub key: Option<IdempotencyKey>,
-    pub accepted: Accepted,
-    pub reply: Reply<Grant>,
-}
-
-/// Gives a lease back.
-#[derive(Debug)]
-pub struct Release {
-    pub caller: Caller,
-    pub request: ReleaseRequest,
-    pub key: Option<IdempotencyKey>,
-    pub accepted: Accepted,
-    pub reply: Reply<Released>,
-}
-
-/// Asks for another size.
-#[derive(Debug)]
-pub struct Resize {
+/// A change of size.
+#[derive(Clone, Debug)]
+pub struct ResizeOrder {
     pub caller: Caller,
     pub presented: Option<LeaseId>,
     pub take: TakeRule,
     pub size: Size,
-    pub accepted: Accepted,
-    pub reply: Reply<Watermark>,
 }
 
-/// Does something to the session as a whole.
-#[derive(Debug)]
-pub struct Manage {
+/// Something done to a session as a whole.
+#[derive(Clone, Debug)]
+pub struct ManageOrder {
     pub caller: Caller,
     pub act: Act,
     pub fresh: LeaseId,
     /// Whether it may be done while somebody else holds the lease.
     pub over_any_lease: bool,
-    pub accepted: Accepted,
-    pub reply: Reply<()>,
 }
 
 /// A command to a session's task.
 #[derive(Debug)]
-pub enum Command {
-    Write { order: Box<WriteOrder>, accepted: Accepted, reply: Reply<Written> },
-    Recall(Box<Recall>),
-    Acquire(Box<Acquire>),
-    Renew(Box<Renew>),
-    Release(Box<Release>),
-    Resize(Box<Resize>),
-    Manage(Box<Manage>),
+pub struct Command {
+    /// The connection it came from.
+    pub connection: ConnectionId,
+    pub accepted: Accepted,
+    pub asked: Asked,
 }
 
-impl Command {
+/// What is asked, and where the answer goes.
+#[derive(Debug)]
+pub enum Asked {
+    Write(WriteOrder, Reply<Written>),
+    /// Which command a call sent before.
+    Recall(Caller, Option<LeaseId>, IdempotencyKey, Reply<Option<Repeated>>),
+    /// The lease; the seat is told the place in line, when there is one to wait in.
+    Acquire(
+        Caller,
+        AcquireRequest,
+        Option<IdempotencyKey>,
+        oneshot::Sender<WaiterId>,
+        Reply<Grant>,
+    ),
+    Renew(Caller, RenewRequest, Option<IdempotencyKey>, Reply<Grant>),
+    Release(Caller, ReleaseRequest, Option<IdempotencyKey>, Reply<Released>),
+    Resize(ResizeOrder, Reply<Watermark>),
+    Manage(ManageOrder, Reply<()>),
+}
+
+impl Asked {
     /// Whether it makes no sense any more once the program has ended.
     pub fn needs_program(&self) -> bool {
         match self {
-            Self::Write { .. } | Self::Acquire(_) | Self::Renew(_) | Self::Resize(_) => true,
-            Self::Manage(manage) => matches!(manage.act, Act::Signal(_)),
-            Self::Release(_) | Self::Recall(_) => false,
-        }
-    }
-
-    /// The connection it came from.
-    pub fn connection(&self) -> ConnectionId {
-        match self {
-            Self::Write { order, .. } => order.caller.connection,
-            Self::Recall(ask) => ask.caller.connection,
-            Self::Acquire(ask) => ask.caller.connection,
-            Self::Renew(ask) => ask.caller.connection,
-            Self::Release(ask) => ask.caller.connection,
-            Self::Resize(ask) => ask.caller.connection,
-            Self::Manage(ask) => ask.caller.connection,
+            Self::Write(..) | Self::Acquire(..) | Self::Renew(..) | Self::Resize(..) => true,
+            Self::Manage(order, _) => matches!(order.act, Act::Signal(_)),
+            Self::Release(..) | Self::Recall(..) => false,
         }
     }
 
     /// Whether nobody waits for its answer any more.
     pub fn is_abandoned(&self) -> bool {
         match self {
-            Self::Write { reply, .. } => reply.is_closed(),
-            Self::Recall(ask) => ask.reply.is_closed(),
-            Self::Acquire(ask) => ask.reply.is_closed(),
-            Self::Renew(ask) => ask.reply.is_closed(),
-            Self::Release(ask) => ask.reply.is_closed(),
-            Self::Resize(ask) => ask.reply.is_closed(),
-            Self::Manage(ask) => ask.reply.is_closed(),
+            Self::Write(_, reply) => reply.is_closed(),
+            Self::Recall(.., reply) => reply.is_closed(),
+            Self::Acquire(.., reply) | Self::Renew(.., reply) => reply.is_closed(),
+            Self::Release(.., reply) => reply.is_closed(),
+            Self::Resize(_, reply) => reply.is_closed(),
+            Self::Manage(_, reply) => reply.is_closed(),
         }
     }
 
@@ -262,13 +220,12 @@ impl Command {
     pub fn refuse(self, error: SessionError) {
         // A caller that no longer waits needs no answer.
         let _ = match self {
-            Self::Write { reply, .. } => reply.send(Err(error)).is_ok(),
-            Self::Recall(ask) => ask.reply.send(Err(error)).is_ok(),
-            Self::Acquire(ask) => ask.reply.send(Err(error)).is_ok(),
-            Self::Renew(ask) => ask.reply.send(Err(error)).is_ok(),
-            Self::Release(ask) => ask.reply.send(Err(error)).is_ok(),
-            Self::Resize(ask) => ask.reply.send(Err(error)).is_ok(),
-            Self::Manage(ask) => ask.reply.send(Err(error)).is_ok(),
+            Self::Write(_, reply) => reply.send(Err(error)).is_ok(),
+            Self::Recall(.., reply) => reply.send(Err(error)).is_ok(),
+            Self::Acquire(.., reply) | Self::Renew(.., reply) => reply.send(Err(error)).is_ok(),
+            Self::Release(.., reply) => reply.send(Err(error)).is_ok(),
+            Self::Resize(_, reply) => reply.send(Err(error)).is_ok(),
+            Self::Manage(_, reply) => reply.send(Err(error)).is_ok(),
         };
     }
 }

@@ -16,6 +16,7 @@ use crate::core::ids::{Epoch, SessionId, TenantId};
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::Denial;
 use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
 use crate::session::control::Urgent;
 use crate::session::handle::{About, Ends, Identity, Session};
@@ -62,6 +63,9 @@ pub struct Creation {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
+    /// The permit does not allow it.
+    #[error(transparent)]
+    Denied(#[from] Denial),
     /// Another session of the tenant has this name.
     #[error("there is a session named `{0}`")]
     NameTaken(String),
@@ -243,7 +247,8 @@ pub(in crate::session) fn make<P: Pty>(
     });
     let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
     let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
-    let ends = Ends { commands, people, urgent, frames, live };
+    let clock = registry.clock().clone();
+    let ends = Ends { commands, people, urgent, frames, live, clock };
     let session = Session::new(identity, about, ends);
     (session, Box::pin(actor.run(receiver, asked)))
 }

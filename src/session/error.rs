@@ -4,12 +4,16 @@ use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;
 use crate::core::input::error::WriteError;
 use crate::core::keys::mouse::MouseError;
+use crate::core::policy::Denial;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The lease, the write switch or the queue refused the write.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The permit does not allow it.
+    #[error(transparent)]
+    Denied(#[from] Denial),
     /// The shim does not answer.
     #[error("the terminal of this session does not answer")]
     Silent,

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::core::caller::Caller;
-use crate::core::frame::{Frame, Size};
+use crate::core::frame::Frame;
 use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::{IdempotencyKey, WriteId};
 use crate::core::lease::request::{
-    AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
+    AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
 use crate::core::moment::Moment;
-use crate::core::policy::Permit;
+use crate::core::policy::{Denial, Permit, PermittedAct};
+use crate::session::clock::Clock;
 use crate::session::command::{
-    Accepted, Acquire, Act, Command, Manage, Recall, Release, Renew, Repeated, Resize, WriteOrder,
-    Written,
+    Accepted, Asked, Command, ManageOrder, Repeated, Reply, ResizeOrder, WriteOrder, Written,
 };
 use crate::session::control::{Parting, Urgent};
 use crate::session::error::SessionError;
@@ -61,28 +61,30 @@ pub struct Session(Arc<Shared>);
 struct Shared {
     identity: Arc<Identity>,
     about: About,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
     people: mpsc::Sender<PersonCommand>,
     urgent: Arc<Urgent>,
     frames: watch::Receiver<Arc<Frame>>,
     live: Arc<Live>,
+    clock: Clock,
 }
 
 /// The ends that connect a handle to its session's task.
 #[derive(Debug)]
 pub struct Ends {
-    pub commands: mpsc::Sender<Command>,
+    pub commands: mpsc::Sender<Box<Command>>,
     pub people: mpsc::Sender<PersonCommand>,
     pub urgent: Arc<Urgent>,
     pub frames: watch::Receiver<Arc<Frame>>,
     pub live: Arc<Live>,
+    pub clock: Clock,
 }
 
 impl Session {
     /// A handle on the task at the other ends.
     pub fn new(identity: Arc<Identity>, about: About, ends: Ends) -> Self {
-        let Ends { commands, people, urgent, frames, live } = ends;
-        Self(Arc::new(Shared { identity, about, commands, people, urgent, frames, live }))
+        let Ends { commands, people, urgent, frames, live, clock } = ends;
+        Self(Arc::new(Shared { identity, about, commands, people, urgent, frames, live, clock }))
     }
 
     /// Its id.
@@ -150,8 +152,8 @@ impl Session {
         order: WriteOrder,
         accepted: Accepted,
     ) -> Result<Written, SessionError> {
-        let order = Box::new(order);
-        self.ask(permit, |reply| Command::Write { order, accepted, reply }).await
+        let from = self.check_caller(permit, PermittedAct::Type, &order.caller)?;
+        self.ask(from, accepted, |reply| Asked::Write(order, reply)).await
     }
 
     /// Tells which command a call sent before under this key; none when no such call was made.
@@ -166,8 +168,9 @@ impl Session {
         presented: Option<LeaseId>,
         key: IdempotencyKey,
     ) -> Result<Option<Repeated>, SessionError> {
-        let ask = |reply| Command::Recall(Box::new(Recall { caller, presented, key, reply }));
-        self.ask(permit, ask).await
+        let from = self.check_caller(permit, PermittedAct::Type, &caller)?;
+        let ask = |reply| Asked::Recall(caller, presented, key, reply);
+        self.ask(from, Accepted::nothing(), ask).await
     }
 
     /// Asks for the lease, waiting in line as long as the request says.
@@ -182,12 +185,11 @@ impl Session {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Grant, SessionError> {
+        let from = self.check_caller(permit, PermittedAct::Lease, &caller)?;
         let (seat, seated) = oneshot::channel();
         let mut line = Line { urgent: Arc::clone(&self.0.urgent), seated, over: false };
-        let ask = |reply| {
-            Command::Acquire(Box::new(Acquire { caller, request, key, accepted, reply, seat }))
-        };
-        let granted = self.ask(permit, ask).await;
+        let ask = |reply| Asked::Acquire(caller, request, key, seat, reply);
+        let granted = self.ask(from, accepted, ask).await;
         line.over = true;
         granted
     }
@@ -204,8 +206,8 @@ impl Session {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Grant, SessionError> {
-        let ask = |reply| Command::Renew(Box::new(Renew { caller, request, key, accepted, reply }));
-        self.ask(permit, ask).await
+        let from = self.check_caller(permit, PermittedAct::Lease, &caller)?;
+        self.ask(from, accepted, |reply| Asked::Renew(caller, request, key, reply)).await
     }
 
     /// Gives a lease back.
@@ -220,9 +222,8 @@ impl Session {
         key: Option<IdempotencyKey>,
         accepted: Accepted,
     ) -> Result<Released, SessionError> {
-        let ask =
-            |reply| Command::Release(Box::new(Release { caller, request, key, accepted, reply }));
-        self.ask(permit, ask).await
+        let from = self.check_caller(permit, PermittedAct::Lease, &caller)?;
+        self.ask(from, accepted, |reply| Asked::Release(caller, request, key, reply)).await
     }
 
     /// Changes the size; answers with the watermark of the first frame that has it.
@@ -235,12 +236,8 @@ impl Session {
         order: ResizeOrder,
         accepted: Accepted,
     ) -> Result<Watermark, SessionError> {
-        let ResizeOrder { caller, presented, take, size } = order;
-        let ask = |reply| {
-            let resize = Resize { caller, presented, take, size, accepted, reply };
-            Command::Resize(Box::new(resize))
-        };
-        self.ask(permit, ask).await
+        let from = self.check_caller(permit, PermittedAct::Resize, &order.caller)?;
+        self.ask(from, accepted, |reply| Asked::Resize(order, reply)).await
     }
 
     /// Does something to the session as a whole.
@@ -253,12 +250,8 @@ impl Session {
         order: ManageOrder,
         accepted: Accepted,
     ) -> Result<(), SessionError> {
-        let ManageOrder { caller, act, fresh, over_any_lease } = order;
-        let ask = |reply| {
-            let manage = Manage { caller, act, fresh, over_any_lease, accepted, reply };
-            Command::Manage(Box::new(manage))
-        };
-        self.ask(permit, ask).await
+        let from = self.check_caller(permit, PermittedAct::Manage, &order.caller)?;
+        self.ask(from, accepted, |reply| Asked::Manage(order, reply)).await
     }
 
     /// Has the kernel asked now and then what the terminal is doing, for as long as this is kept:
@@ -286,8 +279,12 @@ impl Session {
 
     /// Interrupts a command when what this gives is dropped, if it still runs and its caller may still
     /// write then.
-    pub fn interrupt(&self, _permit: &Permit, given_up: GivenUp) -> Interrupt {
-        Interrupt::new(Arc::clone(&self.0.urgent), given_up)
+    ///
+    /// # Errors
+    /// Why the permit does not allow it.
+    pub fn interrupt(&self, permit: &Permit, given_up: GivenUp) -> Result<Interrupt, Denial> {
+        self.check_caller(permit, PermittedAct::Type, &given_up.by)?;
+        Ok(Interrupt::new(Arc::clone(&self.0.urgent), given_up))
     }
 
     /// Waits behind those who came before to send a command here, and have not sent it. Who comes
@@ -321,36 +318,41 @@ impl Session {
         }
     }
 
+    /// Checks that a permit was given for this act on this session.
+    pub(in crate::session) fn check(
+        &self,
+        permit: &Permit,
+        act: PermittedAct,
+    ) -> Result<(), Denial> {
+        permit.check(act, Some(self.id()), self.0.clock.now())
+    }
+
+    /// The same, and that it was given to this caller, whose connection this tells.
+    fn check_caller(
+        &self,
+        permit: &Permit,
+        act: PermittedAct,
+        caller: &Caller,
+    ) -> Result<ConnectionId, Denial> {
+        permit.check_principal(caller.principal)?;
+        self.check(permit, act)?;
+        Ok(caller.connection)
+    }
+
     async fn ask<T>(
         &self,
-        _permit: &Permit,
-        command: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> Command,
+        connection: ConnectionId,
+        accepted: Accepted,
+        ask: impl FnOnce(Reply<T>) -> Asked,
     ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.0.commands.try_send(command(reply)).map_err(|refused| match refused {
+        let command = Box::new(Command { connection, accepted, asked: ask(reply) });
+        self.0.commands.try_send(command).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => SessionError::Busy,
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
         })?;
         answer.await.map_err(|_| self.unanswered())?
     }
-}
-
-/// A change of size.
-#[derive(Clone, Debug)]
-pub struct ResizeOrder {
-    pub caller: Caller,
-    pub presented: Option<LeaseId>,
-    pub take: TakeRule,
-    pub size: Size,
-}
-
-/// Something done to a session as a whole.
-#[derive(Clone, Debug)]
-pub struct ManageOrder {
-    pub caller: Caller,
-    pub act: Act,
-    pub fresh: LeaseId,
-    pub over_any_lease: bool,
 }
 
 /// Keeps a lease from expiring while its holder waits for what a write brings about.

@@ -1,3 +1,4 @@
-//! What tests of a session's task need: failures on purpose.
+//! What tests of a session's task need: failures on purpose, and permits.
 
 pub(in crate::session) mod faults;
+pub(in crate::session) mod permitted;

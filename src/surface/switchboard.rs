@@ -14,7 +14,7 @@ use crate::core::ids::{SessionId, TenantId};
 use crate::core::input::WriteWindow;
 use crate::core::moment::Moment;
 use crate::core::policy::switches::{Scope, Switches};
-use crate::core::policy::{Denial, Permit, Standing, decide_write};
+use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_write};
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 
@@ -59,10 +59,21 @@ impl Switchboard {
     }
 
     /// Sets one switch and tells every session what it may now do.
-    pub fn set(&self, _permit: &Permit, sessions: &Registry, scope: Scope, window: WriteWindow) {
+    ///
+    /// # Errors
+    /// Why the permit does not allow it.
+    pub fn set(
+        &self,
+        permit: &Permit,
+        sessions: &Registry,
+        scope: Scope,
+        window: WriteWindow,
+    ) -> Result<(), Denial> {
+        permit.check(PermittedAct::Operate, None, sessions.clock().now())?;
         let mut switches = self.lock();
         switches.set(scope, window);
         self.tell(&switches, sessions);
+        Ok(())
     }
 
     /// Closes the switches whose time has come.
@@ -99,17 +110,23 @@ impl Switchboard {
         self.open(now) == self.configured.open(now)
     }
 
-    /// Decides whether a caller may change a session, or create one.
+    /// Decides whether a caller may do this to a session, or create one.
     ///
     /// # Errors
     /// The reason, when it may not.
     pub fn decide(
         &self,
         standing: &Standing,
+        act: PermittedAct,
         session: Option<SessionId>,
         now: Moment,
     ) -> Result<Permit, Denial> {
-        decide_write(standing, &self.lock(), session, now)
+        decide_write(standing, &self.lock(), act, session, now)
+    }
+
+    /// Whether a caller may write to a session.
+    pub fn may_write(&self, standing: &Standing, session: SessionId, now: Moment) -> bool {
+        self.decide(standing, PermittedAct::Type, Some(session), now).is_ok()
     }
 
     /// Whether a caller has anything it could write to, so that write tools are worth listing.

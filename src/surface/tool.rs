@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::core::policy::PermittedAct;
 use crate::surface::argument;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -24,8 +25,8 @@ use crate::surface::schema;
 pub enum Access {
     /// It changes nothing; anybody who sees the session may call it.
     Read,
-    /// It changes the session named by the parameter `session`.
-    WriteSession,
+    /// It does this to the session named by the parameter `session`.
+    WriteSession(PermittedAct),
     /// It changes the session whose lease is named by the parameter `lease_id`.
     WriteLease,
     /// It creates a session.
@@ -38,7 +39,7 @@ impl Access {
     /// Whether the tool is listed only where writing is allowed.
     pub fn writes(self) -> bool {
         match self {
-            Self::WriteSession | Self::WriteLease | Self::Create => true,
+            Self::WriteSession(_) | Self::WriteLease | Self::Create => true,
             Self::Read | Self::Operate => false,
         }
     }

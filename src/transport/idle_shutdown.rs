@@ -97,7 +97,7 @@ mod tests {
             managed: false,
         };
         let permit = decide_operate(&standing).unwrap();
-        daemon.switchboard.set(&permit, &daemon.sessions, Scope::Everything, window);
+        daemon.switchboard.set(&permit, &daemon.sessions, Scope::Everything, window).unwrap();
     }
 
     #[tokio::test(start_paused = true)]

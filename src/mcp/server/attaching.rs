@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::core::frame::delta::{Lane, View};
 use crate::core::ids::PrincipalId;
-use crate::core::policy::{Denial, Permit, Standing, decide_operate};
+use crate::core::policy::{Denial, Permit, PermittedAct, Standing, decide_operate};
 use crate::mcp::attach::{
     ATTACH_METHOD, Attached, HAND_BACK_METHOD, INPUT_BYTES_MAX, INPUT_METHOD, SIZE_METHOD,
     TAKE_OVER_METHOD, note,
@@ -161,7 +161,7 @@ impl Server {
             return Err(invalid(problem));
         }
         let (attached, accepted) = self.person(&input.attach, &context).await?;
-        let permit = self.permit_for(&attached, &standing)?;
+        let permit = self.permit_for(&attached, &standing, PermittedAct::Type)?;
         let key = idempotency_key(input.idempotency_key.as_deref(), fingerprint(&bytes));
         let key = key.map_err(|error| protocol_error(&error))?;
         let typed = Typed { bytes, key, view: input.resize.then(|| attached.room()) };
@@ -185,7 +185,7 @@ impl Server {
         let (attached, accepted) = self.person(&room.attach, &context).await?;
         attached.set_room(room.rows, room.cols);
         // The terminal of a view-only person does not resize the session.
-        if let Ok(permit) = self.permit_for(&attached, &standing) {
+        if let Ok(permit) = self.permit_for(&attached, &standing, PermittedAct::Resize) {
             let (person, room) = (attached.person.clone(), attached.room());
             in_turn(attached.session.resize_for_person(&permit, person, room), accepted).await?;
         }
@@ -199,7 +199,7 @@ impl Server {
         standing: Standing,
     ) -> Result<CustomResult, ErrorData> {
         let (attached, accepted) = self.person(&which.attach, &context).await?;
-        let permit = self.permit_for(&attached, &standing)?;
+        let permit = self.permit_for(&attached, &standing, PermittedAct::Type)?;
         let (person, room) = (attached.person.clone(), attached.room());
         in_turn(attached.session.take_over(&permit, person, Some(room)), accepted).await?;
         let lease = LeaseWire::from(&*attached.session.frame().lease.value);
@@ -234,12 +234,19 @@ impl Server {
         Ok((self.people.find(attach).ok_or_else(unknown)?, accepted))
     }
 
-    fn permit_for(&self, attached: &Attached, standing: &Standing) -> Result<Permit, ErrorData> {
+    fn permit_for(
+        &self,
+        attached: &Attached,
+        standing: &Standing,
+        act: PermittedAct,
+    ) -> Result<Permit, ErrorData> {
         let daemon = self.shared.gateway.daemon();
         let permit = if attached.view_only {
             Err(Denial::Watching)
         } else {
-            daemon.switchboard.decide(standing, Some(attached.session.id()), daemon.now())
+            // Each seat of a connection is a principal of its own.
+            let person = Standing { caller: attached.person.clone(), ..standing.clone() };
+            daemon.switchboard.decide(&person, act, Some(attached.session.id()), daemon.now())
         };
         permit.map_err(|denial| protocol_error(&denial.into()))
     }

@@ -161,7 +161,8 @@ impl<P: Pty> Actor<P> {
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
         let now = self.clock.now();
         let large = self.kept.is_large(&self.screen);
-        let mut keep = || self.kept.keep(&*self.pty, (&mut *self.screen, self.offset), now, quiet);
+        let mut keep =
+            || self.kept.keep(&*self.pty, (&mut *self.screen, self.unfed.offset), now, quiet);
         if large { while_others_go_on(keep) } else { keep() }
     }
 
@@ -169,7 +170,7 @@ impl<P: Pty> Actor<P> {
     /// on for so long that what is kept is out of date.
     pub(super) fn checkpoint_if_due(&mut self) {
         let owed_at = self.end_owed_at();
-        if self.pty.owes(self.offset) || owed_at.is_some_and(|at| at <= self.clock.now()) {
+        if self.pty.owes(self.unfed.offset) || owed_at.is_some_and(|at| at <= self.clock.now()) {
             self.checkpoint_now(false);
         }
         let Some(due) = self.kept.due else { return };
@@ -208,7 +209,7 @@ impl<P: Pty> Actor<P> {
         let commands = self.screen.commands();
         let told = Arc::ptr_eq(&self.frames.borrow().commands.value, commands);
         let owed = told && self.kept.commands != Milestones::of(commands);
-        let told_at = self.published_at.unwrap_or_default() + AFTER_END;
+        let told_at = self.pace.published_at.unwrap_or_default() + AFTER_END;
         owed.then(|| told_at.max(self.kept.retry_at))
     }
 

@@ -44,7 +44,7 @@ impl<P: Pty> Actor<P> {
     pub(super) fn check_ready(&mut self, order: &CommandOrder) -> Result<(), SessionError> {
         if order.ends_by == EndsBy::Marks && self.looks.typed_ahead() {
             self.screen.set_typed_ahead(true);
-            self.dirty = true;
+            self.pace.dirty = true;
         }
         let ready = self.screen.commands().ready_for(order.ends_by);
         if ready { Ok(()) } else { Err(SessionError::CommandRunning) }

@@ -218,7 +218,7 @@ impl Looks {
 
 impl<P: Pty> Actor<P> {
     pub(super) fn look_due(&self) -> Option<Moment> {
-        if self.exit.is_some() {
+        if self.ending.exit.is_some() {
             return None;
         }
         if self.is_at_another_prompt() {
@@ -292,7 +292,7 @@ impl<P: Pty> Actor<P> {
         if done {
             self.looks.typed_ahead = false;
             self.screen.set_typed_ahead(false);
-            self.dirty = true;
+            self.pace.dirty = true;
         }
     }
 
@@ -304,7 +304,7 @@ impl<P: Pty> Actor<P> {
 
     /// Whether the kernel is ahead of what was read. A terminal that fails says so elsewhere.
     pub(super) fn output_is_on_its_way(&self) -> bool {
-        self.pty.all_read(self.offset).is_ok_and(|all| !all)
+        self.pty.all_read(self.unfed.offset).is_ok_and(|all| !all)
     }
 
     /// What the terminal is doing as far as is known.
@@ -318,7 +318,7 @@ impl<P: Pty> Actor<P> {
             kernel: self.looks.seen.as_ref(),
             shell: self.screen.commands().phase(),
             alternate: self.screen.alternate(),
-            exited: self.exit.is_some(),
+            exited: self.ending.exit.is_some(),
             quiet,
             settled,
             asked_secret: told.state == ActivityState::SecretPrompt && !self.looks.answered,

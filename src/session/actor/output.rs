@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::core::frame::Exit;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
-use crate::session::actor::manage::END_TOLD_MAX;
+use crate::session::actor::ending::END_TOLD_MAX;
 use crate::session::pty::{Output, Pty};
 use crate::session::records::gaps::Gap;
 use crate::session::restore::CANCEL;
@@ -16,7 +16,7 @@ impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
         match output {
             Ok(Output::Bytes(count)) => {
-                self.count_output(self.offset + count as u64);
+                self.count_output(self.unfed.offset + count as u64);
                 self.unfed.on_read(self.clock.now());
                 self.feed_slice();
             }
@@ -40,7 +40,7 @@ impl<P: Pty> Actor<P> {
 
     /// Publishes what was there when the session was found, once all of that is on the screen.
     pub(super) fn catch_up(&mut self) {
-        if self.exit.is_some() || self.outlets.live.catches_up(self.offset) {
+        if self.ending.exit.is_some() || self.outlets.live.catches_up(self.unfed.offset) {
             self.publish_output();
             self.outlets.live.set_caught_up();
         }
@@ -58,7 +58,7 @@ impl<P: Pty> Actor<P> {
     /// the terminal may have taken this daemon for gone while neither heard the other.
     pub(super) fn skip_lost(&mut self) -> bool {
         let oldest = self.pty.oldest();
-        let bytes = oldest.saturating_sub(self.offset);
+        let bytes = oldest.saturating_sub(self.unfed.offset);
         if bytes == 0 {
             return false;
         }
@@ -68,8 +68,8 @@ impl<P: Pty> Actor<P> {
         self.screen.feed(now, CANCEL);
         self.screen.on_lost_output();
         self.looks.stir(now);
-        self.dirty = true;
-        self.offset = oldest;
+        self.pace.dirty = true;
+        self.unfed.offset = oldest;
         self.reserve.seen = self.reserve.seen.max(oldest);
         let uncounted = oldest.saturating_sub(self.reserve.counted);
         self.reserve.counted += uncounted;
@@ -97,7 +97,7 @@ impl<P: Pty> Actor<P> {
     /// Puts the next slice of what was read on the screen.
     pub(super) fn feed_slice(&mut self) {
         // What was answered before is not answered again.
-        let answered = usize::try_from(self.answered.saturating_sub(self.offset));
+        let answered = usize::try_from(self.unfed.answered.saturating_sub(self.unfed.offset));
         let answered = answered.unwrap_or(usize::MAX);
         let most = if answered > 0 { answered } else { usize::MAX };
         let most = most.min(self.screen.slice_bytes());
@@ -111,10 +111,10 @@ impl<P: Pty> Actor<P> {
     /// Gives the output from here on to the emulator.
     fn feed(&mut self, bytes: &[u8], answers: bool) {
         let now = self.clock.now();
-        let end = self.offset + bytes.len() as u64;
+        let end = self.unfed.offset + bytes.len() as u64;
         self.reserve.seen = self.reserve.seen.max(end);
         self.screen.feed(now, bytes);
-        self.offset = end;
+        self.unfed.offset = end;
         for report in self.screen.take_reports() {
             if let Report::Directory(directory) = report {
                 self.outlets.live.set_directory(&directory);
@@ -125,6 +125,6 @@ impl<P: Pty> Actor<P> {
             self.input.answer(&answer);
         }
         self.looks.stir(now);
-        self.dirty = true;
+        self.pace.dirty = true;
     }
 }

@@ -3,17 +3,19 @@
 //! Who may type is the core's to say; here the bytes become keys, and the terminal takes the size of
 //! the view of whoever has the keyboard.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
-use crate::core::ids::LeaseId;
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::request::{Typing, WriteId};
 use crate::core::input::typing::TypedBefore;
 use crate::core::input::unit::Unit;
+use crate::core::keys::typed::TypedBytes;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
@@ -22,6 +24,22 @@ use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Typed};
 use crate::session::pty::Pty;
+
+/// The people at the keyboard of a session.
+#[derive(Debug, Default)]
+pub(super) struct Typists {
+    /// Those in the middle of a paste or a sequence.
+    pub(super) unfinished: HashMap<PrincipalId, (ConnectionId, TypedBytes)>,
+    /// Those who have left, and are let go after all that they typed.
+    pub(super) left: BTreeSet<PrincipalId>,
+}
+
+impl Typists {
+    /// Forgets what was begun on a connection that has ended.
+    pub(super) fn on_closed(&mut self, connection: ConnectionId) {
+        self.unfinished.retain(|_, (of, _)| *of != connection);
+    }
+}
 
 /// What becomes of something that is to be typed.
 enum Keyed {
@@ -48,8 +66,8 @@ impl<P: Pty> Actor<P> {
 
     fn let_leavers_go(&mut self) {
         let now = self.clock.now();
-        for person in std::mem::take(&mut self.detached) {
-            self.typed.remove(&person);
+        for person in std::mem::take(&mut self.typists.left) {
+            self.typists.unfinished.remove(&person);
             self.input.on_person_left(now, person);
         }
     }
@@ -57,10 +75,10 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_person(&mut self, command: PersonCommand) {
         self.drain_urgent();
         let PersonCommand { caller, fresh, ask } = command;
-        if ask.is_abandoned() || self.closed.contains(&caller.connection) {
+        if ask.is_abandoned() || self.callers.has_left(caller.connection) {
             return;
         }
-        if let Some(exit) = self.exit {
+        if let Some(exit) = self.ending.exit {
             ask.refuse(SessionError::Exited(exit));
             return;
         }
@@ -136,17 +154,16 @@ impl<P: Pty> Actor<P> {
             },
         };
         self.begin_keys(now, caller);
-        let known = self.typed.remove(&caller.principal);
+        let known = self.typists.unfinished.remove(&caller.principal);
         let mut keys = known.map(|(_, keys)| keys).unwrap_or_default();
         let unit = Unit { pieces: keys.pieces(&typed.bytes[before..]) };
-        self.writes += 1;
-        let write = WriteId(self.writes);
+        let write = self.callers.next_write();
         let granted = self.input.type_in(now, caller, Typing { unit, write, stamp, fresh });
         if granted.is_ok() {
             keys.on_queued();
         }
         if !keys.is_blank() {
-            self.typed.insert(caller.principal, (caller.connection, keys));
+            self.typists.unfinished.insert(caller.principal, (caller.connection, keys));
         }
         let grant = granted?;
         self.take_size(typed.view);
@@ -156,7 +173,7 @@ impl<P: Pty> Actor<P> {
     /// Keeps a person who comes to the keyboard from going on in the middle of a key or a paste.
     fn begin_keys(&mut self, now: Moment, caller: &Caller) {
         if !self.input.has_keyboard(now, caller)
-            && let Some((_, keys)) = self.typed.get_mut(&caller.principal)
+            && let Some((_, keys)) = self.typists.unfinished.get_mut(&caller.principal)
         {
             keys.begin_again();
         }

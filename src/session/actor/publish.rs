@@ -9,13 +9,21 @@ use crate::session::pty::Pty;
 
 use std::sync::Arc;
 
+/// When the next frame is due.
+#[derive(Debug, Default)]
+pub(super) struct FramePace {
+    /// Output came that no frame shows yet.
+    pub(super) dirty: bool,
+    pub(super) published_at: Option<Moment>,
+}
+
 impl<P: Pty> Actor<P> {
     /// When the output that no frame shows yet is to be published.
     pub(super) fn frame_due(&self) -> Option<Moment> {
-        if !self.dirty {
+        if !self.pace.dirty {
             return None;
         }
-        let interval = self.published_at.map(|at| at + self.rules.frame_interval);
+        let interval = self.pace.published_at.map(|at| at + self.rules.frame_interval);
         let due = interval.unwrap_or_default().max(self.all_fed_by().unwrap_or_default());
         Some(self.screen.hold_until().map_or(due, |hold| due.max(hold)))
     }
@@ -35,7 +43,7 @@ impl<P: Pty> Actor<P> {
         let view = self.input.lease().view();
         let activity = self.activity();
         let frame = self.frames.borrow();
-        let told = *frame.lease.value == view && frame.exit.value == self.exit;
+        let told = *frame.lease.value == view && frame.exit.value == self.ending.exit;
         // What a shell marks is what callers wait for.
         let same = *frame.activity.value == *activity
             && Arc::ptr_eq(&frame.commands.value, self.screen.commands());
@@ -48,7 +56,7 @@ impl<P: Pty> Actor<P> {
 
     /// Publishes all output so far, so that what comes after can be told from it.
     pub(super) fn publish_output(&mut self) {
-        if self.dirty {
+        if self.pace.dirty {
             let now = self.clock.now();
             let activity = self.activity();
             self.publish_now(now, self.input.lease().view(), activity);
@@ -58,10 +66,10 @@ impl<P: Pty> Actor<P> {
     fn publish_now(&mut self, now: Moment, view: LeaseView, activity: Arc<Activity>) {
         self.remember_lease();
         self.checkpoint_for_frame();
-        self.dirty = false;
-        let facts = Facts { lease: Arc::new(view), exit: self.exit, activity };
+        self.pace.dirty = false;
+        let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity };
         if let Some(frame) = self.screen.publish(now, &facts) {
-            self.published_at = Some(now);
+            self.pace.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);
             self.outlets.counters.frames_published.add(1);
             self.frames.send_replace(frame);

@@ -155,11 +155,11 @@ impl<P: Pty> Actor<P> {
 
     /// Keeps since when the screen is as it is, for as long as no output follows.
     pub(super) fn remember_stillness(&self) {
-        if self.exit == Some(Exit::Lost) {
+        if self.ending.exit == Some(Exit::Lost) {
             return;
         }
         let at = self.outlets.live.changed_at(&self.frames.borrow());
-        let still = Stillness { offset: self.offset, at };
+        let still = Stillness { offset: self.unfed.offset, at };
         self.pty.remember(Note::Terminal, &still.to_note());
     }
 

@@ -171,7 +171,7 @@ impl<P: Pty> Actor<P> {
             tracing::error!(session = %self.identity.id, %text, "its task failed and starts again");
             self.reserve.on_failure(self.clock.now());
             self.pause().await;
-            if self.parting.is_some() {
+            if self.ending.parting.is_some() {
                 return;
             }
         }
@@ -184,7 +184,7 @@ impl<P: Pty> Actor<P> {
         let (urgent, clock) = (self.urgent.clone(), self.clock.clone());
         loop {
             self.collect_posted();
-            if !often || self.parting.is_some() || clock.now() >= until {
+            if !often || self.ending.parting.is_some() || clock.now() >= until {
                 return;
             }
             tokio::select! {
@@ -201,23 +201,16 @@ impl<P: Pty> Actor<P> {
         }
         let lost = std::mem::take(&mut self.reserve.parties);
         self.reserve.lost.extend(lost);
-        // Whoever waits for one of these learns that it is gone; no command was given up by that.
-        for pending in self.pending.drain().flat_map(|(_, pending)| pending) {
-            pending.dismiss();
-        }
-        self.waiting.clear();
-        self.holds.clear();
-        self.typed.clear();
+        self.callers.dismiss();
+        self.typists.unfinished.clear();
         self.returning = None;
         self.mend_input();
         self.mend_screen().await;
         self.records.keep_again(&*self.pty);
-        if self.killing.take().is_some() {
-            self.end_processes();
-        }
-        self.checkpoint_now(self.exit.is_some());
-        self.published_at = None;
-        self.dirty = true;
+        self.kill_again();
+        self.checkpoint_now(self.ending.exit.is_some());
+        self.pace.published_at = None;
+        self.pace.dirty = true;
         self.publish_output();
         self.reserve.failed = false;
         let lost = std::mem::take(&mut self.reserve.lost).into_iter();
@@ -238,7 +231,7 @@ impl<P: Pty> Actor<P> {
         let lease = LeaseManager::after_failure(failed);
         let input = Input::new(lease, reserve.window).with_former(now, writes);
         self.input = input.after_paste(reserve.taken.in_paste()).into();
-        if self.exit.is_some() {
+        if self.ending.exit.is_some() {
             self.input.close(now);
         }
     }
@@ -249,7 +242,7 @@ impl<P: Pty> Actor<P> {
         let last = self.records.commands().last;
         let again = self.screen_again();
         self.screen = again.screen.into();
-        self.offset = again.offset;
+        self.unfed.offset = again.offset;
         self.adopt_screen(last);
         self.looks = Looks::begin(self.clock.now(), true).into();
         self.kept.forget();
@@ -298,8 +291,8 @@ impl<P: Pty> Actor<P> {
 
     /// Gives the screen the output that the one before it was given.
     async fn read_again(&mut self) {
-        while self.offset < self.reserve.seen {
-            match self.pty.read(self.offset, &mut self.unfed.bytes).await {
+        while self.unfed.offset < self.reserve.seen {
+            match self.pty.read(self.unfed.offset, &mut self.unfed.bytes).await {
                 Ok(Output::Bytes(_)) => {
                     while !self.unfed.is_empty() {
                         self.feed_slice();

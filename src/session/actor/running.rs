@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
 use crate::session::actor::Actor;
-use crate::session::actor::parting::killed;
 use crate::session::actor::silence::silence_changes;
 use crate::session::alarm::Alarm;
 use crate::session::command::Command;
@@ -31,7 +30,7 @@ enum Turn {
 /// Where those wait who ask for something.
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<Box<Command>>,
     pub(super) people: mpsc::Receiver<PersonCommand>,
 }
 
@@ -42,7 +41,7 @@ impl<P: Pty> Actor<P> {
     /// What people ask comes before what agents ask.
     pub async fn run(
         mut self,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<Box<Command>>,
         people: mpsc::Receiver<PersonCommand>,
     ) {
         let mut mailbox = Mailbox { commands, people };
@@ -59,7 +58,7 @@ impl<P: Pty> Actor<P> {
         self.settle();
         let mut alarm = Alarm::new(self.clock.clone());
         let mut asked = 0;
-        while self.parting.is_none() && self.remove_at.is_none_or(|at| at > self.clock.now()) {
+        while !self.ending.is_over(self.clock.now()) {
             alarm.set(self.deadline());
             match self.next_turn(mailbox, &mut alarm, asked < ASKED_MAX).await {
                 Turn::Asked => asked += 1,
@@ -76,8 +75,8 @@ impl<P: Pty> Actor<P> {
     async fn next_turn(&mut self, mailbox: &mut Mailbox, alarm: &mut Alarm, asks: bool) -> Turn {
         let Mailbox { commands, people } = mailbox;
         let urgent = Arc::clone(&self.urgent);
-        let wants_to_write = self.exit.is_none() && self.input.next_bytes().is_some();
-        let reads = self.exit.is_none() && self.unfed.is_empty();
+        let wants_to_write = self.ending.exit.is_none() && self.input.next_bytes().is_some();
+        let reads = self.ending.exit.is_none() && self.unfed.is_empty();
         tokio::select! {
             biased;
             () = urgent.posted(), if asks => return Turn::Asked,
@@ -88,12 +87,12 @@ impl<P: Pty> Actor<P> {
             command = commands.recv(), if asks => match command {
                 Some(command) => {
                     self.serve_people(people);
-                    self.on_command(command);
+                    self.on_command(*command);
                     return Turn::Asked;
                 }
                 None => return Turn::Abandoned,
             },
-            killed = killed(&mut self.killing), if self.killing.is_some() => self.on_killed(killed),
+            killed = self.ending.killed(), if self.ending.is_killing() => self.on_killed(killed),
             back = silence_changes(&*self.pty, &mut self.returning), if self.minds_silence() => {
                 if back {
                     self.on_returned();
@@ -103,7 +102,7 @@ impl<P: Pty> Actor<P> {
                 self.feed_slice();
                 self.catch_up();
             }
-            output = self.pty.read(self.offset, &mut self.unfed.bytes), if reads => {
+            output = self.pty.read(self.unfed.offset, &mut self.unfed.bytes), if reads => {
                 self.on_output(output).await;
             }
             ready = self.pty.writable(), if wants_to_write => self.on_writable(ready),

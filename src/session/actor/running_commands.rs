@@ -114,12 +114,12 @@ impl<P: Pty> Actor<P> {
         // One that has just ended may not have been heard of: its shell needs what it does next.
         let again = || program && so_far.front != front && !self.output_is_on_its_way();
         let is_first = so_far.times == 0;
-        if !is_first && so_far.writes != self.writes {
+        if !is_first && so_far.writes != self.callers.writes {
             return None;
         }
         if is_first || again() {
             (so_far.times, so_far.front) = (so_far.times + 1, front);
-            so_far.writes = self.writes;
+            so_far.writes = self.callers.writes;
             so_far.by.kept = None;
             if let Err(error) = self.pty.signal(Signal::Interrupt) {
                 tracing::debug!(session = %self.identity.id, %error, "there was nobody to interrupt");

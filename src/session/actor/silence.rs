@@ -16,12 +16,12 @@ pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl<P: Pty> Actor<P> {
     /// Whether it matters if the terminal is silent.
     pub(super) fn minds_silence(&self) -> bool {
-        self.returning.is_some() || self.exit.is_none()
+        self.returning.is_some() || self.ending.exit.is_none()
     }
 
     /// Begins to wait for a terminal that has fallen silent.
     pub(super) fn mind_silence(&mut self) {
-        if self.returning.is_none() && self.exit.is_none() && self.pty.is_silent() {
+        if self.returning.is_none() && self.ending.exit.is_none() && self.pty.is_silent() {
             tracing::warn!(session = %self.identity.id, "its shim does not answer, and is asked again");
             let pty = Arc::clone(&self.pty);
             self.returning = Some(Box::pin(async move { pty.returned().await }));

@@ -1,9 +1,9 @@
 //! A session over a terminal in memory, on paused time.
 
 mod checkpoints;
+mod ending;
 mod flood;
 mod looking;
-mod parting;
 mod people;
 mod records;
 mod restart;
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
+use crate::core::frame::Exit;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
@@ -27,14 +28,17 @@ use crate::core::keys::paste::PasteRule;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::request::{AcquireRequest, ReleaseRequest, TakeRule};
-use crate::core::policy::switches::{Scope, Switches};
-use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
-use crate::session::command::{Accepted, Act, Content, Expectation, WriteOrder};
+use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
+use crate::core::policy::{Denial, PermittedAct};
+use crate::session::command::{
+    Accepted, Act, Content, Expectation, ManageOrder, ResizeOrder, WriteOrder,
+};
+use crate::session::control::Parting;
 use crate::session::facts::Board;
-use crate::session::handle::{About, Ends, ManageOrder, ResizeOrder, Session};
+use crate::session::handle::{About, Ends, Session};
 use crate::session::people::PEOPLE_COMMANDS_MAX;
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
+use crate::session::tests::permitted::permit;
 
 const SIZE: Size = Size { rows: 5, cols: 20 };
 
@@ -114,7 +118,9 @@ impl Desk {
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
-        let ends = Ends { commands, people, urgent: Arc::clone(&urgent), frames, live };
+        let urgent_end = Arc::clone(&urgent);
+        let ends =
+            Ends { commands, people, urgent: urgent_end, frames, live, clock: clock.clone() };
         let session = Session::new(identity, about, ends);
         let task = tokio::spawn(actor.run(queue, asked));
         Self { session, terminal, urgent, clock, facts, task }
@@ -141,14 +147,14 @@ impl Desk {
             reason: None,
             wait_until: (!wait.is_zero()).then(|| self.clock.now() + wait),
         };
-        self.session.acquire(&permit(), caller.clone(), request, None, Accepted::nothing()).await
+        self.session.permitted_acquire(caller.clone(), request, None, Accepted::nothing()).await
     }
 
     async fn write(
         &self,
         order: WriteOrder,
     ) -> Result<crate::session::command::Written, SessionError> {
-        self.session.write(&permit(), order, Accepted::nothing()).await
+        self.session.permitted_write(order, Accepted::nothing()).await
     }
 
     /// Waits until a frame shows this text somewhere.
@@ -180,19 +186,6 @@ fn agent(number: u64) -> Caller {
     }
 }
 
-fn permit() -> Permit {
-    let mut switches = Switches::default();
-    switches.set(Scope::Everything, WriteWindow::Open);
-    let standing = Standing {
-        caller: agent(0),
-        door: Door::Gateway,
-        reach: Reach::Tenant,
-        token: None,
-        managed: false,
-    };
-    decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
-}
-
 fn typing(caller: &Caller, text: &str) -> WriteOrder {
     WriteOrder {
         caller: caller.clone(),
@@ -211,6 +204,7 @@ fn lease_error(error: SessionError) -> LeaseError {
     match error {
         SessionError::Write(WriteError::Lease(error)) => error,
         SessionError::Write(_)
+        | SessionError::Denied(_)
         | SessionError::Exited(_)
         | SessionError::Silent
         | SessionError::ScreenChanged(_)
@@ -234,6 +228,24 @@ async fn what_the_holder_types_reaches_the_terminal_and_is_counted() {
     let written = desk.write(typing(&agent(1), "ls\n")).await.expect("the holder writes");
     assert_eq!(desk.terminal.written(), b"ls\r");
     assert_eq!((written.outcome.written, written.outcome.queued), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_for_another_act_session_or_caller_changes_nothing() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    let permits = [
+        desk.session.permit(&agent(1), PermittedAct::Resize),
+        desk.session.permit(&agent(2), PermittedAct::Type),
+        permit(&agent(1), PermittedAct::Type, Some(SessionId::from_random(Uuid::max()))),
+        permit(&agent(1), PermittedAct::Create, None),
+    ];
+    for permit in permits {
+        let order = typing(&agent(1), "x");
+        let refused = desk.session.write(&permit, order, Accepted::nothing()).await;
+        assert!(matches!(refused, Err(SessionError::Denied(Denial::OtherPermit))), "{permit:?}");
+    }
+    assert!(desk.terminal.written().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,7 +309,7 @@ async fn a_preempted_holder_is_told_what_was_discarded_and_nothing_follows() {
     let typing_on = desk.write(typing(&agent(1), "abcdef"));
     let ending = async {
         desk.terminal.until_written(1).await;
-        desk.session.preempt(&permit(), agent(9).name()).await.expect("alive")
+        desk.session.permitted_preempt(&agent(9)).await.expect("alive")
     };
     let (written, ended) = tokio::join!(typing_on, ending);
     let outcome = written.expect("answered").outcome;
@@ -322,7 +334,7 @@ async fn a_paste_cut_short_is_closed_by_the_daemon() {
     let typing_on = desk.write(typing(&agent(1), "one\ntwo\nthree"));
     let ending = async {
         desk.terminal.until_written(8).await;
-        desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+        desk.session.permitted_preempt(&agent(9)).await.expect("alive");
         desk.terminal.limit_writes(None);
     };
     let (written, ()) = tokio::join!(typing_on, ending);
@@ -398,7 +410,7 @@ async fn closing_the_window_ends_the_lease_and_every_way_in() {
         take: TakeRule::ForThisCall(fresh()),
         size: Size { rows: 9, cols: 9 },
     };
-    let refused = desk.session.resize(&permit(), order, Accepted::nothing()).await;
+    let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Write(WriteError::ReadOnly))));
     assert!(desk.terminal.written().is_empty() && desk.terminal.sizes().is_empty());
     let causes: Vec<_> = desk.facts.take().leases.into_values().map(|event| event.change).collect();
@@ -455,7 +467,7 @@ async fn a_waiting_write_keeps_its_lease_alive_until_it_is_let_go() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
     let order = WriteOrder { keep_alive: true, ..typing(&agent(1), "x") };
-    let written = desk.session.write(&permit(), order, Accepted::nothing()).await;
+    let written = desk.session.permitted_write(order, Accepted::nothing()).await;
     let kept = written.expect("the holder writes").kept;
     tokio::time::advance(Duration::from_secs(45)).await;
     let refused = desk.acquire(&agent(2)).await.expect_err("kept alive");
@@ -482,7 +494,7 @@ async fn an_ended_session_stays_readable_and_takes_no_more_input() {
     assert!(matches!(refused, SessionError::Exited(Exit::Code(3))), "{refused:?}");
     let released = ReleaseRequest::default();
     desk.session
-        .release(&permit(), agent(1), released, None, Accepted::nothing())
+        .permitted_release(agent(1), released, None, Accepted::nothing())
         .await
         .expect("no error for its former holder");
     drop(frames);
@@ -494,11 +506,11 @@ async fn killing_an_ended_session_removes_it() {
     let desk = Desk::open();
     let kill =
         || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
-    desk.session.manage(&permit(), kill(), Accepted::nothing()).await.expect("killed");
+    desk.session.permitted_manage(kill(), Accepted::nothing()).await.expect("killed");
     assert!(desk.terminal.killed());
     let mut frames = desk.session.frames();
     frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive");
-    desk.session.manage(&permit(), kill(), Accepted::nothing()).await.expect("removed");
+    desk.session.permitted_manage(kill(), Accepted::nothing()).await.expect("removed");
     desk.task.await.expect("the task ends");
     assert!(desk.terminal.forgotten());
 }
@@ -518,7 +530,7 @@ async fn a_session_is_not_managed_while_somebody_else_holds_it() {
     desk.acquire(&agent(1)).await.expect("free");
     let order =
         ManageOrder { caller: agent(2), act: Act::Kill, fresh: fresh(), over_any_lease: false };
-    let refused = desk.session.manage(&permit(), order, Accepted::nothing()).await;
+    let refused = desk.session.permitted_manage(order, Accepted::nothing()).await;
     let error = lease_error(refused.expect_err("held"));
     assert!(matches!(error, LeaseError::Held { .. }));
     assert!(!desk.terminal.killed());
@@ -532,10 +544,10 @@ async fn a_resize_changes_grid_and_terminal_together_and_only_when_it_differs() 
     let order =
         || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
     let watermark =
-        desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("resized");
+        desk.session.permitted_resize(order(), Accepted::nothing()).await.expect("resized");
     let frame = desk.session.frame();
     assert_eq!((frame.size.value, frame.watermark), (size, watermark));
-    desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("same size");
+    desk.session.permitted_resize(order(), Accepted::nothing()).await.expect("same size");
     assert_eq!(desk.terminal.sizes(), [size]);
 }
 
@@ -550,7 +562,7 @@ async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere
         || ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
     let expires = desk.session.live().lease_expires_at();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let refused = desk.session.resize(&permit(), order(), Accepted::nothing()).await;
+    let refused = desk.session.permitted_resize(order(), Accepted::nothing()).await;
     assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
     assert_eq!(desk.session.live().lease_expires_at(), expires, "it renews nothing");
     desk.terminal.push("shown");
@@ -558,7 +570,7 @@ async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere
     let kept = (desk.terminal.notes().len(), desk.terminal.checkpoints().len());
     assert_eq!(kept, (notes, checkpoints));
     desk.terminal.refuse_sizes(false);
-    desk.session.resize(&permit(), order(), Accepted::nothing()).await.expect("taken");
+    desk.session.permitted_resize(order(), Accepted::nothing()).await.expect("taken");
     assert_eq!((desk.session.frame().size.value, desk.terminal.sizes()), (size, vec![size]));
 }
 

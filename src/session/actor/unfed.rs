@@ -17,6 +17,10 @@ const SLICE_FIRST: usize = 16 * 1024;
 /// Output on its way to the screen.
 #[derive(Debug)]
 pub(super) struct Unfed {
+    /// How much output was fed, in bytes.
+    pub(super) offset: u64,
+    /// The queries in the output before this offset were answered by a daemon before.
+    pub(super) answered: u64,
     /// All of it is output; what was fed of it stays until the rest is.
     pub(super) bytes: Vec<u8>,
     fed: usize,
@@ -27,8 +31,8 @@ pub(super) struct Unfed {
 
 impl Unfed {
     /// Nothing was read yet.
-    pub(super) fn new(now: Moment) -> Self {
-        Self { bytes: Vec::new(), fed: 0, since: now, slice: SLICE_FIRST }
+    pub(super) fn new(now: Moment, offset: u64, answered: u64) -> Self {
+        Self { offset, answered, bytes: Vec::new(), fed: 0, since: now, slice: SLICE_FIRST }
     }
 
     /// Whether there is none.
@@ -95,7 +99,7 @@ mod tests {
     use super::*;
 
     fn unfed(count: usize) -> Unfed {
-        let mut unfed = Unfed::new(Moment::default());
+        let mut unfed = Unfed::new(Moment::default(), 0, 0);
         unfed.bytes = vec![b'x'; count];
         unfed
     }
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn all_of_it_is_fed_once_and_in_its_order() {
-        let mut unfed = Unfed::new(Moment::default());
+        let mut unfed = Unfed::new(Moment::default(), 0, 0);
         unfed.bytes = (0..100_000_u32).map(|byte| byte as u8).collect();
         let expected = unfed.bytes.clone();
         let mut fed = Vec::new();

@@ -10,7 +10,9 @@ use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::attempt::{AttemptRequest, Committed, Holding, Tried};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::idempotency::{EarlierCall, EarlierResult};
-use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
+use crate::core::input::request::{
+    CommandSent, DiscardCause, IdempotencyKey, Warning, WriteId, WriteOutcome,
+};
 use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
@@ -19,7 +21,7 @@ use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, lo
 use crate::core::lease::request::Grant;
 use crate::session::actor::Actor;
 use crate::session::command::{
-    Accepted, CommandOrder, Content, Expectation, Recall, Repeated, Reply, WriteOrder, Written,
+    CommandOrder, Content, Expectation, Repeated, Reply, WriteOrder, Written,
 };
 use crate::session::error::SessionError;
 use crate::session::handle::KeepAlive;
@@ -65,17 +67,12 @@ impl Accompanied {
 }
 
 impl<P: Pty> Actor<P> {
-    pub(super) fn on_write(
-        &mut self,
-        order: WriteOrder,
-        accepted: Accepted,
-        reply: Reply<Written>,
-    ) {
+    pub(super) fn on_write(&mut self, order: &WriteOrder, reply: Reply<Written>) {
         // Output that came before the write must not look like its effect.
         self.feed_rest();
         self.publish_output();
         let before = self.frames.borrow().watermark;
-        match self.try_write(&order) {
+        match self.try_write(order) {
             Ok(Step::Queued(queued)) => {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
                 let write = queued.write;
@@ -116,7 +113,6 @@ impl<P: Pty> Actor<P> {
                 let _ = reply.send(Err(error));
             }
         }
-        drop(accepted);
     }
 
     /// Notes the command that was queued, with its key, and arms its interrupt.
@@ -140,12 +136,17 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Tells which command a call sent before.
-    pub(super) fn on_recall(&mut self, ask: Recall) {
-        let Recall { caller, presented, key, reply } = ask;
-        let earlier = self.input.recall(self.clock.now(), &caller, presented, &key);
+    pub(super) fn on_recall(
+        &mut self,
+        caller: &Caller,
+        presented: Option<LeaseId>,
+        key: &IdempotencyKey,
+        reply: Reply<Option<Repeated>>,
+    ) {
+        let earlier = self.input.recall(self.clock.now(), caller, presented, key);
         // It may have taken its lease back.
         self.settle();
-        let epoch = self.grant_of(&caller, presented).map(|grant| grant.epoch);
+        let epoch = self.grant_of(caller, presented).map(|grant| grant.epoch);
         let repeated = earlier.map(|earlier| {
             earlier.map(|earlier| Repeated { command: self.if_known(earlier.command), epoch })
         });
@@ -174,7 +175,7 @@ impl<P: Pty> Actor<P> {
         self.join(write, pending);
         // What the program makes of it is worth a frame of its own, without waiting for the
         // interval that the frame before the write began.
-        self.published_at = None;
+        self.pace.published_at = None;
     }
 
     fn try_write(&mut self, order: &WriteOrder) -> Result<Step, SessionError> {
@@ -197,12 +198,11 @@ impl<P: Pty> Actor<P> {
         if order.dry_run {
             return Ok(Step::Rehearsed);
         }
-        self.writes += 1;
-        let write = WriteId(self.writes);
+        let write = self.callers.next_write();
         let holding = if order.keep_alive { Holding::UntilLetGo } else { Holding::UntilAnswered };
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
         let kept = hold.map(|hold| {
-            self.holds.insert(write, hold);
+            self.callers.holds.insert(write, hold);
             KeepAlive::new(Arc::clone(&self.urgent), write)
         });
         Ok(Step::Queued(QueuedWrite { write, grant, kept, stamp, length }))
@@ -245,7 +245,7 @@ impl<P: Pty> Actor<P> {
     /// Answers the writes that the terminal has taken, or that took too long.
     pub(super) fn answer_writes(&mut self) {
         for completion in self.input.take_completions() {
-            for pending in self.pending.remove(&completion.write).unwrap_or_default() {
+            for pending in self.callers.writing.remove(&completion.write).unwrap_or_default() {
                 self.answer(pending, completion.outcome);
             }
         }
@@ -265,7 +265,7 @@ impl<P: Pty> Actor<P> {
     }
 
     fn join(&mut self, write: WriteId, pending: Pending) {
-        self.pending.entry(write).or_default().push(pending);
+        self.callers.writing.entry(write).or_default().push(pending);
     }
 
     /// A caller who asks again for what it asked for before.

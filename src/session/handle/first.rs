@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use crate::core::caller::Caller;
 use crate::core::lease::request::{AcquireRequest, Grant};
-use crate::session::command::{Accepted, Acquire, Command, Reply};
+use crate::session::command::{Accepted, Asked, Command, Reply};
 use crate::session::handle::Session;
 
 impl Session {
@@ -17,8 +17,9 @@ impl Session {
         reply: Reply<Grant>,
     ) {
         let (accepted, (seat, _)) = (Accepted::nothing(), oneshot::channel());
-        let ask = Acquire { caller, request, key: None, accepted, reply, seat };
+        let connection = caller.connection;
+        let asked = Asked::Acquire(caller, request, None, seat, reply);
         // Nothing is in the line yet, so that there is room.
-        let _ = self.0.commands.try_send(Command::Acquire(Box::new(ask)));
+        let _ = self.0.commands.try_send(Box::new(Command { connection, accepted, asked }));
     }
 }

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use crate::core::caller::PrincipalName;
 use crate::core::ids::{LeaseId, PrincipalId};
-use crate::core::policy::Permit;
+use crate::core::policy::{Permit, PermittedAct};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 
@@ -15,7 +15,8 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
-    pub async fn preempt(&self, _permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
+    pub async fn preempt(&self, permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
+        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
         let (reply, answer) = oneshot::channel();
         self.0.urgent.post(|entries| entries.preempts.push_back((by, reply)));
         answer.await.map_err(|_| self.unanswered())
@@ -34,8 +35,9 @@ impl Session {
     /// [`SessionError::Closed`] when the session is gone, [`SessionError::Restarted`] when its task failed.
     pub async fn command_lines_lease(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
     ) -> Result<Option<LeaseId>, SessionError> {
+        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
         let (reply, answer) = oneshot::channel();
         self.0.urgent.post(|entries| entries.finders.push_back(reply));
         answer.await.map_err(|_| self.unanswered())

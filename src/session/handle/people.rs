@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{LeaseId, PrincipalId};
-use crate::core::policy::Permit;
+use crate::core::policy::{Permit, PermittedAct};
 use crate::session::command::Written;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
@@ -24,10 +24,11 @@ impl Session {
     /// [`LeaseError::Held`]: crate::core::lease::error::LeaseError::Held
     pub async fn type_in(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         caller: Caller,
         typed: Typed,
     ) -> Result<Written, SessionError> {
+        self.check_caller(permit, PermittedAct::Type, &caller)?;
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::TypeIn(typed, reply))?;
         answer.await.map_err(|_| self.unanswered())?
@@ -40,10 +41,11 @@ impl Session {
     /// Why nobody may write.
     pub async fn take_over(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         caller: Caller,
         view: Option<Size>,
     ) -> Result<(), SessionError> {
+        self.check_caller(permit, PermittedAct::Type, &caller)?;
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::TakeOver(view, reply))?;
         answer.await.map_err(|_| self.unanswered())?
@@ -66,10 +68,11 @@ impl Session {
     /// Why the terminal did not take it.
     pub async fn resize_for_person(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         caller: Caller,
         view: Size,
     ) -> Result<bool, SessionError> {
+        self.check_caller(permit, PermittedAct::Resize, &caller)?;
         let (reply, answer) = oneshot::channel();
         self.ask_as_person(caller, Ask::Resize(view, reply))?;
         answer.await.map_err(|_| self.unanswered())?

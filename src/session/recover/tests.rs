@@ -21,8 +21,7 @@ use crate::core::lease::error::LeaseError;
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::record::HoldingRecord;
 use crate::core::lease::request::{AcquireRequest, OnDisconnect, TakeRule};
-use crate::core::policy::switches::{Scope, Switches};
-use crate::core::policy::{Door, Permit, Reach, Standing, decide_write};
+use crate::core::policy::PermittedAct;
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::core::shell::commands::record::CommandId;
@@ -39,6 +38,7 @@ use crate::session::pty::processes::Process;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
 use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
+use crate::session::tests::permitted::permit;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::socket;
 use crate::shim::wire::to_shim::Unread;
@@ -136,14 +136,6 @@ pub(in crate::session) fn caller() -> Caller {
     }
 }
 
-pub(in crate::session) fn permit() -> Permit {
-    let mut switches = Switches::default();
-    switches.set(Scope::Everything, WriteWindow::Open);
-    let (door, reach) = (Door::Gateway, Reach::Tenant);
-    let standing = Standing { caller: caller(), door, reach, token: None, managed: false };
-    decide_write(&standing, &switches, None, Moment::default()).expect("writing is on")
-}
-
 /// The newest notes, as the next daemon finds them.
 fn read_back(terminal: &FakeTerminal, number: u128) -> Notes {
     let kept = Note::ALL.map(|note| terminal.note(note).unwrap_or_default());
@@ -160,7 +152,7 @@ async fn a_session_is_found_by_the_lease_that_it_had_in_the_daemon_before() {
     assert_eq!(found.id(), id(1));
     let request = asking(Some(LEASE), Duration::ZERO, registry.clock().now());
     let accepted = Accepted::nothing();
-    let grant = found.acquire(&permit(), caller(), request, None, accepted).await.unwrap();
+    let grant = found.permitted_acquire(caller(), request, None, accepted).await.unwrap();
     assert_eq!(grant.lease, LEASE);
     assert!(grant.epoch > Epoch(3));
 }
@@ -213,7 +205,10 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
     let registry = registry();
     let (first, terminal) = survivor(notes(1));
     let session = registry.recover(first).await;
-    registry.rename(&permit(), &session, "deploy").await.unwrap();
+    registry
+        .rename(&session.permit(&caller(), PermittedAct::Manage), &session, "deploy")
+        .await
+        .unwrap();
     assert_eq!(&*session.name(), "deploy");
     assert_eq!(&*read_back(&terminal, 1).session.name, "deploy");
     let entrusted = terminal.entrusted().pop().expect("the name outlasts also the shim");
@@ -233,11 +228,17 @@ async fn an_ended_session_keeps_the_name_that_it_got_for_the_one_it_gave_away() 
     let (other, _terminal) = survivor(notes(2));
     let other = registry.recover(other).await;
     let wanted = first.name();
-    assert!(registry.rename(&permit(), &other, &wanted).await.is_err(), "the first one runs");
+    assert!(
+        registry
+            .rename(&other.permit(&caller(), PermittedAct::Manage), &other, &wanted)
+            .await
+            .is_err(),
+        "the first one runs"
+    );
     ended.exit(Exit::Code(0));
     let has_ended = |frame: &Arc<Frame>| frame.exit.value.is_some();
     first.frames().wait_for(has_ended).await.unwrap();
-    registry.rename(&permit(), &other, &wanted).await.unwrap();
+    registry.rename(&other.permit(&caller(), PermittedAct::Manage), &other, &wanted).await.unwrap();
     assert_eq!(other.name(), wanted);
     let aside = read_back(&ended, 1).session.name;
     assert_eq!(aside, first.name());
@@ -251,7 +252,8 @@ async fn a_session_that_is_gone_takes_no_name_with_it() {
     session.part(Parting::End);
     session.closed().await;
     registry.forgotten(id(1)).await;
-    let renamed = registry.rename(&permit(), &session, "deploy").await;
+    let renamed =
+        registry.rename(&session.permit(&caller(), PermittedAct::Manage), &session, "deploy").await;
     assert!(matches!(renamed, Err(RenameError::Session(_))), "{renamed:?}");
     let mut next = notes(2);
     next.session.name = Arc::from("deploy");
@@ -298,11 +300,11 @@ async fn whoever_waits_has_the_lease_when_nobody_took_it_back_for_ten_seconds() 
     assert!(view.reclaimable);
     let start = registry.clock().now();
     let request = asking(None, Duration::from_secs(60), start);
-    let grant = session.acquire(&permit(), caller(), request, None, Accepted::nothing()).await;
+    let grant = session.permitted_acquire(caller(), request, None, Accepted::nothing()).await;
     assert_eq!(registry.clock().now().since(start), LeaseManager::RECLAIM_FOR);
     assert!(grant.unwrap().epoch > view.epoch);
     let late = asking(Some(LEASE), Duration::ZERO, start);
-    let late = session.acquire(&permit(), caller(), late, None, Accepted::nothing()).await;
+    let late = session.permitted_acquire(caller(), late, None, Accepted::nothing()).await;
     let superseded = SessionError::Write(WriteError::Lease(LeaseError::Superseded));
     assert_eq!(late.unwrap_err().to_string(), superseded.to_string());
 }
@@ -327,12 +329,12 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
         keep_alive: false,
         command: None,
     };
-    let written = session.write(&permit(), order.clone(), Accepted::nothing()).await.unwrap();
+    let written = session.permitted_write(order.clone(), Accepted::nothing()).await.unwrap();
     assert!(written.replayed);
     assert_eq!((written.outcome.written, written.outcome.discarded), (2, 2));
     assert_eq!(terminal.written(), b"");
     let other = WriteOrder { key: IdempotencyKey::new("b", 1), ..order };
-    session.write(&permit(), other, Accepted::nothing()).await.unwrap();
+    session.permitted_write(other, Accepted::nothing()).await.unwrap();
     assert_eq!(terminal.written(), b"make");
 }
 
@@ -405,7 +407,12 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
         tags: Vec::new(),
         first: None,
     };
-    assert!(registry.create(&permit(), creation, |_| {}).await.is_err());
+    assert!(
+        registry
+            .create(&permit(&caller(), PermittedAct::Create, None), creation, |_| {})
+            .await
+            .is_err()
+    );
     let started = std::fs::read_to_string(ground.path().join("started")).unwrap();
     let started = ProcessId(started.trim().parse().unwrap());
     assert!(Process::find(started).is_none_or(|process| process.ended), "it was ended");
@@ -455,13 +462,13 @@ async fn a_paste_that_the_daemon_before_began_is_closed_before_anything_else_goe
     let pastes = |frame: &Arc<Frame>| frame.input_modes.value.bracketed_paste;
     frames.wait_for(pastes).await.expect("alive");
     terminal.limit_writes(Some(8));
-    let begun = session.write(&permit(), order("one\ntwo"), Accepted::nothing()).await.unwrap();
+    let begun = session.permitted_write(order("one\ntwo"), Accepted::nothing()).await.unwrap();
     assert_eq!((begun.outcome.written, terminal.written().len()), (8, 8));
     // The next daemon knows what was kept, and nothing else.
     let (mut second, terminal) = survivor(read_back(&terminal, 1));
     second.notes.lease = notes(1).lease;
     let session = registry().recover(second).await;
-    session.write(&permit(), order("Z"), Accepted::nothing()).await.unwrap();
+    session.permitted_write(order("Z"), Accepted::nothing()).await.unwrap();
     assert_eq!(String::from_utf8_lossy(&terminal.written()), "\x1b[201~Z");
     let (third, terminal) = survivor(read_back(&terminal, 1));
     registry().recover(third).await;

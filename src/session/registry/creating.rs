@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use crate::core::lease::request::Grant;
-use crate::core::policy::Permit;
+use crate::core::policy::{Permit, PermittedAct};
 use crate::session::command::Reply;
 use crate::session::control::Parting;
 use crate::session::create::{CreateError, Creation, Started, fresh_id, name_of, resolve, start};
+use crate::session::error::SessionError;
 use crate::session::handle::{Identity, Session};
 use crate::session::registry::{Registry, RenameError};
 
@@ -27,10 +28,11 @@ impl Registry {
     /// Why there is none; nothing of it is left then.
     pub async fn create(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         creation: Creation,
         listed: impl FnOnce(&Session) + Send + 'static,
     ) -> Result<(Session, Option<Grant>), CreateError> {
+        permit.check(PermittedAct::Create, None, self.clock().now())?;
         let registry = self.clone();
         let (reply, answer) = oneshot::channel();
         let creating =
@@ -93,10 +95,11 @@ impl Registry {
     /// Why it cannot have the name, or that it is gone.
     pub async fn rename(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         session: &Session,
         name: &str,
     ) -> Result<(), RenameError> {
+        session.check(permit, PermittedAct::Manage).map_err(SessionError::from)?;
         if *session.name() == *name {
             return Ok(());
         }

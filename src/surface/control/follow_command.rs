@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::ids::Watermark;
-use crate::core::policy::Denial;
+use crate::core::policy::{Denial, PermittedAct};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::Accepted;
 use crate::session::handle::Session;
@@ -91,15 +91,17 @@ impl Tool for FollowCommand {
 /// The interrupt of a command, for a caller who may write to its session.
 fn interrupt(call: &Call, session: &Session, command: CommandId) -> Result<Interrupt, Denial> {
     let now = call.daemon.now();
-    let permit = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now)?;
+    let (board, act) = (&call.daemon.switchboard, PermittedAct::Type);
+    let permit = board.decide(&call.standing, act, Some(session.id()), now)?;
     let by = call.standing.caller.clone();
-    Ok(session.interrupt(&permit, GivenUp { command, by, sent_in: None, kept: None }))
+    session.interrupt(&permit, GivenUp { command, by, sent_in: None, kept: None })
 }
 
 /// What would have kept the interrupt from the command at last.
 fn prevented(call: &Call, session: &Session) -> Option<String> {
     let now = call.daemon.now();
-    if let Err(denial) = call.daemon.switchboard.decide(&call.standing, Some(session.id()), now) {
+    let (board, act) = (&call.daemon.switchboard, PermittedAct::Type);
+    if let Err(denial) = board.decide(&call.standing, act, Some(session.id()), now) {
         return Some(denial.to_string());
     }
     let frame = session.frame();

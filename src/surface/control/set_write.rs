@@ -74,7 +74,7 @@ impl Tool for SetWrite {
         };
         let mut warning = None;
         if let Some(window) = window {
-            call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window);
+            call.daemon.switchboard.set(&permit, &call.daemon.sessions, scope, window)?;
             warning = warning_of(call.daemon.switchboard.kept().await);
         }
         let board = &call.daemon.switchboard;

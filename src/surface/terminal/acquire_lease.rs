@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::core::ids::LeaseId;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::PermittedAct;
 use crate::surface::argument::{millis, plain};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -49,7 +50,7 @@ impl Tool for AcquireLease {
     const TITLE: &'static str = "Acquire the lease";
     const DESCRIPTION: &'static str = "Asks for the right to write to a session; wait_ms queues you \
         first come, first served. Asking again returns the same lease.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Lease);
     const IDEMPOTENT: bool = true;
 
     type Parameters = Parameters;

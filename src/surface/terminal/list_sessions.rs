@@ -50,9 +50,8 @@ impl Tool for ListSessions {
             }
             None => (seen_known(&call.daemon.sessions, &call.standing), IN_LIST),
         };
-        let writable = |session: &Known| {
-            call.daemon.switchboard.decide(&call.standing, Some(session.id()), now).is_ok()
-        };
+        let writable =
+            |session: &Known| call.daemon.switchboard.may_write(&call.standing, session.id(), now);
         let mut sessions: Vec<SessionWire> = chosen
             .iter()
             .filter(|session| parameters.wants(session))

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::policy::{Denial, Door};
+use crate::core::policy::{Denial, Door, PermittedAct};
 use crate::session::command::Act;
+use crate::session::command::ManageOrder;
 use crate::session::create::check_name;
-use crate::session::handle::ManageOrder;
 use crate::session::pty::signal::Signal;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -49,7 +49,7 @@ impl Tool for ManageSession {
     const DESCRIPTION: &'static str = "kill ends the whole process tree (and removes a session that \
         has ended), signal goes to the foreground program, rename, detach sends attached people away, clear_history. Not while somebody \
         else holds the lease.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Manage);
     const DESTRUCTIVE: bool = true;
 
     type Parameters = Parameters;

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::session::handle::ResizeOrder;
+use crate::core::policy::PermittedAct;
+use crate::session::command::ResizeOrder;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::create_session::size;
@@ -32,7 +33,7 @@ impl Tool for Resize {
     const TITLE: &'static str = "Resize the terminal";
     const DESCRIPTION: &'static str = "Changes rows and columns under your lease; other columns give \
         the screen's rows new numbers.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Resize);
     const IDEMPOTENT: bool = true;
 
     type Parameters = Parameters;

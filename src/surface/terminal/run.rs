@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::core::policy::PermittedAct;
 use crate::core::shell::commands::EndsBy;
 use crate::session::command::Accepted;
 use crate::surface::argument::{millis, within};
@@ -66,7 +67,7 @@ impl Tool for Run {
     const DESCRIPTION: &'static str = "Runs one command at the prompt under your lease; answers its \
         own output and exit code (null when unknown). status: completed, not_run, timeout (it \
         goes on), needs_input (it asks) or exited. busy: another one runs.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Type);
 
     type Parameters = Parameters;
     type Result = Followed;

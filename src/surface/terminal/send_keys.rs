@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::core::keys::parse::parse_keys;
 use crate::core::keys::{KEYS_MAX, Key, KeyError, Modifiers};
+use crate::core::policy::PermittedAct;
 use crate::session::command::Content;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -77,7 +78,7 @@ impl Tool for SendKeys {
     const TITLE: &'static str = "Press keys";
     const DESCRIPTION: &'static str = "Presses keys under your lease, such as \"C-c\", \"Escape : w \
         q Enter\". An unknown name sends nothing.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Type);
 
     type Parameters = Parameters;
     type Result = WriteResult;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::keys::mouse::{MouseAction, MouseButton, MouseEvent};
+use crate::core::policy::PermittedAct;
 use crate::session::command::Content;
 use crate::surface::argument::within;
 use crate::surface::call::Call;
@@ -65,7 +66,7 @@ impl Tool for SendMouse {
     const TITLE: &'static str = "Use the mouse";
     const DESCRIPTION: &'static str = "Sends a mouse event under your lease; not_supported unless \
         the program asked for the mouse.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Type);
 
     type Parameters = Parameters;
     type Result = WriteResult;

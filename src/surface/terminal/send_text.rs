@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::keys::paste::PasteRule;
+use crate::core::policy::PermittedAct;
 use crate::session::command::Content;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
@@ -59,7 +60,7 @@ impl Tool for SendText {
     const TITLE: &'static str = "Type text";
     const DESCRIPTION: &'static str = "Types text under your lease; enter=true runs it. With \
         wait_ms or until it also waits and returns what changed. Use send_keys for keys.";
-    const ACCESS: Access = Access::WriteSession;
+    const ACCESS: Access = Access::WriteSession(PermittedAct::Type);
 
     type Parameters = Parameters;
     type Result = WriteResult;

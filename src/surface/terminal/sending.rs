@@ -156,8 +156,8 @@ impl Sending<'_> {
     fn interrupt_of(&self, command: CommandId, sent_in: Option<Epoch>) -> Option<Interrupt> {
         let Target { session, permit } = self.target;
         let by = self.call.standing.caller.clone();
-        let given_up = || GivenUp { command, by, sent_in, kept: None };
-        self.interrupts().then(|| session.interrupt(permit, given_up()))
+        let given_up = GivenUp { command, by, sent_in, kept: None };
+        self.interrupts().then(|| session.interrupt(permit, given_up).ok()).flatten()
     }
 
     fn interrupts(&self) -> bool {

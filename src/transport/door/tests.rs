@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::PermittedAct;
 use crate::session::command::Accepted;
 use crate::session::create::Creation;
 use crate::session::pty::command::Launch;
@@ -51,7 +52,10 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
     let shared = doors.shared;
     let daemon = Arc::clone(shared.gateway.daemon());
     let standing = standing_of(1);
-    let permit = daemon.switchboard.decide(&standing, None, daemon.now()).unwrap();
+    let decide = |standing: &Standing, act, session| {
+        daemon.switchboard.decide(standing, act, session, daemon.now()).unwrap()
+    };
+    let permit = decide(&standing, PermittedAct::Create, None);
     let creation = Creation {
         tenant: standing.caller.tenant.clone(),
         name: None,
@@ -78,6 +82,7 @@ async fn what_a_client_took_after_its_right_had_ended_ends_with_its_connection()
         hanging_up: CancellationToken::new(),
         connection: Arc::new(connection),
     });
+    let permit = decide(&standing_of(2), PermittedAct::Lease, Some(session.id()));
     let acquiring = session.acquire(&permit, agent(2), asking(2), None, Accepted::nothing());
     acquiring.await.expect("nobody may take it back");
 }

@@ -94,14 +94,14 @@ async fn a_size_and_a_cleared_history_are_kept_at_once() {
         fresh: fresh(),
         over_any_lease: false,
     };
-    desk.session.manage(&permit(), clear, Accepted::nothing()).await.expect("free");
+    desk.session.permitted_manage(clear, Accepted::nothing()).await.expect("free");
     let resize = ResizeOrder {
         caller: agent(1),
         presented: None,
         take: TakeRule::ForThisCall(fresh()),
         size: Size { rows: 4, cols: 20 },
     };
-    desk.session.resize(&permit(), resize, Accepted::nothing()).await.expect("free");
+    desk.session.permitted_resize(resize, Accepted::nothing()).await.expect("free");
     assert_eq!(desk.terminal.checkpoints().len(), 4);
     let mut screen = restored(&desk.terminal);
     assert_eq!(screen.size(), Size { rows: 4, cols: 20 });

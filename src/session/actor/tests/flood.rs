@@ -35,7 +35,7 @@ async fn a_lease_is_ended_and_granted_between_two_slices_of_what_was_read_at_onc
     desk.acquire(&agent(1)).await.expect("free");
     desk.terminal.push(lines(8 * READ_MAX / LINE));
     until_flooded(&desk).await;
-    assert!(desk.session.preempt(&permit(), agent(9).name()).await.expect("alive"));
+    assert!(desk.session.permitted_preempt(&agent(9)).await.expect("alive"));
     let ended = shown(&desk);
     desk.acquire(&agent(2)).await.expect("free");
     let granted = shown(&desk);
@@ -54,12 +54,12 @@ async fn output_is_shown_however_many_ask_for_something() {
     let mut asking = JoinSet::new();
     for number in 0..ASKING {
         let (session, seen) = (desk.session.clone(), Arc::clone(&seen));
-        let (permit, caller) = (permit(), agent(number));
+        let caller = agent(number);
         asking.spawn(async move {
             for _ in 0..TIMES {
                 // There is nothing to release; that somebody asks is enough.
                 let (nothing, released) = (Accepted::nothing(), ReleaseRequest::default());
-                let _ = session.release(&permit, caller.clone(), released, None, nothing).await;
+                let _ = session.permitted_release(caller.clone(), released, None, nothing).await;
                 if seen.load(Ordering::Relaxed) {
                     return true;
                 }

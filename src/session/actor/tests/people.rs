@@ -19,11 +19,11 @@ fn keyboard(bytes: &[u8]) -> Typed {
 
 impl Desk {
     async fn type_in(&self, who: u64, bytes: &[u8]) -> Result<Written, SessionError> {
-        self.session.type_in(&permit(), person(who), keyboard(bytes)).await
+        self.session.permitted_type_in(person(who), keyboard(bytes)).await
     }
 
     async fn take_over(&self, who: u64) -> Result<(), SessionError> {
-        self.session.take_over(&permit(), person(who), Some(VIEW)).await
+        self.session.permitted_take_over(person(who), Some(VIEW)).await
     }
 
     fn holder(&self) -> Option<u64> {
@@ -163,19 +163,19 @@ async fn who_took_over_keeps_other_people_out_until_they_take_over_too() {
 async fn the_session_takes_the_size_of_whoever_has_the_keyboard() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
-    let resized = desk.session.resize_for_person(&permit(), person(5), VIEW).await;
+    let resized = desk.session.permitted_resize_for_person(person(5), VIEW).await;
     assert!(!resized.expect("alive"), "it has no keyboard yet");
     assert_eq!(desk.terminal.sizes(), []);
     let typed = Typed { view: Some(VIEW), ..keyboard(b"x") };
-    desk.session.type_in(&permit(), person(5), typed).await.expect("typed");
+    desk.session.permitted_type_in(person(5), typed).await.expect("typed");
     assert_eq!(desk.session.frame().size.value, VIEW);
     let smaller = Size { rows: 10, cols: 40 };
-    let resized = desk.session.resize_for_person(&permit(), person(5), smaller).await;
+    let resized = desk.session.permitted_resize_for_person(person(5), smaller).await;
     assert!(resized.expect("alive"));
     assert_eq!(desk.terminal.sizes(), [VIEW, smaller]);
     let order =
         ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size: SIZE };
-    let refused = desk.session.resize(&permit(), order, Accepted::nothing()).await;
+    let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
     let error = lease_error(refused.expect_err("suspended"));
     assert!(matches!(error, LeaseError::Suspended { .. }), "{error:?}");
 }
@@ -186,11 +186,11 @@ async fn what_is_sent_again_under_its_key_is_typed_once() {
     let typed = || Typed { key: IdempotencyKey::new("one", 1), ..keyboard(b"ls") };
     // As by somebody whose connection broke.
     for (who, replayed) in [(5, false), (6, true)] {
-        let written = desk.session.type_in(&permit(), person(who), typed()).await.expect("typed");
+        let written = desk.session.permitted_type_in(person(who), typed()).await.expect("typed");
         assert_eq!((written.outcome.written, written.replayed), (2, replayed));
     }
     let other = Typed { bytes: b"rm".to_vec(), key: IdempotencyKey::new("two", 2), view: None };
-    desk.session.type_in(&permit(), person(6), other).await.expect("typed");
+    desk.session.permitted_type_in(person(6), other).await.expect("typed");
     assert_eq!(desk.terminal.written(), b"lsrm");
 }
 
@@ -271,12 +271,12 @@ async fn what_a_person_types_comes_before_a_line_full_of_agents_commands() {
     for _ in 0..=COMMANDS_MAX {
         let session = desk.session.clone();
         let order = typing(&agent(1), "a");
-        agents.spawn(async move { session.write(&permit(), order, Accepted::nothing()).await });
+        agents.spawn(async move { session.permitted_write(order, Accepted::nothing()).await });
     }
     // Spawned last, it asks last, when there is no place in the line any more.
     let session = desk.session.clone();
     let typing_in = tokio::spawn(async move {
-        session.type_in(&permit(), person(5), keyboard(b"P")).await.map(|written| written.outcome)
+        session.permitted_type_in(person(5), keyboard(b"P")).await.map(|written| written.outcome)
     });
     let outcome = typing_in.await.expect("no panic").expect("people come first");
     assert_eq!(outcome.written, 1);

@@ -49,7 +49,7 @@ async fn a_grant_and_its_end_are_kept_before_any_frame_shows_them() {
     let seen = watch_notes(&desk);
     let lease = desk.acquire(&agent(1)).await.expect("free");
     assert_eq!(newest(&desk).holding.map(|holding| holding.lease), Some(lease));
-    desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+    desk.session.permitted_preempt(&agent(9)).await.expect("alive");
     assert_eq!(newest(&desk), LeaseRecord { epoch: Epoch(1), holding: None });
     assert_eq!(*seen.lock().unwrap(), [(Epoch(1), None, 0), (Epoch(1), Some(Epoch(1)), 0)]);
 }
@@ -92,7 +92,7 @@ async fn the_lease_below_a_person_is_kept_with_the_duty_to_look() {
     let desk = Desk::open();
     let lease = desk.acquire(&agent(1)).await.expect("free");
     let ada = Caller { kind: Kind::Human, ..agent(2) };
-    desk.session.take_over(&permit(), ada.clone(), None).await.expect("people come first");
+    desk.session.permitted_take_over(ada.clone(), None).await.expect("people come first");
     let below = newest(&desk);
     let holding = below.holding.expect("it stands aside");
     assert_eq!((holding.lease, holding.must_look), (lease, true));

@@ -79,7 +79,7 @@ impl Desk {
 
     async fn type_once(&self, text: &str) -> Result<bool, SessionError> {
         let typed = Typed { bytes: text.into(), key: None, view: None };
-        match self.session.type_in(&permit(), person(5), typed).await {
+        match self.session.permitted_type_in(person(5), typed).await {
             Ok(written) => Ok(written.outcome.written == text.len()),
             Err(SessionError::Restarted) => Ok(false),
             Err(error) => Err(error),
@@ -89,13 +89,13 @@ impl Desk {
     async fn resize_to(&self, size: Size) -> Result<Watermark, SessionError> {
         let take = TakeRule::ForThisCall(fresh());
         let order = ResizeOrder { caller: agent(1), presented: None, take, size };
-        self.session.resize(&permit(), order, Accepted::nothing()).await
+        self.session.permitted_resize(order, Accepted::nothing()).await
     }
 
     async fn kill(&self) -> Result<(), SessionError> {
-        let (caller, act, permit) = (agent(1), Act::Kill, permit());
+        let (caller, act) = (agent(1), Act::Kill);
         let kill = ManageOrder { caller, act, fresh: fresh(), over_any_lease: false };
-        let killing = self.session.manage(&permit, kill, Accepted::nothing());
+        let killing = self.session.permitted_manage(kill, Accepted::nothing());
         tokio::time::timeout(Duration::from_secs(60), killing).await.expect("it is answered")
     }
 
@@ -130,7 +130,7 @@ async fn a_life(outlives_daemon: bool) {
     taken.insert("PERSON;", desk.type_once("PERSON;").await.expect("people come first"));
     desk.session.connection_closed(ConnectionId(8));
     desk.session.detached(person(5).principal);
-    let preempt = async || desk.session.preempt(&permit(), agent(9).name()).await;
+    let preempt = async || desk.session.permitted_preempt(&agent(9)).await;
     desk.insist(preempt).await.expect("alive");
     desk.insist(async || desk.resize_to(Size { rows: 4, cols: 20 }).await).await.expect("free");
     desk.terminal.push((9..14).map(line).collect::<String>());
@@ -281,7 +281,7 @@ async fn the_third_failure_within_a_minute_ends_the_state_of_the_emulator_and_is
 async fn the_holder_and_who_is_suspended_are_told_and_every_epoch_is_higher() {
     let desk = Desk::open();
     let lease = desk.acquire(&agent(1)).await.expect("free");
-    desk.session.take_over(&permit(), person(5), None).await.expect("people come first");
+    desk.session.permitted_take_over(person(5), None).await.expect("people come first");
     let before = desk.session.frame();
     let newest = before.lease.value.holding.as_ref().map(|holding| holding.epoch).expect("held");
     desk.told_of_leases();
@@ -333,7 +333,7 @@ async fn who_waits_is_told_that_the_session_was_restarted_and_nobody_is_taken_fo
         desk.urgent.post(|entries| entries.cancelled.extend([WaiterId(1)]));
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(desk.session.frame().lease.value.waiters, 1);
-        desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+        desk.session.permitted_preempt(&agent(9)).await.expect("alive");
     };
     tokio::join!(waiting, giving_up).0.expect("its turn");
 }
@@ -377,7 +377,7 @@ async fn a_write_that_was_made_is_not_made_again_by_a_caller_that_shows_no_lease
         assert_eq!((made.replayed, made.outcome.written), (true, 4));
     }
     desk.session.connection_closed(ConnectionId(1));
-    desk.session.preempt(&permit(), agent(9).name()).await.expect("alive");
+    desk.session.permitted_preempt(&agent(9)).await.expect("alive");
     desk.acquire(&agent(2)).await.expect("free");
     let others = desk.write(order(&agent(2), "more")).await.expect("a key of its own");
     assert!(!others.replayed);
@@ -478,7 +478,7 @@ fn who_lost_its_lease_is_told_so_whatever_fails_at_that_moment() {
         let desk = Desk::open();
         let asking = async || desk.be_granted(&agent(1), Duration::ZERO).await;
         let epoch = desk.insist(asking).await.expect("free").epoch;
-        let preempt = async || desk.session.preempt(&permit(), agent(9).name()).await;
+        let preempt = async || desk.session.permitted_preempt(&agent(9)).await;
         desk.insist(preempt).await.expect("alive");
         desk.until_lease(false).await;
         tokio::time::sleep(A_WHILE).await;

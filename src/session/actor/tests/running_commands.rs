@@ -140,7 +140,7 @@ async fn what_the_holder_writes_after_an_interrupt_is_not_interrupted() {
 #[tokio::test(start_paused = true)]
 async fn the_next_holders_program_is_not_interrupted() {
     let desk = given_up().await;
-    desk.session.preempt(&permit(), agent(9).name()).await.expect("there");
+    desk.session.permitted_preempt(&agent(9)).await.expect("there");
     desk.acquire(&agent(2)).await.expect("free");
     desk.bring_to_front(3_000);
     tokio::time::sleep(STRIKES_WITHIN).await;

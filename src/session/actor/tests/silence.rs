@@ -35,8 +35,7 @@ async fn who_killed_a_session_is_answered_also_when_nobody_tells_its_end() {
     desk.terminal.keep_end_untold();
     let kill =
         ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
-    let permit = permit();
-    let killing = desk.session.manage(&permit, kill, Accepted::nothing());
+    let killing = desk.session.permitted_manage(kill, Accepted::nothing());
     tokio::time::timeout(Duration::from_secs(3), killing)
         .await
         .expect("an answer")

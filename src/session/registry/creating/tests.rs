@@ -11,11 +11,13 @@ use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::error::WriteError;
 use crate::core::lease::request::AcquireRequest;
+use crate::core::policy::PermittedAct;
 use crate::session::command::Accepted;
 use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::session::recover::tests::{caller, permit, registry};
+use crate::session::recover::tests::{caller, registry};
+use crate::session::tests::permitted::permit;
 
 const FIRST: LeaseId = LeaseId(Uuid::from_u128(1));
 
@@ -56,7 +58,7 @@ fn open(session: &Session) {
 
 async fn acquire(session: &Session, caller: Caller) -> Result<LeaseId, SessionError> {
     let request = asking(LeaseId(Uuid::from_u128(9)));
-    let granted = session.acquire(&permit(), caller, request, None, Accepted::nothing()).await;
+    let granted = session.permitted_acquire(caller, request, None, Accepted::nothing()).await;
     granted.map(|grant| grant.lease)
 }
 
@@ -69,7 +71,10 @@ async fn who_creates_a_session_has_its_first_lease_before_all_others() {
         let session = session.clone();
         tokio::spawn(async move { taken.send(acquire(&session, other()).await) });
     };
-    let (session, grant) = registry.create(&permit(), creation(), listed).await.unwrap();
+    let (session, grant) = registry
+        .create(&permit(&caller(), PermittedAct::Create, None), creation(), listed)
+        .await
+        .unwrap();
     assert_eq!(grant.map(|grant| grant.lease), Some(FIRST));
     assert!(matches!(asked.await, Ok(Err(SessionError::Write(WriteError::Lease(_))))));
     assert_eq!(registry.of_lease(FIRST).map(|found| found.id()), Some(session.id()));
@@ -79,7 +84,8 @@ async fn who_creates_a_session_has_its_first_lease_before_all_others() {
 async fn a_session_whose_creator_has_gone_is_nobodys() {
     let registry = registry();
     let mut changes = registry.changes();
-    let (permit, begun) = (permit(), std::future::ready(()));
+    let permit = permit(&caller(), PermittedAct::Create, None);
+    let begun = std::future::ready(());
     tokio::select! {
         biased;
         created = registry.create(&permit, creation(), open) => panic!("{created:?}"),
@@ -96,7 +102,10 @@ async fn a_session_whose_creator_has_gone_is_nobodys() {
 async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
     let registry = registry();
     let closed = |session: &Session| session.set_window(WriteWindow::Closed);
-    let (session, grant) = registry.create(&permit(), creation(), closed).await.unwrap();
+    let (session, grant) = registry
+        .create(&permit(&caller(), PermittedAct::Create, None), creation(), closed)
+        .await
+        .unwrap();
     assert_eq!(grant, None);
     open(&session);
     acquire(&session, other()).await.expect("nobody has its lease");
@@ -105,7 +114,10 @@ async fn what_ends_while_a_session_is_created_leaves_nobody_its_lease() {
         open(session);
         session.connection_closed(caller().connection);
     };
-    let (session, grant) = registry.create(&permit(), creation(), left).await.unwrap();
+    let (session, grant) = registry
+        .create(&permit(&caller(), PermittedAct::Create, None), creation(), left)
+        .await
+        .unwrap();
     assert_eq!(grant, None);
     acquire(&session, other()).await.expect("nobody has its lease");
 }
