@@ -15,6 +15,7 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::core::keys::modes::InputModes;
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
+use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::Commands;
 
@@ -127,6 +128,8 @@ pub struct Frame {
     pub bell: Stamped<u64>,
     pub exit: Stamped<Option<Exit>>,
     pub activity: Stamped<Arc<Activity>>,
+    /// Whether it takes a command, or waits for input.
+    pub shell: Arc<ShellView>,
     pub commands: Stamped<Arc<Commands>>,
     /// The rows that scrolled off before this frame; all their numbers are below `base_row`.
     pub history: Arc<History>,

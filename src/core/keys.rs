@@ -132,9 +132,6 @@ impl Key {
     pub const BACKSPACE: Self =
         Self { code: KeyCode::Named(NamedKey::Backspace), modifiers: Modifiers::NONE };
 
-    /// Cancels a prompt or a search in line editors.
-    pub const GIVE_UP: Self = Self { code: KeyCode::Char('g'), modifiers: Modifiers::CTRL };
-
     /// Returns the key with this name, such as `Enter` or `PageUp`, with these modifiers.
     ///
     /// A name is one of [`names::NAMES`] in any case, or a single character, without prefixes such as

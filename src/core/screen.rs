@@ -33,6 +33,7 @@ use crate::core::screen::report::Report;
 use crate::core::screen::row_numbers::Ledger;
 use crate::core::screen::sequence::Sequence;
 use crate::core::screen::snapshot::shell::WrittenCommands;
+use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::record::Position;
 
@@ -88,6 +89,7 @@ pub struct Facts {
     pub lease: Arc<LeaseView>,
     pub exit: Option<Exit>,
     pub activity: Arc<Activity>,
+    pub shell: Arc<ShellView>,
 }
 
 /// The screen of one session, its history and its row numbers.
@@ -203,14 +205,10 @@ impl Screen {
         self.emulator.position().row
     }
 
-    /// The text before the cursor on its row, trailing blanks included.
+    /// The text before the cursor on its row, trailing blanks included, without the output of a command that
+    /// ended there.
     pub fn before_cursor(&mut self) -> String {
         self.emulator.before_cursor()
-    }
-
-    /// The line that the cursor is on, up to the end of its row.
-    pub fn line_of_cursor(&mut self) -> String {
-        self.emulator.line_of_cursor()
     }
 
     pub fn alternate(&self) -> bool {
@@ -271,6 +269,7 @@ impl Screen {
             bell: Stamped { value: self.emulator.bells(), changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
             activity: Stamped { value: Arc::clone(&facts.activity), changed: mark },
+            shell: Arc::clone(&facts.shell),
             commands: Stamped { value: Arc::clone(self.commands()), changed: mark },
             history: Arc::new(self.emulator.ledger().history().clone()),
             screen_changed_at: now,
@@ -291,6 +290,8 @@ impl Screen {
         told |= next.bell.update(self.emulator.bells(), mark);
         told |= next.exit.update(facts.exit, mark);
         told |= next.activity.update(Arc::clone(&facts.activity), mark);
+        told |= next.shell != facts.shell;
+        next.shell = Arc::clone(&facts.shell);
         if !Arc::ptr_eq(&next.commands.value, self.commands()) {
             next.commands = Stamped { value: Arc::clone(self.commands()), changed: mark };
             told = true;

@@ -1,6 +1,333 @@
-//! What the shell or program in a terminal is doing, which commands ran there, and how they ended.
+//! What the shell or program in a terminal is doing, whether it takes a command, and how commands ended.
 //!
-//! Marks of the shell decide where there are any, then the kernel's view of the terminal.
+//! Marks of the shell decide where there are any, then the kernel's view of the terminal, then the prompt
+//! that came back. Where these do not suffice, the answer is unknown, or a guess whose evidence is
+//! `pattern`.
 
 pub mod activity;
 pub mod commands;
+pub mod endings;
+pub mod kernel;
+pub mod line_editor;
+pub mod readiness;
+
+mod judging;
+mod looks;
+mod text;
+mod timing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::moment::Moment;
+use crate::core::shell::activity::ActivityState;
+use crate::core::shell::commands::record::Position;
+use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
+use crate::core::shell::kernel::{KernelView, LeaderRest};
+use crate::core::shell::looks::Looks;
+use crate::core::shell::readiness::Readiness;
+use crate::core::shell::timing::{PAUSE_MAX, READ_AHEAD_MAX};
+
+/// What a terminal shows, as far as the shell in it is judged by it.
+#[derive(Clone, Copy, Debug)]
+pub struct ScreenFacts<'a> {
+    pub commands: &'a Commands,
+    pub cursor: Position,
+    /// The alternate screen is shown.
+    pub alternate: bool,
+    /// The program that the session was started with has ended.
+    pub exited: bool,
+    /// What stands on the row of the cursor before it and is no output of a command that ended; empty
+    /// unless [`Shell::settled`].
+    pub before_cursor: &'a str,
+}
+
+/// What callers who send commands are told of a terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellView {
+    pub readiness: Readiness,
+    /// A program waits for input, and a full screen stands still.
+    pub waits: bool,
+}
+
+/// What was typed at the terminal, and how far it may have been read.
+#[derive(Debug)]
+struct Typed {
+    at: Moment,
+    /// Something was typed that was no command, and may not have been read yet: the next command to
+    /// begin need not be the next that is sent.
+    ahead: bool,
+    /// Something was typed since the last command that was none: a key may wait for its second.
+    between: bool,
+    /// What was typed last ended no line.
+    half_line: bool,
+    /// An Enter was typed since the shell began to read where it reads.
+    entered: bool,
+    /// A line was typed since a program was last seen to wait for one.
+    answered: bool,
+    /// The prompt of a shell without marks when it was last typed at.
+    prompt: Option<Arc<str>>,
+}
+
+/// The shell or program of one session.
+///
+/// `on_*` is what the world did; [`Self::judge`] and [`Self::next_ending`] say what follows; the actor asks
+/// the kernel when [`Self::look_due`] says so.
+#[derive(Debug)]
+pub struct Shell {
+    /// The shell was asked to mark its prompts.
+    marks_expected: bool,
+    looks: Looks,
+    typed: Typed,
+    /// Where the shell is by its marks, and since when.
+    place: (ShellPhase, Option<Position>),
+    marked_at: Moment,
+    /// The shell has read all that was typed, and waits for more.
+    rests: bool,
+    /// It was ready for a command at least once.
+    prompted: bool,
+    /// When it last was ready, or something was typed, or the shell came to the front.
+    active_at: Moment,
+    asked_secret: bool,
+}
+
+impl Shell {
+    /// Begins with a terminal that was just made, or was `found`: then it is unknown what was typed there
+    /// before and has not been read.
+    pub fn begin(now: Moment, marks_expected: bool, found: bool) -> Self {
+        Self {
+            marks_expected,
+            looks: Looks::begin(now),
+            typed: Typed {
+                at: now,
+                ahead: found,
+                between: found,
+                half_line: found,
+                entered: false,
+                answered: false,
+                prompt: None,
+            },
+            place: (ShellPhase::default(), None),
+            marked_at: now,
+            rests: false,
+            prompted: found,
+            active_at: now,
+            asked_secret: false,
+        }
+    }
+
+    /// What the kernel said when it was last asked.
+    pub fn seen(&self) -> Option<&KernelView> {
+        self.looks.seen.as_ref()
+    }
+
+    /// Whether the kernel was asked long enough after the last output or input that a program has done all
+    /// that it does at once.
+    pub fn settled(&self) -> bool {
+        self.looks.settled()
+    }
+
+    /// Whether the next look is such a one.
+    pub fn settles(&self) -> bool {
+        self.looks.settles()
+    }
+
+    /// Whether half a line may stand where a shell without a line editor reads, be it an answer of the
+    /// terminal's own.
+    pub fn half_line(&self) -> bool {
+        self.typed.half_line || self.typed.between
+    }
+
+    /// Whether a command can be sent that will end in this way, as far as that can have changed since
+    /// [`Self::judge`] said so.
+    pub fn accepts(&self, ends_by: EndsBy, commands: &Commands) -> bool {
+        let sent = commands.sent().map(|sent| sent.ends_by);
+        match ends_by {
+            EndsBy::Marks => {
+                sent.is_none() && commands.phase() == ShellPhase::Reading && !self.typed.ahead
+            }
+            EndsBy::Kernel => sent.is_none() && commands.phase() == ShellPhase::Unmarked,
+            // It is for what the command before has started.
+            EndsBy::Prompt => sent != Some(EndsBy::Prompt),
+        }
+    }
+
+    /// Notes that output came.
+    pub fn on_output(&mut self, now: Moment) {
+        self.stir(now);
+    }
+
+    /// Notes that the terminal took these bytes.
+    pub fn on_typed(&mut self, now: Moment, bytes: &[u8]) {
+        const ENTERS: [u8; 2] = [b'\r', b'\n'];
+        const ENDS: [u8; 5] = [b'\r', b'\n', 0x03, 0x04, 0x1c];
+        self.typed.answered |= bytes.iter().any(|byte| ENDS.contains(byte));
+        self.typed.half_line = bytes.last().is_some_and(|byte| !ENDS.contains(byte));
+        // A paste has line ends within.
+        self.typed.entered |= bytes.last().is_some_and(|byte| ENTERS.contains(byte));
+        self.typed.at = now;
+        self.stir(now);
+        self.looks.stir_by_input(now);
+        self.active_at = now;
+    }
+
+    /// Notes that a signal was sent.
+    pub fn on_signal(&mut self, now: Moment) {
+        self.stir(now);
+        self.active_at = now;
+    }
+
+    /// Notes that something is about to be typed that is no command, behind this text where a shell
+    /// without marks is at its prompt.
+    pub fn on_type_ahead(&mut self, prompt: Option<&str>) {
+        if let Some(prompt) = prompt {
+            self.typed_at(prompt);
+        }
+        self.typed.ahead = true;
+        self.typed.between = true;
+    }
+
+    /// Notes that a command is sent behind this text, and says what its prompt is.
+    pub fn on_command(&mut self, now: Moment, ends_by: EndsBy, before_cursor: &str) -> Arc<str> {
+        self.typed.between = false;
+        self.stir(now);
+        match ends_by {
+            EndsBy::Kernel => self.typed_at(before_cursor),
+            EndsBy::Marks | EndsBy::Prompt => before_cursor.into(),
+        }
+    }
+
+    /// The prompt where this stands before the cursor: where a line was begun, the prompt before.
+    fn typed_at(&mut self, before_cursor: &str) -> Arc<str> {
+        if !self.typed.half_line {
+            self.typed.prompt = Some(before_cursor.into());
+        }
+        self.typed.prompt.clone().unwrap_or_else(|| before_cursor.into())
+    }
+
+    /// When the kernel is to be asked: at most once per `interval`, and again and again only while a
+    /// caller attends.
+    pub fn look_due(
+        &self,
+        commands: &Commands,
+        interval: Duration,
+        attended: bool,
+    ) -> Option<Moment> {
+        if self.is_at_another_prompt(commands) {
+            return Some(self.looks.stirred_at);
+        }
+        self.looks.due(interval, attended)
+    }
+
+    /// Whether the shell has marked a prompt since the kernel was last asked: it may be in front again, and
+    /// may read in another way.
+    pub fn is_at_another_prompt(&self, commands: &Commands) -> bool {
+        let prompts = matches!(commands.phase(), ShellPhase::Prompting | ShellPhase::Reading);
+        prompts && self.place != place_of(commands)
+    }
+
+    /// Whether something follows from a look that saw this, so that all output has to be here first.
+    pub fn decides(&self, seen: Option<&KernelView>) -> bool {
+        self.looks.decides(seen)
+    }
+
+    /// Notes a look that saw what belongs to output that has not come.
+    pub fn on_early_look(&mut self, now: Moment, commands: &Commands) {
+        self.looks.postpone(now);
+        self.note_place(now, commands);
+    }
+
+    /// Notes what the kernel said.
+    pub fn on_look(&mut self, now: Moment, seen: Option<KernelView>, commands: &Commands) {
+        let in_front =
+            |seen: &Option<KernelView>| seen.as_ref().is_some_and(|it| it.shell_in_front);
+        if in_front(&seen) && !in_front(&self.looks.seen) {
+            self.active_at = now;
+        }
+        self.looks.note(seen, now);
+        // From here on it is known whether a program waits.
+        self.typed.answered &= !self.looks.settled();
+        self.note_place(now, commands);
+    }
+
+    fn note_place(&mut self, now: Moment, commands: &Commands) {
+        let place = place_of(commands);
+        if self.place != place {
+            (self.place, self.marked_at) = (place, now);
+            // What was typed before this prompt came is read behind it.
+            self.typed.entered &= self.typed.ahead && place.0 != ShellPhase::Running;
+        }
+    }
+
+    /// Whether it matters what the shell does about what was typed, so that the kernel has to be asked
+    /// that as well.
+    pub fn asks_rest(&self, commands: &Commands) -> bool {
+        let in_front = self.seen().is_some_and(|seen| seen.shell_in_front);
+        match commands.phase() {
+            ShellPhase::Reading if self.typed.ahead => true,
+            ShellPhase::Reading => {
+                let entered = self.typed.entered || commands.prompted_at().is_some();
+                self.settled() && in_front && entered
+            }
+            ShellPhase::Prompting => self.looks.quiet() && in_front,
+            ShellPhase::Running => self.settled() && in_front && commands.output_has_ended(),
+            ShellPhase::Unmarked => false,
+        }
+    }
+
+    /// Notes what the shell does about what was typed, once all its output is here.
+    pub fn on_rest(&mut self, now: Moment, rest: LeaderRest, commands: &Commands) {
+        let silent = now.since(self.looks.stirred_at) >= PAUSE_MAX;
+        self.rests = match rest {
+            LeaderRest::Waits => true,
+            LeaderRest::Pauses | LeaderRest::Unknown => silent,
+            LeaderRest::Unread | LeaderRest::Works => false,
+        };
+        let age = now.since(self.typed.at.max(self.marked_at));
+        let given_up = rest != LeaderRest::Unread && age >= READ_AHEAD_MAX;
+        if commands.phase() == ShellPhase::Reading && (self.rests || given_up) {
+            self.typed.ahead = false;
+        }
+    }
+
+    fn stir(&mut self, now: Moment) {
+        self.looks.stir(now);
+        self.rests = false;
+    }
+
+    /// Whether the shell has read a line, and waits for the rest of the command.
+    fn reads_on(&self, facts: &ScreenFacts<'_>) -> bool {
+        let commands = facts.commands;
+        if commands.phase() != ShellPhase::Reading || !self.rests {
+            return false;
+        }
+        let below = commands.reading_at().is_some_and(|at| facts.cursor.row > at.row);
+        // It gave the line back, to be looked at before it runs.
+        let given_back = commands.prompted_at().is_some_and(|at| at != facts.cursor);
+        self.typed.entered && below || given_back
+    }
+
+    /// Whether this ends as the prompt does at which was typed last.
+    fn is_known_prompt(&self, before_cursor: &str) -> bool {
+        let shown = |prompt: &str| !prompt.trim().is_empty() && before_cursor.ends_with(prompt);
+        self.typed.prompt.as_deref().is_some_and(shown)
+    }
+
+    fn waits(&self, state: ActivityState) -> bool {
+        match state {
+            ActivityState::NeedsInput | ActivityState::SecretPrompt => true,
+            ActivityState::FullScreen => self.looks.quiet(),
+            ActivityState::Prompt
+            | ActivityState::Running
+            | ActivityState::Exited
+            | ActivityState::Unknown => false,
+        }
+    }
+}
+
+fn place_of(commands: &Commands) -> (ShellPhase, Option<Position>) {
+    (commands.phase(), commands.reading_at())
+}
+
+#[cfg(test)]
+mod tests;

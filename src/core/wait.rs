@@ -17,9 +17,9 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Exit, Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{ActivityState, ShellPhase};
-use crate::core::shell::commands::EndsBy;
+use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandRecord;
+use crate::core::shell::commands::{EndsBy, ShellPhase};
 use crate::core::wait::look::{Hit, Look, Others, Scan, Searches, Span, Which};
 use crate::core::wait::pattern::Pattern;
 
@@ -95,8 +95,6 @@ pub struct Wait {
     /// The rows of that frame; empty before the first look.
     lines: Arc<[Stamped<Arc<Line>>]>,
     quiet_since: Moment,
-    /// Whether that frame showed a full-screen program.
-    full_screen: bool,
     missed_rows: u64,
     others: Others,
 }
@@ -131,7 +129,6 @@ impl Wait {
             text_end: first.end_of_text(),
             lines: Arc::from([]),
             quiet_since: quiet_since(first, base, now),
-            full_screen: false,
             missed_rows: if trimmed { first.history.first().0 } else { 0 },
             others: Others::default(),
         })
@@ -200,8 +197,7 @@ impl Wait {
                 return Some(Outcome::CommandDone(None));
             }
         }
-        let wants = frame.activity.value.state.wants_input() && !self.full_screen;
-        (self.conditions.needs_input && wants).then_some(Outcome::NeedsInput)
+        (self.conditions.needs_input && frame.shell.waits).then_some(Outcome::NeedsInput)
     }
 
     /// Whether only the kernel can reveal that a condition is met, so that the caller must poll it.
@@ -219,27 +215,12 @@ impl Wait {
     }
 
     pub fn on_time(&mut self, now: Moment) -> Option<Outcome> {
-        let is_over = |at: Option<Moment>| at.is_some_and(|at| now >= at);
-        if is_over(self.painted_at()) {
-            return Some(Outcome::NeedsInput);
-        }
-        is_over(self.idle_at()).then_some(Outcome::Idle)
+        self.deadline().is_some_and(|at| now >= at).then_some(Outcome::Idle)
     }
 
     /// When to call `on_time`, if no frame arrives before.
     pub fn deadline(&self) -> Option<Moment> {
-        [self.painted_at(), self.idle_at()].into_iter().flatten().min()
-    }
-
-    fn idle_at(&self) -> Option<Moment> {
         self.conditions.idle.map(|idle| self.quiet_since + idle)
-    }
-
-    /// When a full-screen program counts as done with painting after the last key. It reads input all
-    /// the time, so only its silence shows this.
-    fn painted_at(&self) -> Option<Moment> {
-        const PAINTS: Duration = Duration::from_millis(200);
-        (self.conditions.needs_input && self.full_screen).then(|| self.quiet_since + PAINTS)
     }
 
     /// The most rows that may have been trimmed from history before a look reached them.
@@ -264,7 +245,6 @@ impl Wait {
         self.text_end = frame.end_of_text();
         self.lines = Arc::clone(&frame.lines);
         self.quiet_since = quiet_since(frame, self.base, self.started);
-        self.full_screen = frame.activity.value.state == ActivityState::FullScreen;
     }
 }
 

@@ -35,11 +35,11 @@ use crate::core::input::request::InputEvent;
 use crate::core::lease::event::LeaseChange;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
+use crate::core::shell::Shell;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::callers::Callers;
 use crate::session::actor::checkpoint::Kept;
 use crate::session::actor::ending::Ending;
-use crate::session::actor::looking::Looks;
 use crate::session::actor::part::Part;
 use crate::session::actor::people::Typists;
 use crate::session::actor::publish::FramePace;
@@ -113,7 +113,7 @@ pub struct Actor<P> {
     urgent: Arc<Urgent>,
     /// What the next daemon would know of the screen.
     kept: Part<Kept>,
-    looks: Part<Looks>,
+    shell: Part<Shell>,
     unfed: Unfed,
     ending: Ending,
     pace: FramePace,
@@ -145,7 +145,7 @@ impl<P: Pty> Actor<P> {
             opening;
         let now = clock.now();
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
-        let size = screen.size();
+        let (size, marks) = (screen.size(), records.0.nonce.is_some());
         let last = screen.commands().last();
         let paste = records.1.paste;
         outlets.live.set_found_still(now, still_since);
@@ -160,7 +160,7 @@ impl<P: Pty> Actor<P> {
             outlets,
             urgent,
             kept: Kept::begin(kept_rows, now).into(),
-            looks: Looks::begin(now, found).into(),
+            shell: Shell::begin(now, marks, found).into(),
             unfed: Unfed::new(now, offset, answered),
             ending: Ending::default(),
             pace: FramePace::default(),
@@ -276,8 +276,7 @@ impl<P: Pty> Actor<P> {
                         self.unfed.answered = self.unfed.answered.max(stamp.answered);
                     }
                     self.outlets.counters.input_bytes.add(taken as u64);
-                    self.looks.on_typed(self.clock.now(), &bytes[..taken]);
-                    self.outlets.live.on_typed(self.clock.now(), &bytes[..taken]);
+                    self.shell.on_typed(self.clock.now(), &bytes[..taken]);
                     self.input.on_taken(self.clock.now(), taken);
                     self.remember_paste(paste);
                 }

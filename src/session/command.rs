@@ -91,8 +91,6 @@ pub struct CommandOrder {
     pub typed: String,
     /// How its end is going to be known.
     pub ends_by: EndsBy,
-    /// What stands before the cursor where it is typed.
-    pub prompt: String,
     pub provision: Option<Provision>,
     /// Interrupt it when its caller gives it up.
     pub interrupts: bool,

@@ -26,12 +26,12 @@ use std::future::Future;
 use std::io;
 
 use nix::libc;
-use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios};
+use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios};
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::shell::activity::KernelView;
+use crate::core::shell::kernel::{KernelView, LeaderRest};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
 use crate::shim::wire;
@@ -68,6 +68,8 @@ pub struct Evidence {
     pub canonical: bool,
     /// Whether the kernel echoes input.
     pub echo: bool,
+    /// Whether Enter ends a line: it is a carriage return, which the kernel may pass on as it is.
+    pub enter_ends_line: bool,
     /// The character that erases the line that the kernel collects. `None` if no character does, or if the
     /// kernel collects no lines.
     pub line_kill: Option<u8>,
@@ -82,6 +84,8 @@ impl Evidence {
             foreground,
             canonical,
             echo: modes.local_flags.contains(LocalFlags::ECHO),
+            enter_ends_line: modes.input_flags & (InputFlags::ICRNL | InputFlags::IGNCR)
+                == InputFlags::ICRNL,
             line_kill: Some(kill).filter(|kill| canonical && *kill != libc::_POSIX_VDISABLE),
         }
     }
@@ -95,21 +99,6 @@ impl Evidence {
     pub fn secret_prompt(&self) -> bool {
         self.canonical && !self.echo
     }
-}
-
-/// What a program does about the input that was typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// It is in the foreground, has read all input, and waits for more.
-    Waits,
-    /// As [`Rest::Waits`], but it may only wait for another part of itself for a moment.
-    Pauses,
-    /// Some input is still unread.
-    Unread,
-    /// All input was read, but the program is busy or in the background.
-    Works,
-    /// All input was read. The kernel does not say what the program does now.
-    Unknown,
 }
 
 /// Facts that accompany input, so that the shim can check and remember it.
@@ -274,14 +263,14 @@ pub trait Pty: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns the kernel's error once the terminal is gone.
-    fn leader_rest(&self) -> io::Result<Rest> {
+    fn leader_rest(&self) -> io::Result<LeaderRest> {
         let evidence = self.evidence()?;
         // Checks the input first: a program that waits with all input read has finished with it.
         if self.unread()? {
-            return Ok(Rest::Unread);
+            return Ok(LeaderRest::Unread);
         }
         let in_front = evidence.leader_in_front();
-        Ok(if in_front { surroundings::rest_of(evidence.leader) } else { Rest::Works })
+        Ok(if in_front { surroundings::rest_of(evidence.leader) } else { LeaderRest::Works })
     }
 
     /// Whether `offset` is the end of all output written before this call, so that process facts and the

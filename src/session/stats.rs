@@ -19,8 +19,6 @@ const NEVER: u64 = u64::MAX;
 pub struct Live {
     name: Mutex<Arc<str>>,
     lease_expires_ms: AtomicU64,
-    /// When a client last asked the program to stop what it does.
-    interrupted_ms: AtomicU64,
     observers: AtomicUsize,
     /// The number of callers that wait for facts from the kernel.
     attending: AtomicUsize,
@@ -47,7 +45,6 @@ impl Live {
         Self {
             name: Mutex::new(name),
             lease_expires_ms: AtomicU64::new(NEVER),
-            interrupted_ms: AtomicU64::new(NEVER),
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
             line: Arc::new(Semaphore::new(1)),
@@ -88,24 +85,6 @@ impl Live {
 
     pub fn set_lease_expires_at(&self, at: Option<Moment>) {
         set_moment(&self.lease_expires_ms, at);
-    }
-
-    /// When a client last sent a signal or a key that causes one; `None` if none did.
-    pub fn interrupted_at(&self) -> Option<Moment> {
-        moment(&self.interrupted_ms)
-    }
-
-    pub fn set_interrupted_at(&self, now: Moment) {
-        set_moment(&self.interrupted_ms, Some(now));
-    }
-
-    /// Records that the terminal took these bytes.
-    pub fn on_typed(&self, now: Moment, bytes: &[u8]) {
-        /// C-c, C-z and C-\\ in the default terminal settings.
-        const SIGNALS: [u8; 3] = [0x03, 0x1a, 0x1c];
-        if bytes.iter().any(|byte| SIGNALS.contains(byte)) {
-            self.set_interrupted_at(now);
-        }
     }
 
     /// The program's working directory as the program last reported it. It is unverified, so use it for

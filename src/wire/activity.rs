@@ -15,6 +15,7 @@ pub enum ActivityWord {
     SecretPrompt,
     FullScreen,
     Exited,
+    Unknown,
 }
 
 impl From<ActivityState> for ActivityWord {
@@ -26,6 +27,7 @@ impl From<ActivityState> for ActivityWord {
             ActivityState::SecretPrompt => Self::SecretPrompt,
             ActivityState::FullScreen => Self::FullScreen,
             ActivityState::Exited => Self::Exited,
+            ActivityState::Unknown => Self::Unknown,
         }
     }
 }
@@ -95,7 +97,7 @@ impl ActivityWire {
     /// The activity of a session whose shim does not answer.
     pub fn silent() -> Self {
         Self {
-            state: ActivityWord::Running,
+            state: ActivityWord::Unknown,
             evidence: EvidenceWord::Silent,
             foreground: None,
             echo: false,

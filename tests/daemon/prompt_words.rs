@@ -15,13 +15,14 @@ use termgate::wire::word;
 use crate::daemon::harness::{Era, TestDaemon, Wire};
 
 /// What an activity may be.
-const STATES: [ActivityWord; 6] = [
+const STATES: [ActivityWord; 7] = [
     ActivityWord::Prompt,
     ActivityWord::Running,
     ActivityWord::NeedsInput,
     ActivityWord::SecretPrompt,
     ActivityWord::FullScreen,
     ActivityWord::Exited,
+    ActivityWord::Unknown,
 ];
 
 /// What there is.

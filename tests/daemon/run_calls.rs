@@ -150,6 +150,7 @@ async fn whoever_hangs_up_interrupts_its_command_when_that_was_asked_for() {
 async fn who_follows_a_command_interrupts_it_only_where_it_may_write() {
     let daemon = TestDaemon::writable().await;
     let mut shell = Shell::start(&daemon, "bash").await;
+    shell.must("true", 0, "").await;
     let lease = shell.client.acquire(&shell.session).await;
     let line = r#"sh -c 'trap "echo hit; exit 3" INT; echo be""gun; while :; do sleep 0.05; done'"#;
     let ended = shell.run_with(line, json!({"timeout_ms": 1})).await;

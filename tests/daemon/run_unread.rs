@@ -1,79 +1,40 @@
-//! `run` in a terminal whose Enter ends no line, and in one where it does: only what a shell has read
-//! can have ended.
+//! `run` in a terminal whose Enter ends no line, and with lines of all widths.
 
 use serde_json::json;
 
-use crate::daemon::shells::{Ended, Shell, with_each};
+use crate::daemon::shells::with_each;
 
 /// A line without effect of so many characters.
 fn idle_line(characters: usize) -> String {
     format!(": {}", "x".repeat(characters - 2))
 }
 
-impl Shell {
-    /// Runs what the terminal shows, and the shell does not read.
-    async fn run_unread(&mut self, command: &str) -> Ended {
-        let ended = self.run_with(command, json!({"timeout_ms": 20_000})).await;
-        assert_eq!(ended.status(), "needs_input", "{command}: {}", ended.0);
-        let prompt = ended.0["prompt"].as_str().unwrap();
-        assert!(prompt.ends_with("^M"), "{command}: {}", ended.0);
-        assert_eq!(ended.output(), "", "{command}");
-        ended
-    }
-
-    /// Ends the line as the terminal lets it be ended, and waits for its command.
-    async fn end_line(&mut self, ended: &Ended) {
-        self.press("C-j").await;
-        let since = ended.number("watermark");
-        self.wait_for(json!({"command_done": true, "since": since})).await;
-        let record = self.record(ended.number("command_id")).await;
-        assert_eq!(record["commands"][0]["status"], "completed", "{record}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_that_enter_does_not_end_has_not_ended() {
-    for setting in ["stty raw", "stty -icrnl"] {
+async fn a_command_runs_also_where_enter_ends_no_line() {
+    for setting in ["stty -icrnl", "stty igncr"] {
         with_each(&["dash"], async |shell| {
-            shell.must("true", 0, "").await;
-            // Of one row, and of more than the screen has.
-            for line in ["echo hi".to_owned(), idle_line(2_450)] {
-                shell.must(setting, 0, "").await;
-                let ended = shell.run_unread(&line).await;
-                shell.end_line(&ended).await;
-                shell.call("send_text", json!({"text": "stty sane"})).await;
-                shell.press("C-j").await;
-                shell.wait_for(json!({"idle_ms": 300})).await;
-                shell.must("echo fine", 0, "fine").await;
-            }
-            // The shell reads several from a file.
             shell.must(setting, 0, "").await;
-            shell.run_unread("echo a\necho b").await;
+            shell.must("echo hi", 0, "hi").await;
+            // Of more than the screen has, and of several lines, which the shell reads from a file.
+            shell.must(&idle_line(2_450), 0, "").await;
+            shell.must("echo a\necho b", 0, "a\nb").await;
+            shell.must("stty sane", 0, "").await;
+            shell.must("echo fine", 0, "fine").await;
         })
         .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_whose_enter_is_not_even_shown_has_not_ended() {
-    with_each(&["dash"], async |shell| {
-        shell.must("stty igncr", 0, "").await;
-        let ended = shell.run_with("echo hi", json!({"timeout_ms": 1_500})).await;
-        assert_eq!(ended.status(), "timeout", "{}", ended.0);
-        shell.end_line(&ended).await;
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_interrupt_that_is_only_shown_ends_no_line() {
+async fn where_the_kernel_collects_no_lines_a_shell_without_a_line_editor_is_sent_no_command() {
     with_each(&["dash"], async |shell| {
         shell.must("stty raw", 0, "").await;
-        let ended = shell.run_unread("echo hi").await;
-        shell.press("C-c").await;
-        shell.wait_for(json!({"pattern": "^M^C", "since": 0})).await;
-        let status = &shell.record(ended.number("command_id")).await["commands"][0]["status"];
-        assert_eq!(*status, "running");
+        let run = json!({"session": shell.session, "command": "echo hi"});
+        assert_eq!(shell.client.error_code("run", run).await, "busy");
+        shell.call("send_text", json!({"text": "stty sane"})).await;
+        shell.press("C-j").await;
+        shell.wait_for(json!({"idle_ms": 300})).await;
+        shell.must("echo fine", 0, "fine").await;
     })
     .await;
 }

@@ -26,7 +26,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::answers::Answers;
 use crate::core::screen::emulator::keyboard::KeyboardStacks;
-use crate::core::screen::emulator::shell::Shell;
+use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::guard::Query;
 use crate::core::screen::report::Report;
@@ -56,7 +56,7 @@ pub(crate) struct Emulator {
     /// The last character, which a repetition (REP) repeats.
     repeatable: Option<char>,
     reports: VecDeque<Report>,
-    shell: Shell,
+    shell: MarkedShell,
     /// The rows of the normal screen, as they were when the alternate screen replaced it.
     shelf: Vec<Arc<Line>>,
     /// What happened to the normal screen since.
@@ -106,7 +106,7 @@ impl Emulator {
             charset: CharsetIndex::default(),
             repeatable: None,
             reports: VecDeque::new(),
-            shell: Shell::default(),
+            shell: MarkedShell::default(),
             shelf: Vec::new(),
             shelved: Shelved::default(),
         };

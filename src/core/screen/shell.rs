@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::core::moment::Moment;
 use crate::core::screen::Screen;
-use crate::core::shell::activity::{Evidence, prompts};
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::{CommandId, Here, Position};
 use crate::core::shell::commands::{Commands, Submission};
 
@@ -46,18 +46,10 @@ impl Screen {
         let prompt = self.commands().sent().map(|sent| Arc::clone(&sent.prompt));
         let before = self.before_cursor();
         // Text before the prompt on its row is the end of the output.
-        let known = prompt.filter(|prompt| !prompt.is_empty() || !prompts(&before));
-        let shown = known.filter(|prompt| before.ends_with(&**prompt));
+        let shown = prompt.filter(|prompt| before.ends_with(&**prompt));
         let col = shown.map_or(0, |prompt| here.position.col.saturating_sub(columns_of(&prompt)));
         let here = Here { position: Position { col, ..here.position }, ..here };
         self.change_commands().finish_sent(&here, None, evidence, true);
-    }
-
-    /// Sets whether there is typed input that was not sent as a command and may be unread.
-    pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
-        if self.commands().typed_ahead() != typed_ahead {
-            self.change_commands().set_typed_ahead(typed_ahead);
-        }
     }
 
     /// Notes that output was lost, which may have contained marks.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::KeptLine;
 use crate::core::screen::checkpoint::SnapshotError;
-use crate::core::screen::emulator::shell::Shell;
+use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
 use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
 
@@ -116,7 +116,7 @@ pub(crate) struct KeptSync {
 
 impl<'a> Snapshot<'a> {
     /// Encodes the screen and its shell.
-    pub(crate) fn encode(&self, shell: &Shell, commands: &mut WrittenCommands) -> Vec<u8> {
+    pub(crate) fn encode(&self, shell: &MarkedShell, commands: &mut WrittenCommands) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
         let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
         bytes.expect("memory takes all that these types are made of")

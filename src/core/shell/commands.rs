@@ -13,10 +13,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::{
     CommandId, CommandRecord, Finish, Here, Position, Span,
 };
+
+/// Where a shell is between its prompts, as it marked it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShellPhase {
+    /// It marks nothing, has not yet, or does not any more.
+    #[default]
+    Unmarked,
+    /// It writes its prompt, or is about to.
+    Prompting,
+    /// It reads a command line.
+    Reading,
+    /// A command runs.
+    Running,
+}
 
 /// How the end of a command that was sent is going to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,44 +55,11 @@ pub struct SentCommand {
 }
 
 impl SentCommand {
-    /// Whether it stands in a line as the terminal shows what is typed, and has not begun: a line that
-    /// was ended has the cursor below it. Blanks do not count, since a row leaves out those at its end.
-    pub fn is_typed_in(&self, line: &str) -> bool {
-        self.after_typed(line).is_some()
-    }
-
-    /// Whether it stands there so with its Enter, which did not end the line.
-    pub fn is_unended_in(&self, line: &str) -> bool {
-        self.after_typed(line).is_some_and(|after| !after.is_empty())
-    }
-
     /// Whether it is nothing but comments and empty lines, of which shells tell neither a beginning nor
     /// an end.
     fn is_comment(&self) -> bool {
         self.typed.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with('#'))
     }
-
-    /// What was typed behind it on its line, shown from its Enter on.
-    fn after_typed(&self, line: &str) -> Option<String> {
-        let (line, typed) = (without_blanks(line), without_blanks(&self.typed));
-        if typed.is_empty() {
-            return None;
-        }
-        let typed = without_blanks(&self.prompt) + &typed;
-        let mut ends = line.match_indices(ENTER_SHOWN).map(|(at, _)| at).chain([line.len()]);
-        let after = &line[ends.find(|end| line[..*end].ends_with(&typed))?..];
-        // Such a terminal may show also what ends a line, and the shell goes on behind that.
-        let begun = after.rsplit_once(LINE_END_SHOWN).is_some_and(|(_, next)| !next.is_empty());
-        (!begun).then(|| after.to_owned())
-    }
-}
-
-/// How a terminal shows an Enter that ends no line, and what ends one all the same.
-pub const ENTER_SHOWN: &str = "^M";
-const LINE_END_SHOWN: &str = "^J";
-
-fn without_blanks(text: &str) -> String {
-    text.split_whitespace().collect()
 }
 
 /// What is sent as one command.
@@ -109,8 +90,6 @@ pub struct Commands {
     prompted_at: Option<Position>,
     /// The first frame after a line that was no command has this watermark.
     idled: Watermark,
-    /// Something was typed that was not sent as a command, and may not have been read yet.
-    typed_ahead: bool,
     /// The shell said with its last prompt that its line editor knows our key.
     bound: bool,
     raised: Option<Raised>,
@@ -194,12 +173,6 @@ impl Commands {
         self.idled > mark
     }
 
-    /// Whether something was typed that the shell may not have read yet, so that the next command to
-    /// begin need not be the next that is sent.
-    pub fn typed_ahead(&self) -> bool {
-        self.typed_ahead
-    }
-
     /// Whether the shell said that its line editor knows the key by which it begins an empty line; one
     /// that was started by an older daemon does not.
     pub fn knows_key(&self) -> bool {
@@ -222,19 +195,6 @@ impl Commands {
         self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
     }
 
-    /// Whether a command can be sent that will end in this way.
-    pub fn ready_for(&self, ends_by: EndsBy) -> bool {
-        let sent = self.sent.as_ref().map(|sent| sent.ends_by);
-        match ends_by {
-            EndsBy::Marks => {
-                sent.is_none() && self.phase == ShellPhase::Reading && !self.typed_ahead
-            }
-            EndsBy::Kernel => sent.is_none() && self.phase == ShellPhase::Unmarked,
-            // It is for what the command before has started.
-            EndsBy::Prompt => sent != Some(EndsBy::Prompt),
-        }
-    }
-
     /// Notes that a command is sent now.
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
@@ -249,11 +209,6 @@ impl Commands {
         self.sent = Some(SentCommand { id, ends_by, prompt: prompt.into(), typed: typed.into() });
         self.prompted_at = None;
         id
-    }
-
-    /// Notes whether something was typed that the shell may not have read yet.
-    pub fn set_typed_ahead(&mut self, typed_ahead: bool) {
-        self.typed_ahead = typed_ahead;
     }
 
     /// Ends the command that was sent, whose end nothing marks.

@@ -41,6 +41,7 @@ impl Terminal {
             bell: Stamped::default(),
             exit: Stamped::default(),
             activity: Stamped::default(),
+            shell: Arc::default(),
             commands: Stamped::default(),
             history: Arc::new(History::new(HistoryLimits { rows_max: 300, bytes_max: 1 << 20 })),
             screen_changed_at: seconds(0),

@@ -96,7 +96,7 @@ impl<P: Pty> Actor<P> {
         let done = match act {
             Act::Check => Ok(()),
             Act::Signal(signal) => {
-                self.outlets.live.set_interrupted_at(self.clock.now());
+                self.shell.on_signal(self.clock.now());
                 self.pty.signal(signal).map_err(SessionError::from)
             }
             Act::ClearHistory => {

@@ -67,7 +67,7 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         self.screen.feed(now, CANCEL);
         self.screen.on_lost_output();
-        self.looks.stir(now);
+        self.shell.on_output(now);
         self.pace.dirty = true;
         self.unfed.offset = oldest;
         self.reserve.seen = self.reserve.seen.max(oldest);
@@ -124,7 +124,7 @@ impl<P: Pty> Actor<P> {
         if answers && !answer.is_empty() {
             self.input.answer(&answer);
         }
-        self.looks.stir(now);
+        self.shell.on_output(now);
         self.pace.dirty = true;
     }
 }

@@ -3,6 +3,7 @@
 use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::Facts;
+use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::session::actor::Actor;
 use crate::session::pty::Pty;
@@ -41,16 +42,16 @@ impl<P: Pty> Actor<P> {
         let now = self.clock.now();
         self.outlets.live.set_lease_expires_at(self.input.lease().expires_at(now));
         let view = self.input.lease().view();
-        let activity = self.activity();
+        let judged = self.judge();
         let frame = self.frames.borrow();
         let told = *frame.lease.value == view && frame.exit.value == self.ending.exit;
         // What a shell marks is what callers wait for.
-        let same = *frame.activity.value == *activity
+        let same = (&frame.activity.value, &frame.shell) == (&judged.0, &judged.1)
             && Arc::ptr_eq(&frame.commands.value, self.screen.commands());
         let told = told && (same || self.all_fed_by().is_some_and(|by| now < by));
         drop(frame);
         if !told || self.frame_due().is_some_and(|due| due <= now) {
-            self.publish_now(now, view, activity);
+            self.publish_now(now, view, judged);
         }
     }
 
@@ -58,16 +59,21 @@ impl<P: Pty> Actor<P> {
     pub(super) fn publish_output(&mut self) {
         if self.pace.dirty {
             let now = self.clock.now();
-            let activity = self.activity();
-            self.publish_now(now, self.input.lease().view(), activity);
+            let judged = self.judge();
+            self.publish_now(now, self.input.lease().view(), judged);
         }
     }
 
-    fn publish_now(&mut self, now: Moment, view: LeaseView, activity: Arc<Activity>) {
+    fn publish_now(
+        &mut self,
+        now: Moment,
+        view: LeaseView,
+        (activity, shell): (Arc<Activity>, Arc<ShellView>),
+    ) {
         self.remember_lease();
         self.checkpoint_for_frame();
         self.pace.dirty = false;
-        let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity };
+        let facts = Facts { lease: Arc::new(view), exit: self.ending.exit, activity, shell };
         if let Some(frame) = self.screen.publish(now, &facts) {
             self.pace.published_at = Some(now);
             self.input.mark_resumed(frame.watermark);

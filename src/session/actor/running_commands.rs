@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::core::shell::activity::{Foreground, ShellPhase};
-use crate::core::shell::commands::EndsBy;
+use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::commands::{EndsBy, ShellPhase};
+use crate::core::shell::kernel::Foreground;
 use crate::session::actor::Actor;
 use crate::session::command::Provision;
 use crate::session::interrupt::GivenUp;
@@ -31,9 +31,6 @@ pub(super) struct Luggage {
 
 /// How often a command is interrupted at most.
 const INTERRUPTS_MAX: u8 = 4;
-
-/// How long a shell may be silent before it is taken to read on, because the command is not all there.
-const ONLY_TYPED_MAX: Duration = Duration::from_secs(2);
 
 /// How far the interrupt of a command is.
 #[derive(Debug)]
@@ -131,9 +128,9 @@ impl<P: Pty> Actor<P> {
     /// Whether a shell has yet to read all of a command, or to begin it.
     fn is_only_typed(&self, id: CommandId) -> bool {
         let commands = self.screen.commands();
-        let sent =
-            commands.sent().is_some_and(|sent| sent.id == id && sent.ends_by == EndsBy::Marks);
-        let reads = commands.phase() == ShellPhase::Reading;
-        sent && reads && !self.looks.silent_for(ONLY_TYPED_MAX, self.clock.now())
+        let sent = commands.sent();
+        let sent = sent.is_some_and(|sent| sent.id == id && sent.ends_by == EndsBy::Marks);
+        let reads_on = self.frames.borrow().activity.value.state == ActivityState::NeedsInput;
+        sent && commands.phase() == ShellPhase::Reading && !reads_on
     }
 }

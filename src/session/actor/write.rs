@@ -19,6 +19,7 @@ use crate::core::keys::encode::encode_keys;
 use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
 use crate::core::lease::request::Grant;
+use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
     CommandOrder, Content, Expectation, Repeated, Reply, WriteOrder, Written,
@@ -212,6 +213,9 @@ impl<P: Pty> Actor<P> {
         let modes = self.screen.modes();
         let mut pieces = match &order.content {
             Content::Keys(keys) => encode_keys(keys, &modes),
+            Content::Text { text, enter: true, .. } if self.takes_line_feeds(order) => {
+                encode_bytes(format!("{text}\n").as_bytes())
+            }
             Content::Text { text, paste, enter } => encode_text(text, *paste, *enter, &modes),
             Content::Bytes { bytes, enter } => {
                 let mut pieces = encode_bytes(bytes);
@@ -227,6 +231,16 @@ impl<P: Pty> Actor<P> {
         }
         self.check_lines(&pieces)?;
         Ok(Unit { pieces })
+    }
+
+    /// Whether a command is for a shell without a line editor, in a terminal whose Enter ends no line.
+    fn takes_line_feeds(&self, order: &WriteOrder) -> bool {
+        let by_kernel = |command: &CommandOrder| command.ends_by == EndsBy::Kernel;
+        order.command.as_ref().is_some_and(by_kernel)
+            && self
+                .pty
+                .evidence()
+                .is_ok_and(|evidence| evidence.canonical && !evidence.enter_ends_line)
     }
 
     /// Refuses a line that the kernel would cut silently, where the program reads whole lines.

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-use crate::core::shell::activity::{Foreground, KernelView};
+use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::processes::{Process, is_running, told_of};
-use crate::session::pty::{Evidence, ProcessId, Rest};
+use crate::session::pty::{Evidence, ProcessId};
 
 /// Programs that take commands from people.
 const SHELLS: [&str; 10] =
@@ -68,19 +68,19 @@ pub fn look_again(evidence: Evidence, known: &KernelView) -> Option<KernelView> 
 }
 
 /// What a shell does after it has read all input.
-pub fn rest_of(shell: ProcessId) -> Rest {
+pub fn rest_of(shell: ProcessId) -> LeaderRest {
     let polls = |place: &str| POLLS.iter().any(|poll| place.starts_with(poll));
     match waits_in(shell).as_deref() {
-        Some(place) if READS.contains(&place) => Rest::Waits,
+        Some(place) if READS.contains(&place) => LeaderRest::Waits,
         Some(place) if polls(place) => {
             let pauses = program_name(shell).as_deref() == Some(PAUSING);
-            if pauses { Rest::Pauses } else { Rest::Waits }
+            if pauses { LeaderRest::Pauses } else { LeaderRest::Waits }
         }
-        Some(_) => Rest::Works,
+        Some(_) => LeaderRest::Works,
         // A running process waits nowhere. If the kernel reports no wait functions, only the process state is
         // known.
-        None if TELLS_PLACES.load(Ordering::Relaxed) || is_running(shell) => Rest::Works,
-        None => Rest::Unknown,
+        None if TELLS_PLACES.load(Ordering::Relaxed) || is_running(shell) => LeaderRest::Works,
+        None => LeaderRest::Unknown,
     }
 }
 
@@ -155,7 +155,9 @@ fn anybody_reads(group: ProcessId) -> Option<bool> {
             place = waits_in(pid);
             runs = place.is_none() && is_running(pid);
         }
-        known |= place.is_some() || runs;
+        // Of a process that may be examined, no place means that it waits in none.
+        let examined = || TELLS_PLACES.load(Ordering::Relaxed) && told_of(pid, "syscall").is_some();
+        known |= place.is_some() || runs || examined();
         if place.is_some_and(|place| READS.contains(&place.as_str())) && reads_terminal(pid) {
             return Some(true);
         }
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
 
     /// What a program is told to do that is a child for so long.
-    fn rest_while(script: &str) -> Rest {
+    fn rest_while(script: &str) -> LeaderRest {
         let mut sh = Command::new("sh");
         let mut child = sh.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         // It is itself by then.
@@ -216,7 +218,7 @@ mod tests {
     #[test]
     fn a_shell_that_does_something_is_not_at_rest_also_before_the_kernel_named_any_place() {
         for _ in 0..20 {
-            assert_eq!(rest_while("echo; while :; do :; done"), Rest::Works);
+            assert_eq!(rest_while("echo; while :; do :; done"), LeaderRest::Works);
         }
     }
 
@@ -228,6 +230,7 @@ mod tests {
             foreground: Some(shell),
             canonical: false,
             echo: true,
+            enter_ends_line: true,
             line_kill: None,
         };
         let foreground = Foreground { group: 7, program: Some("zsh".into()) };

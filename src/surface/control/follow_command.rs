@@ -6,7 +6,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::core::ids::Watermark;
 use crate::core::policy::{Denial, PermittedAct};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::Accepted;
@@ -65,8 +64,6 @@ impl Tool for FollowCommand {
         let following = Following {
             session: session.clone(),
             command,
-            // It may ask since long.
-            since: Watermark(0),
             epoch: None,
             until: clock.now() + timeout,
             started,

@@ -7,13 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::frame::Frame;
-use crate::core::ids::{Epoch, Watermark};
+use crate::core::ids::Epoch;
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{ActivityState, ShellPhase, asks, asks_for_more, prompts};
 use crate::core::shell::commands::output::{Output, before_cursor};
-use crate::core::shell::commands::record::{CommandId, CommandRecord, Position};
-use crate::core::shell::commands::{ENTER_SHOWN, EndsBy, SentCommand};
-use crate::core::wait::logical::LogicalLine;
+use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
 use crate::session::drain::Waiting;
 use crate::session::handle::Session;
@@ -29,21 +26,11 @@ use crate::wire::word;
 /// How many bytes are told of what a command asks.
 const ASKS_BYTES_MAX: usize = 1_000;
 
-/// How long a full-screen program has to stand still until it is taken to wait for keys.
-const FULL_SCREEN_QUIET: Duration = Duration::from_millis(200);
-
-/// How long a shell that shows another prompt, and one that shows none, has to be silent until it is
-/// taken to wait for the rest of a command.
-const PROMPTED_QUIET: Duration = Duration::from_millis(200);
-const UNPROMPTED_QUIET: Duration = Duration::from_secs(2);
-
 /// A command to be followed.
 #[derive(Debug)]
 pub struct Following {
     pub session: Session,
     pub command: CommandId,
-    /// The watermark before it was sent.
-    pub since: Watermark,
     /// The holding whose end ends the following.
     pub epoch: Option<Epoch>,
     pub until: Moment,
@@ -71,29 +58,19 @@ impl Following {
     ) -> Followed {
         let mut frames = self.session.frames();
         let _attending = self.session.attend();
-        // What the terminal is doing can be known before what was written comes.
-        let mut seen = (Watermark(0), Moment::default());
         let (frame, end) = loop {
             let frame = Arc::clone(&frames.borrow_and_update());
-            let now = clock.now();
-            if seen.0 != frame.activity.changed {
-                seen = (frame.activity.changed, now);
-            }
-            let quiet_since = frame.screen_changed_at.max(seen.1);
-            if let Some(end) = self.judge(&frame, now.since(quiet_since)) {
+            if let Some(end) = self.judge(&frame) {
                 break (frame, end);
             }
-            if now >= self.until {
+            if clock.now() >= self.until {
                 break (frame, End::Timeout);
             }
-            let quiet = [PROMPTED_QUIET, FULL_SCREEN_QUIET, UNPROMPTED_QUIET];
-            let quiet = quiet.map(|quiet| quiet_since + quiet).into_iter();
-            let wake = quiet.filter(|at| *at > now).fold(self.until, Ord::min);
             tokio::select! {
                 changed = frames.changed() => if changed.is_err() {
                     break (frame, End::Gone);
                 },
-                () = clock.sleep_until(wake) => {}
+                () = clock.sleep_until(self.until) => {}
                 () = waiting.told() => break (frame, End::DaemonLeft),
             }
         };
@@ -103,49 +80,15 @@ impl Following {
         share.off_worker(cells, move || self.followed(&frame, end, max_lines, elapsed)).await
     }
 
-    fn judge(&self, frame: &Frame, quiet: Duration) -> Option<End> {
+    fn judge(&self, frame: &Frame) -> Option<End> {
         let Some(record) = frame.commands.value.get(self.command) else { return Some(End::Gone) };
         if record.finish.is_some() {
             return Some(End::Finished);
         }
-        if self.wants_input(frame, quiet) {
+        if frame.shell.waits {
             return Some(End::NeedsInput);
         }
         self.epoch.and_then(|epoch| lease_end(frame, epoch)).map(End::Lease)
-    }
-
-    /// Whether the command waits for somebody to type, and has not only yet to begin.
-    fn wants_input(&self, frame: &Frame, quiet: Duration) -> bool {
-        let new = frame.activity.changed > self.since;
-        match frame.activity.value.state {
-            ActivityState::SecretPrompt => new,
-            // What comes while it still paints itself would be lost on it.
-            ActivityState::FullScreen => new && quiet >= FULL_SCREEN_QUIET,
-            ActivityState::NeedsInput => {
-                new && frame.commands.value.sent().is_none_or(|sent| self.asks(frame, sent))
-            }
-            ActivityState::Prompt => {
-                let asks = frame.commands.value.sent().is_some_and(|sent| match sent.ends_by {
-                    EndsBy::Marks => unfinished(frame, quiet),
-                    EndsBy::Kernel => {
-                        new && asks_for_more(&before_cursor(frame)) || is_unended(frame, sent)
-                    }
-                    EndsBy::Prompt => false,
-                });
-                asks && quiet >= PROMPTED_QUIET
-            }
-            ActivityState::Running | ActivityState::Exited => false,
-        }
-    }
-
-    /// Whether what a command was sent to asks for more than the next command: whoever takes those by
-    /// a prompt waits for input before and after each.
-    fn asks(&self, frame: &Frame, sent: &SentCommand) -> bool {
-        let record = frame.commands.value.get(self.command);
-        let from = record.and_then(|record| record.spans.first()).map(|span| span.from.row);
-        let before = before_cursor(frame);
-        let ready = before.ends_with(&*sent.prompt) && !sent.prompt.is_empty() || prompts(&before);
-        sent.ends_by != EndsBy::Prompt || from != Some(frame.cursor.value.row) && !ready
     }
 
     fn followed(&self, frame: &Frame, end: End, max_lines: usize, elapsed: Duration) -> Followed {
@@ -207,29 +150,6 @@ pub fn trimmed(rows: u64) -> String {
     format!("[the first {rows} rows of its output are no longer kept]")
 }
 
-/// Whether a shell that marks its commands reads on below the line that it was given, which is not
-/// all of a command.
-fn unfinished(frame: &Frame, quiet: Duration) -> bool {
-    let commands = &frame.commands.value;
-    if commands.phase() != ShellPhase::Reading || frame.activity.value.canonical {
-        return false;
-    }
-    let cursor = Position { row: frame.cursor.value.row, col: frame.cursor.value.col };
-    let before = before_cursor(frame);
-    // It gave the line back, to be looked at before it runs.
-    let given_back = commands.prompted_at().is_some_and(|at| at != cursor);
-    let below = commands.reading_at().is_some_and(|at| cursor.row > at.row);
-    // fish shows no prompt, and writes the end of a line well before the command begins.
-    let unprompted = before.trim().is_empty() && quiet >= UNPROMPTED_QUIET;
-    given_back || below && (unprompted || prompts(&before) || asks(&before))
-}
-
-/// Whether the line of a command stands there with an Enter that did not end it.
-fn is_unended(frame: &Frame, sent: &SentCommand) -> bool {
-    let line = LogicalLine::around(frame, frame.cursor.value.row);
-    line.is_some_and(|line| sent.is_unended_in(line.text()))
-}
-
 impl Followed {
     /// Fills in as much of the output as there is room for, which is told to programs and to models.
     fn with_output(self, lines: &[String], max_lines: usize, uri: &str) -> Self {
@@ -284,12 +204,6 @@ impl Followed {
             )),
             (RunStatus::NeedsInput, ActivityWord::FullScreen) => Some(
                 "A full-screen program has the terminal: read_screen and send_keys.".to_owned(),
-            ),
-            (RunStatus::NeedsInput, ActivityWord::Prompt) if asks.ends_with(ENTER_SHOWN) => Some(
-                "Enter ends no line in this terminal (`stty raw` or `-icrnl`), so the shell has not \
-                 read it: send_keys C-j ends it; `stty sane` as send_text without enter, then C-j, \
-                 mends the terminal."
-                    .to_owned(),
             ),
             (RunStatus::NeedsInput, _) => Some(format!(
                 "It waits for input ({asks}): answer with send_text, or send_keys C-c."

@@ -100,7 +100,6 @@ impl Tool for Run {
         let following = Following {
             session: target.session.clone(),
             command: command.id,
-            since: command.before,
             epoch,
             until,
             started,

@@ -12,6 +12,7 @@ use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::commands::record::CommandId;
+use crate::core::shell::readiness::ReadyPrompt;
 use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
@@ -22,7 +23,7 @@ use crate::session::handle::KeepAlive;
 use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::readiness::{Readiness, Ready};
+use crate::surface::terminal::readiness::ReadyWatch;
 use crate::surface::terminal::run::{OnCancel, Parameters};
 use crate::surface::terminal::script::Script;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
@@ -70,7 +71,7 @@ impl Sending<'_> {
             return Ok(sent);
         }
         let mut accepted = Some(accepted);
-        let mut readiness = Readiness::begin(session, clock, self.until);
+        let mut readiness = ReadyWatch::begin(session, clock, self.until);
         let mut place = pin!(session.place_in_line());
         let _place = tokio::select! {
             biased;
@@ -88,8 +89,8 @@ impl Sending<'_> {
         };
         loop {
             let ready = match readiness.now() {
-                Some(ready) => Ok(ready),
-                None => {
+                Ok(Some(ready)) => Ok(ready),
+                Ok(None) | Err(_) => {
                     // Others of the connection may be what it takes.
                     drop(accepted.take());
                     let reached = self.waiting.unless_told(readiness.reached()).await;
@@ -164,8 +165,12 @@ impl Sending<'_> {
         self.parameters.on_cancel == OnCancel::Interrupt
     }
 
-    fn order(&self, ready: Ready, key: Option<IdempotencyKey>) -> Result<WriteOrder, SurfaceError> {
-        let Ready { ends_by, prompt, edits } = ready;
+    fn order(
+        &self,
+        ready: ReadyPrompt,
+        key: Option<IdempotencyKey>,
+    ) -> Result<WriteOrder, SurfaceError> {
+        let ReadyPrompt { ends_by, edits } = ready;
         // Without a line editor a shell that marks takes lines as one that does not.
         let takes = if ends_by == EndsBy::Marks && !edits { EndsBy::Kernel } else { ends_by };
         let script = Script::needed(&self.call.daemon.sessions, self.text, takes)?;
@@ -192,7 +197,6 @@ impl Sending<'_> {
                 text: self.text.to_owned(),
                 typed,
                 ends_by,
-                prompt,
                 provision: script.map(Provision::of),
                 interrupts: self.interrupts(),
             }),

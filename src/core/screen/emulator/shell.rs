@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
 
-use crate::core::ids::RowNumber;
 use crate::core::screen::emulator::Emulator;
 use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::mark::Mark;
 use crate::core::shell::commands::output::columns;
 use crate::core::shell::commands::record::{Here, Position};
-use crate::core::wait::logical::JOINED_ROWS_MAX;
 
 /// What is known about the shell.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shell {
+pub(crate) struct MarkedShell {
     /// The value that its marks carry; none when it was not asked to mark anything.
     pub(crate) nonce: Option<Arc<str>>,
     /// The machine it runs on.
@@ -29,11 +27,11 @@ pub(crate) struct Shell {
 }
 
 impl Emulator {
-    pub(crate) fn shell(&self) -> &Shell {
+    pub(crate) fn shell(&self) -> &MarkedShell {
         &self.shell
     }
 
-    pub(crate) fn shell_mut(&mut self) -> &mut Shell {
+    pub(crate) fn shell_mut(&mut self) -> &mut MarkedShell {
         &mut self.shell
     }
 
@@ -106,31 +104,13 @@ impl Emulator {
         }
     }
 
-    /// The text before the cursor on its row.
+    /// What stands on the row of the cursor before it, without the output of a command that ended there.
     pub(crate) fn before_cursor(&mut self) -> String {
         let cursor = self.position();
-        self.text_between(Position { col: 0, ..cursor }, cursor)
-    }
-
-    /// The line up to the end of the cursor's row, with wrapped rows joined and without trailing blanks.
-    pub(crate) fn line_of_cursor(&mut self) -> String {
-        self.harvest();
-        let (base, row) = (self.ledger.base_row(), self.cursor().row);
-        let mut text = self.draw_row((row.0 - base.0) as usize).value.text.to_string();
-        for above in (row.0.saturating_sub(JOINED_ROWS_MAX)..row.0).rev() {
-            let line = match above.checked_sub(base.0) {
-                Some(index) => self.draw_row(index as usize).value,
-                None => match self.ledger.history().row(RowNumber(above)) {
-                    Some(kept) => kept.line().into(),
-                    None => break,
-                },
-            };
-            if !line.wrapped {
-                break;
-            }
-            text.insert_str(0, &line.text);
-        }
-        text
+        let ended = self.shell.commands.iter().rev().find(|record| record.finish.is_some());
+        let end = ended.and_then(|record| record.spans.last()?.to);
+        let end = end.filter(|end| end.row == cursor.row && end.col <= cursor.col);
+        self.text_between(end.unwrap_or(Position { col: 0, ..cursor }), cursor)
     }
 
     /// The text on the screen between two positions, with wrapped rows joined.

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
-use crate::core::screen::emulator::shell::Shell;
+use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::Damage;
-use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Position, Span};
-use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 
 /// A row and a column.
 type KeptPosition = (u64, u16);
@@ -105,7 +105,11 @@ pub(crate) struct WrittenCommands(VecDeque<(Arc<CommandRecord>, Box<[u8]>)>);
 
 impl WrittenCommands {
     /// Appends the shell to a snapshot, as [`KeptShell`] reads it.
-    pub(crate) fn write(&mut self, shell: &Shell, bytes: Vec<u8>) -> postcard::Result<Vec<u8>> {
+    pub(crate) fn write(
+        &mut self,
+        shell: &MarkedShell,
+        bytes: Vec<u8>,
+    ) -> postcard::Result<Vec<u8>> {
         self.update(&shell.commands)?;
         let mut bytes = postcard::to_extend(&self.0.len(), bytes)?;
         for (_, written) in &self.0 {
@@ -135,7 +139,7 @@ impl WrittenCommands {
 }
 
 impl<'a> KeptState<'a> {
-    fn of(shell: &'a Shell) -> Self {
+    fn of(shell: &'a MarkedShell) -> Self {
         let commands = &shell.commands;
         Self {
             last: commands.last().0,
@@ -150,7 +154,7 @@ impl<'a> KeptState<'a> {
 }
 
 impl KeptShell<'_> {
-    pub(crate) fn put(&self, shell: &mut Shell) -> Result<(), Damage> {
+    pub(crate) fn put(&self, shell: &mut MarkedShell) -> Result<(), Damage> {
         let surplus = self.commands.len().saturating_sub(Commands::KEPT_MAX);
         let records = self.commands.iter().skip(surplus).map(|kept| kept.record().map(Arc::new));
         let list: VecDeque<_> = records.collect::<Result<_, _>>()?;
@@ -274,7 +278,7 @@ mod tests {
 
     /// A shell that was given commands.
     struct Given {
-        shell: Shell,
+        shell: MarkedShell,
         written: WrittenCommands,
     }
 
@@ -300,7 +304,7 @@ mod tests {
     }
 
     fn given() -> Given {
-        Given { shell: Shell::default(), written: WrittenCommands::default() }
+        Given { shell: MarkedShell::default(), written: WrittenCommands::default() }
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::snapshots::{FIRST_FORMAT, assert_same_for_ever};
 use super::*;
-use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Finish, Span};
-use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 
 const SECOND_FORMAT: [&[u8]; 2] =
     [include_bytes!("formats/2-normal.snapshot"), include_bytes!("formats/2-alternate.snapshot")];

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::core::shell::activity::{Evidence, ShellPhase};
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::{Mark, MarkKind};
 use crate::core::shell::commands::record::{CommandId, CommandRecord, Here, Position, Span};
-use crate::core::shell::commands::{Commands, EndsBy, SentCommand};
+use crate::core::shell::commands::{Commands, EndsBy, SentCommand, ShellPhase};
 
 impl Commands {
     /// Takes a mark of the shell in. `typed` is what stands between where it began to read and the

@@ -120,21 +120,6 @@ pub(crate) fn columns(line: &Line, first: u16, end: u16) -> &str {
     &line.text[start.min(stop)..stop]
 }
 
-/// The prompt: what stands before the cursor, without what the command before has left on its row.
-pub fn prompt(frame: &Frame) -> String {
-    let before = before_cursor(frame);
-    let ended = frame.commands.value.iter().rev().find(|record| record.finish.is_some());
-    let end = ended.and_then(|record| record.spans.last()).and_then(|span| span.to);
-    let cursor = frame.cursor.value;
-    match (end, frame.line(cursor.row)) {
-        (Some(end), Some(line)) if end.row == cursor.row && end.col <= cursor.col => {
-            let left = columns(&line.value, 0, end.col).len();
-            before.get(left..).unwrap_or_default().to_owned()
-        }
-        (_, _) => before,
-    }
-}
-
 /// What stands on the row of the cursor before it, trailing blanks included.
 pub fn before_cursor(frame: &Frame) -> String {
     let cursor = frame.cursor.value;

@@ -135,10 +135,8 @@ fn what_ran_has_ended_where_a_shell_reads_again_behind_the_end_of_the_output() {
     shell.screen.on_reading(Moment::default());
     shell.ended(1, None, Evidence::Osc133);
     shell.printed(1, &["out"]);
-    assert!(
-        shell.screen.commands().ready_for(EndsBy::Kernel),
-        "it may not tell of the next either"
-    );
+    let phase = shell.screen.commands().phase();
+    assert_eq!(phase, ShellPhase::Unmarked, "it may not tell of the next either");
 }
 
 /// A shell that reads again behind the end of the output, and has told of no prompt.
@@ -157,7 +155,7 @@ fn a_command_for_a_shell_that_lost_its_marks_ends_without_them() {
     shell.screen.finish_sent(Moment::default(), Evidence::Kernel);
     shell.ended(2, None, Evidence::Kernel);
     shell.printed(2, &["out"]);
-    assert!(shell.screen.commands().ready_for(EndsBy::Kernel));
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Unmarked);
 }
 
 #[test]
@@ -168,7 +166,7 @@ fn a_command_of_which_a_shell_that_lost_its_marks_tells_is_told_by_them_alone() 
     shell.ended(sent.0, Some(3), Evidence::Osc133);
     shell.printed(sent.0, &["out"]);
     assert_eq!(shell.screen.commands().last(), sent, "it is one command");
-    assert!(shell.screen.commands().ready_for(EndsBy::Marks));
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Reading);
 }
 
 #[test]
@@ -315,9 +313,9 @@ fn a_prompt_that_no_end_came_before_ends_what_ran_once_the_shell_waits_there() {
 fn a_shell_that_reads_after_half_a_prompt_takes_the_next_command() {
     let mut shell = Shell::new(8, 20);
     shell.prompt().write("x\r\n").mark("C").mark("D;130").mark("A").write("^C");
-    assert!(!shell.screen.commands().ready_for(EndsBy::Marks));
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Prompting);
     shell.screen.on_reading(Moment::default());
-    assert!(shell.screen.commands().ready_for(EndsBy::Marks));
+    assert_eq!(shell.screen.commands().phase(), ShellPhase::Reading);
     shell.command("y", "out\r\n", 0);
     shell.printed(2, &["out"]);
 }

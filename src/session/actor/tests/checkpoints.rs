@@ -151,7 +151,6 @@ impl Desk {
             text: text.to_owned(),
             typed: text.to_owned(),
             ends_by: EndsBy::Kernel,
-            prompt: "# ".into(),
             provision: None,
             interrupts: false,
         };

@@ -423,7 +423,6 @@ async fn what_a_command_needs_is_kept_over_a_failure_until_it_has_ended() {
         text: "make".to_owned(),
         typed: "make".to_owned(),
         ends_by: crate::core::shell::commands::EndsBy::Kernel,
-        prompt: "# ".into(),
         provision: Some(Provision::of(Needed(Arc::clone(&dropped)))),
         interrupts: false,
     };

@@ -32,7 +32,6 @@ fn command() -> CommandOrder {
         text: "x".to_owned(),
         typed: "x".to_owned(),
         ends_by: EndsBy::Kernel,
-        prompt: String::new(),
         provision: None,
         interrupts: false,
     }

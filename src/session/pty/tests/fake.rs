@@ -12,13 +12,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::shell::activity::{Foreground, KernelView};
+use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
-use crate::session::pty::{
-    Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Rest, Stamp,
-};
+use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
 
 /// Makes a terminal in memory and the controller of what happens in it.
 ///
@@ -88,6 +86,7 @@ impl State {
                 foreground: Some(leader),
                 canonical: true,
                 echo: true,
+                enter_ends_line: true,
                 line_kill: None,
             },
             reading: None,
@@ -256,9 +255,9 @@ impl Pty for FakePty {
         Ok(false)
     }
 
-    fn leader_rest(&self) -> io::Result<Rest> {
+    fn leader_rest(&self) -> io::Result<LeaderRest> {
         let in_front = self.evidence()?.leader_in_front();
-        Ok(if in_front { Rest::Waits } else { Rest::Works })
+        Ok(if in_front { LeaderRest::Waits } else { LeaderRest::Works })
     }
 
     fn all_read(&self, offset: u64) -> io::Result<bool> {

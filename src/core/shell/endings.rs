@@ -1,0 +1,98 @@
+//! Ends of commands that the shell does not mark, and prompts whose marks are missing.
+
+use crate::core::moment::Moment;
+use crate::core::shell::activity::{ActivityState, Evidence};
+use crate::core::shell::commands::{EndsBy, SentCommand, ShellPhase};
+use crate::core::shell::timing::OTHER_PROMPT_QUIET;
+use crate::core::shell::{ScreenFacts, Shell, text};
+
+/// What the commands are to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnding {
+    /// The shell waits behind a prompt before which it marked no end.
+    Prompted,
+    /// The shell reads a line, though it marked no end of its prompt.
+    Reading,
+    /// What was sent has ended.
+    Finished(Evidence),
+}
+
+impl Shell {
+    /// What has ended; to be asked until there is nothing more, and after each look at the kernel.
+    pub fn next_ending(&self, now: Moment, facts: &ScreenFacts<'_>) -> Option<CommandEnding> {
+        if self.is_prompted(facts) {
+            return Some(CommandEnding::Prompted);
+        }
+        if self.reads_without_prompt(facts) {
+            return Some(CommandEnding::Reading);
+        }
+        let sent = facts.commands.sent()?;
+        self.ready_again(now, sent, facts).map(CommandEnding::Finished)
+    }
+
+    fn edits(&self) -> bool {
+        self.seen().is_some_and(|seen| seen.shell_in_front && !seen.canonical)
+    }
+
+    fn is_prompted(&self, facts: &ScreenFacts<'_>) -> bool {
+        self.settled() && facts.commands.prompted_at() == Some(facts.cursor) && self.edits()
+    }
+
+    /// Whether a shell that marks its commands reads a line though its prompt has no end, since it was
+    /// interrupted while it made it, or no beginning either, since its marks were taken away. What asks
+    /// within a prompt reads without a line editor.
+    fn reads_without_prompt(&self, facts: &ScreenFacts<'_>) -> bool {
+        match facts.commands.phase() {
+            ShellPhase::Prompting => self.looks.quiet() && self.rests && self.edits(),
+            ShellPhase::Running => {
+                self.settled() && self.rests && facts.commands.output_has_ended()
+            }
+            ShellPhase::Reading | ShellPhase::Unmarked => false,
+        }
+    }
+
+    /// How it is known that what a command was sent to is ready again.
+    fn ready_again(
+        &self,
+        now: Moment,
+        sent: &SentCommand,
+        facts: &ScreenFacts<'_>,
+    ) -> Option<Evidence> {
+        if !self.settled() || !self.moved_on(sent, facts) {
+            return None;
+        }
+        let before = facts.before_cursor;
+        let returned = before.ends_with(&*sent.prompt);
+        let (state, evidence) = self.state_of_front(facts);
+        match sent.ends_by {
+            EndsBy::Marks => None,
+            // The kernel knows that a shell reads before its prompt has come here. Another prompt than the
+            // one before is believed when nothing follows.
+            EndsBy::Kernel => {
+                let ended = state == ActivityState::Prompt && (returned || self.looks.quiet());
+                ended.then_some(evidence)
+            }
+            EndsBy::Prompt => {
+                let same = returned && !sent.prompt.is_empty();
+                let other = text::is_prompt(before) && self.other_prompt_stands(now);
+                let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);
+                (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
+            }
+        }
+    }
+
+    pub(super) fn other_prompt_stands(&self, now: Moment) -> bool {
+        now.since(self.looks.stirred_at) >= OTHER_PROMPT_QUIET
+    }
+
+    /// Whether more came since a command was sent than a prompt that stands still.
+    pub(super) fn moved_on(&self, sent: &SentCommand, facts: &ScreenFacts<'_>) -> bool {
+        let started = facts.commands.get(sent.id).and_then(|record| record.spans.first());
+        let started = started.map(|span| span.from);
+        match sent.ends_by {
+            EndsBy::Marks => false,
+            EndsBy::Kernel => started.is_none_or(|at| at != facts.cursor),
+            EndsBy::Prompt => started.is_none_or(|at| at.row != facts.cursor.row),
+        }
+    }
+}

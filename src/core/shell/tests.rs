@@ -1,0 +1,403 @@
+//! What follows from marks, from what the kernel says, and from what was typed.
+
+use super::activity::Evidence;
+use super::commands::Submission;
+use super::commands::mark::{Mark, MarkKind};
+use super::commands::record::Here;
+use super::endings::CommandEnding;
+use super::kernel::Foreground;
+use super::readiness::ReadyPrompt;
+use super::timing::{LOOKS, OTHER_PROMPT_QUIET, SOON};
+use super::*;
+use crate::core::ids::{RowNumber, Watermark};
+
+/// A program in front that takes lines.
+fn program() -> KernelView {
+    KernelView {
+        foreground: Some(Foreground { group: 7, program: Some("prog".into()) }),
+        shell_in_front: false,
+        canonical: true,
+        echo: true,
+        reading: None,
+        relaying: false,
+    }
+}
+
+/// The session's shell in front, without a line editor.
+fn shell() -> KernelView {
+    KernelView { shell_in_front: true, ..program() }
+}
+
+fn raw(view: KernelView) -> KernelView {
+    KernelView { canonical: false, echo: false, ..view }
+}
+
+fn hidden(view: KernelView) -> KernelView {
+    KernelView { echo: false, ..view }
+}
+
+fn reading(view: KernelView, reading: bool) -> KernelView {
+    KernelView { reading: Some(reading), ..view }
+}
+
+/// A terminal, judged.
+struct Judged {
+    shell: Shell,
+    commands: Commands,
+    now: Moment,
+    cursor: Position,
+    before: &'static str,
+    alternate: bool,
+    exited: bool,
+}
+
+impl Judged {
+    fn new() -> Self {
+        let now = Moment::from_boot(Duration::from_secs(1_000));
+        Self {
+            shell: Shell::begin(now, false, false),
+            commands: Commands::default(),
+            now,
+            cursor: Position::default(),
+            before: "",
+            alternate: false,
+            exited: false,
+        }
+    }
+
+    fn marked(kinds: &[MarkKind]) -> Self {
+        let mut judged = Self::new();
+        for kind in kinds {
+            judged.mark(*kind);
+        }
+        judged
+    }
+
+    fn here(&self) -> Here {
+        let top = RowNumber(0);
+        Here { position: self.cursor, top, now: self.now, mark: Watermark(1) }
+    }
+
+    fn mark(&mut self, kind: MarkKind) {
+        let mark = Mark { kind, text: None, untold: false, bound: true };
+        let here = self.here();
+        self.commands.on_mark(mark, &here, None, None, |_| String::new());
+    }
+
+    fn send(&mut self, ends_by: EndsBy) {
+        let prompt = self.shell.on_command(self.now, ends_by, self.before);
+        let text = "make";
+        let submission =
+            Submission { text, typed: text, by: None, ends_by, prompt: &prompt, echoed: true };
+        let here = self.here();
+        self.commands.submit(submission, &here);
+        self.shell.on_typed(self.now, b"make\r");
+    }
+
+    /// Output that leaves the cursor on this row, behind this text.
+    fn show(&mut self, row: u64, before: &'static str) -> &mut Self {
+        self.cursor = Position { row: RowNumber(row), col: before.len() as u16 };
+        self.before = before;
+        self.shell.on_output(self.now);
+        self
+    }
+
+    /// Asks the kernel so many times since the last output or input.
+    fn look(&mut self, view: &KernelView, times: usize) -> &mut Self {
+        let stirred_at = self.shell.looks.stirred_at;
+        for offset in LOOKS.iter().take(times) {
+            self.now = stirred_at + *offset;
+            self.shell.on_look(self.now, Some(view.clone()), &self.commands);
+        }
+        self
+    }
+
+    fn quiet(&mut self, view: &KernelView) -> &mut Self {
+        self.look(view, LOOKS.len())
+    }
+
+    fn rest(&mut self, rest: LeaderRest) -> &mut Self {
+        assert!(self.shell.asks_rest(&self.commands));
+        self.shell.on_rest(self.now, rest, &self.commands);
+        self
+    }
+
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut Shell, Moment, &ScreenFacts<'_>) -> T) -> T {
+        let facts = ScreenFacts {
+            commands: &self.commands,
+            cursor: self.cursor,
+            alternate: self.alternate,
+            exited: self.exited,
+            before_cursor: if self.shell.settled() { self.before } else { "" },
+        };
+        ask(&mut self.shell, self.now, &facts)
+    }
+
+    #[track_caller]
+    fn is(&mut self, state: ActivityState, evidence: Evidence) -> &mut Self {
+        let (activity, _) = self.ask(|shell, now, facts| shell.judge(now, facts));
+        assert_eq!((activity.state, activity.evidence), (state, evidence));
+        self
+    }
+
+    fn view(&mut self) -> ShellView {
+        self.ask(|shell, now, facts| shell.judge(now, facts)).1
+    }
+
+    fn ending(&mut self) -> Option<CommandEnding> {
+        self.ask(|shell, now, facts| shell.next_ending(now, facts))
+    }
+}
+
+fn ready(ends_by: EndsBy, edits: bool) -> Readiness {
+    Readiness::Ready(ReadyPrompt { ends_by, edits })
+}
+
+const PROMPT: [MarkKind; 2] = [MarkKind::PromptStart, MarkKind::PromptEnd];
+const RUNNING: [MarkKind; 3] = [MarkKind::PromptStart, MarkKind::PromptEnd, MarkKind::Started];
+
+#[test]
+fn a_program_that_ended_is_the_end_of_all_doubt() {
+    let mut judged = Judged { exited: true, ..Judged::new() };
+    judged.quiet(&hidden(program())).is(ActivityState::Exited, Evidence::Exit);
+    assert_eq!(judged.view().readiness, Readiness::Busy);
+}
+
+#[test]
+fn where_the_kernel_says_nothing_marks_decide_and_without_them_nothing_is_known() {
+    Judged::marked(&PROMPT).is(ActivityState::Prompt, Evidence::Osc133);
+    Judged::marked(&RUNNING).is(ActivityState::Running, Evidence::Osc133);
+    Judged::new().is(ActivityState::Unknown, Evidence::Idle);
+}
+
+#[test]
+fn a_line_that_is_not_shown_is_a_secret_as_soon_as_a_program_reads_it() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.look(&reading(hidden(program()), true), 3);
+    judged.is(ActivityState::SecretPrompt, Evidence::Kernel);
+    assert!(judged.view().waits);
+    let mut judged = Judged::marked(&RUNNING);
+    judged.look(&hidden(program()), 3).is(ActivityState::Running, Evidence::Osc133);
+    judged.quiet(&hidden(program())).is(ActivityState::SecretPrompt, Evidence::Kernel);
+    let mut working = Judged::marked(&RUNNING);
+    working.quiet(&reading(hidden(program()), false));
+    working.is(ActivityState::Running, Evidence::Osc133);
+}
+
+#[test]
+fn a_secret_stays_one_while_it_is_typed_until_its_line_ends() {
+    let mut judged = Judged::new();
+    judged.quiet(&reading(hidden(program()), true));
+    judged.is(ActivityState::SecretPrompt, Evidence::Kernel);
+    judged.shell.on_typed(judged.now, b"hun");
+    judged.is(ActivityState::SecretPrompt, Evidence::Kernel);
+    judged.shell.on_typed(judged.now, b"ter2\r");
+    judged.is(ActivityState::Running, Evidence::Kernel);
+}
+
+#[test]
+fn a_program_that_waits_in_a_read_needs_input_whatever_the_screen_shows() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.quiet(&reading(program(), true)).is(ActivityState::NeedsInput, Evidence::Kernel);
+    assert_eq!(judged.view(), ShellView { readiness: Readiness::Busy, waits: true });
+    judged.show(1, "Go on? [y/n] ").quiet(&reading(program(), false));
+    judged.is(ActivityState::Running, Evidence::Osc133);
+    judged.show(2, "Name: ").quiet(&reading(program(), true));
+    assert_eq!(judged.view().readiness, Readiness::Asks("Name: ".into()));
+}
+
+#[test]
+fn a_program_that_takes_keys_waits_for_them_once_it_is_quiet() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.look(&raw(program()), 3).is(ActivityState::Running, Evidence::Osc133);
+    judged.quiet(&raw(program())).is(ActivityState::NeedsInput, Evidence::Kernel);
+}
+
+#[test]
+fn where_the_kernel_does_not_say_who_reads_only_a_question_or_a_prompt_is_told_as_a_guess() {
+    let relay = KernelView { relaying: true, ..raw(program()) };
+    for view in [relay, program()] {
+        for asking in ["Name? ", "Password: ", "me@there:~$ ", ">>> "] {
+            let mut judged = Judged::marked(&RUNNING);
+            judged.show(1, asking).quiet(&view);
+            judged.is(ActivityState::NeedsInput, Evidence::Pattern);
+        }
+        for text in ["", "Compiling foo"] {
+            let mut judged = Judged::marked(&RUNNING);
+            judged.show(1, text).look(&view, 3).is(ActivityState::Running, Evidence::Osc133);
+            judged.quiet(&view).is(ActivityState::Unknown, Evidence::Kernel);
+            assert!(!judged.view().waits);
+        }
+    }
+}
+
+#[test]
+fn a_shell_without_marks_is_at_its_prompt_when_it_reads() {
+    let editing = raw(shell());
+    let mut judged = Judged::new();
+    judged.look(&editing, 2).is(ActivityState::Running, Evidence::Kernel);
+    judged.look(&editing, 3).is(ActivityState::Prompt, Evidence::Kernel);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Kernel, true));
+    let mut judged = Judged::new();
+    judged.show(0, "# ").look(&reading(shell(), true), 3);
+    judged.is(ActivityState::Prompt, Evidence::Kernel);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Kernel, false));
+    judged.show(1, "Go on? ").quiet(&reading(shell(), true));
+    judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+    let mut judged = Judged::new();
+    judged.quiet(&reading(shell(), false)).is(ActivityState::Running, Evidence::Kernel);
+    let mut judged = Judged::new();
+    judged.quiet(&shell()).is(ActivityState::Prompt, Evidence::Idle);
+}
+
+#[test]
+fn a_prompt_that_returned_is_one_however_it_looks() {
+    let mut judged = Judged::new();
+    judged.show(0, "what now? ");
+    judged.shell.on_type_ahead(Some("what now? "));
+    judged.shell.on_typed(judged.now, b"true\r");
+    judged.show(1, "what now? ").quiet(&reading(shell(), true));
+    judged.is(ActivityState::Prompt, Evidence::Kernel);
+    judged.show(1, "what now? ").quiet(&reading(hidden(shell()), true));
+    judged.is(ActivityState::Prompt, Evidence::Kernel);
+    judged.show(2, "Secret: ").quiet(&reading(hidden(shell()), true));
+    judged.is(ActivityState::SecretPrompt, Evidence::Kernel);
+}
+
+#[test]
+fn marks_of_a_prompt_count_only_while_the_shell_is_in_front() {
+    let mut judged = Judged::marked(&PROMPT);
+    judged.look(&raw(shell()), 1).is(ActivityState::Prompt, Evidence::Osc133);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Marks, true));
+    judged.look(&raw(program()), 1).is(ActivityState::Running, Evidence::Kernel);
+    let mut prompting = Judged::marked(&PROMPT[..1]);
+    prompting.quiet(&hidden(shell())).is(ActivityState::Prompt, Evidence::Osc133);
+    assert_eq!(prompting.view().readiness, Readiness::Starting);
+}
+
+#[test]
+fn a_program_on_the_alternate_screen_has_it_to_itself_and_waits_once_it_stands_still() {
+    let mut judged = Judged { alternate: true, ..Judged::marked(&RUNNING) };
+    judged.look(&raw(program()), 3).is(ActivityState::FullScreen, Evidence::Kernel);
+    assert!(!judged.view().waits);
+    assert!(judged.quiet(&raw(program())).view().waits);
+    judged.quiet(&program()).is(ActivityState::FullScreen, Evidence::Pattern);
+}
+
+#[test]
+fn a_marked_shell_that_has_read_a_line_and_waits_below_it_wants_the_rest_of_a_command() {
+    let mut judged = Judged::marked(&PROMPT);
+    judged.quiet(&raw(shell()));
+    judged.shell.on_typed(judged.now, b"echo 'one\r");
+    judged.show(1, "> ").quiet(&raw(shell()));
+    judged.rest(LeaderRest::Works).is(ActivityState::Prompt, Evidence::Osc133);
+    judged.rest(LeaderRest::Waits).is(ActivityState::NeedsInput, Evidence::Osc133);
+    assert_eq!(judged.view().readiness, Readiness::Asks("> ".into()));
+}
+
+#[test]
+fn lines_that_are_edited_below_each_other_want_no_rest_of_a_command() {
+    let mut judged = Judged::marked(&PROMPT);
+    judged.quiet(&raw(shell()));
+    judged.shell.on_typed(judged.now, b"\x1b[200~echo 'one\rtwo\x1b[201~");
+    judged.show(1, "two").quiet(&raw(shell())).is(ActivityState::Prompt, Evidence::Osc133);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Marks, true));
+}
+
+#[test]
+fn a_shell_without_marks_that_goes_on_behind_its_second_prompt_wants_the_rest_of_a_command() {
+    let waiting = reading(shell(), true);
+    let mut judged = Judged::new();
+    judged.show(0, "$ ").quiet(&waiting);
+    judged.send(EndsBy::Kernel);
+    judged.show(1, "> ").quiet(&waiting).is(ActivityState::NeedsInput, Evidence::Pattern);
+    assert_eq!(judged.ending(), None);
+    judged.show(2, "$ ").look(&waiting, 3);
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Kernel)));
+}
+
+#[test]
+fn what_was_typed_before_is_read_before_a_command_is_sent() {
+    let mut judged = Judged::marked(&PROMPT);
+    judged.shell.on_type_ahead(None);
+    judged.quiet(&raw(shell()));
+    assert_eq!(judged.view().readiness, Readiness::Starting);
+    judged.rest(LeaderRest::Unread);
+    assert_eq!(judged.view().readiness, Readiness::Starting);
+    judged.rest(LeaderRest::Waits);
+    assert_eq!(judged.view().readiness, ready(EndsBy::Marks, true));
+}
+
+#[test]
+fn a_shell_that_has_yet_to_come_to_its_first_prompt_is_starting() {
+    for marks_expected in [true, false] {
+        let mut judged = Judged::new();
+        judged.shell = Shell::begin(judged.now, marks_expected, false);
+        judged.quiet(&reading(shell(), false));
+        judged.now = judged.now + SOON * 10;
+        assert_eq!(judged.view().readiness, Readiness::Starting);
+    }
+}
+
+#[test]
+fn a_terminal_is_busy_when_it_was_not_ready_for_a_while_after_input_and_after_an_interrupt() {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.shell.on_typed(judged.now, b"x");
+    judged.quiet(&reading(program(), false));
+    assert_eq!(judged.view().readiness, Readiness::Soon);
+    judged.now = judged.now + SOON;
+    assert_eq!(judged.view().readiness, Readiness::Busy);
+    judged.shell.on_signal(judged.now);
+    assert_eq!(judged.view().readiness, Readiness::Soon);
+}
+
+/// A program that has shown this prompt, was sent a command there, and has answered it.
+fn sent_to_prompt(before: &'static str) -> Judged {
+    let mut judged = Judged::marked(&RUNNING);
+    judged.show(1, before).quiet(&raw(program()));
+    assert_eq!(judged.view().readiness, ready(EndsBy::Prompt, true));
+    judged.send(EndsBy::Prompt);
+    judged
+}
+
+#[test]
+fn what_is_sent_to_a_program_ends_when_its_prompt_returns() {
+    let mut judged = sent_to_prompt(">>> ");
+    judged.quiet(&raw(program())).is(ActivityState::Running, Evidence::Kernel);
+    assert_eq!(judged.ending(), None, "it has yet to be read");
+    judged.show(3, ">>> ").look(&raw(program()), 3);
+    assert_eq!(judged.ending(), None, "more may come");
+    judged.quiet(&raw(program()));
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
+}
+
+#[test]
+fn another_prompt_of_a_program_is_believed_when_it_stands_still() {
+    let mut judged = sent_to_prompt("db=> ");
+    judged.show(3, "other=> ").quiet(&raw(program()));
+    judged.is(ActivityState::Running, Evidence::Kernel);
+    assert_eq!(judged.ending(), None);
+    judged.now = judged.shell.looks.stirred_at + OTHER_PROMPT_QUIET;
+    assert_eq!(judged.ending(), Some(CommandEnding::Finished(Evidence::Pattern)));
+}
+
+#[test]
+fn a_question_of_what_was_sent_to_a_program_is_no_end() {
+    let mut judged = sent_to_prompt(">>> ");
+    judged.show(3, "Name? ").quiet(&raw(program()));
+    judged.is(ActivityState::NeedsInput, Evidence::Kernel);
+    assert_eq!(judged.ending(), None);
+}
+
+#[test]
+fn a_prompt_whose_marks_are_missing_is_one_when_the_shell_waits_with_its_line_editor() {
+    let mut judged = Judged::marked(&PROMPT[..1]);
+    judged.quiet(&shell()).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), None, "what makes the prompt reads");
+    judged.quiet(&raw(shell())).rest(LeaderRest::Waits);
+    assert_eq!(judged.ending(), Some(CommandEnding::Reading));
+    let mut judged = Judged::marked(&RUNNING);
+    judged.mark(MarkKind::PromptEnd);
+    judged.look(&raw(shell()), 3);
+    assert_eq!(judged.ending(), Some(CommandEnding::Prompted));
+}
