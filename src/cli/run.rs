@@ -185,6 +185,8 @@ async fn follow(
     let mut showing = true;
     loop {
         tokio::select! {
+            // A daemon that has gone counts before an interrupt that came with it.
+            biased;
             answer = &mut answer => return told_by_one_that_stays(answer?),
             exit = interrupts.next() => return Ok(End::Interrupted(exit)),
             () = &mut gone => return Ok(End::Unread),
