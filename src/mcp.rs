@@ -19,5 +19,7 @@ pub mod request_class;
 pub mod request_order;
 pub mod resource;
 pub mod server;
+pub mod shared;
 pub mod status;
+pub mod subscription_quota;
 pub mod upgrade;

@@ -11,6 +11,7 @@ pub mod date;
 pub mod delta;
 pub mod envelope;
 pub mod error;
+pub mod grid;
 pub mod history;
 pub mod lease;
 pub mod line;

@@ -10,6 +10,7 @@ mod architecture {
     mod dependencies;
     mod floors;
     mod homes;
+    mod knots;
     mod licence;
     mod shape;
     mod source;

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::doctor::check::{Check, Verdict};
-use crate::cli::doctor::ground::Ground;
+use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -33,7 +33,7 @@ const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     place::socket_paths,
     place::sockets,
     running::daemon,
-    shims::shims,
+    held,
     running::writing,
     running::configuration,
     place::log,
@@ -44,6 +44,14 @@ const SUBJECTS: [fn(&Ground) -> Vec<Check>; 14] = [
     service::systemd,
     clients::clients,
 ];
+
+fn held(ground: &Ground) -> Vec<Check> {
+    match &ground.daemon {
+        _ if ground.paths.is_err() => Vec::new(),
+        Found::Running(status) => shims::shims(&ground.held, Some(status)),
+        Found::Absent | Found::Broken(_) => shims::shims(&ground.held, None),
+    }
+}
 
 impl Doctor {
     /// Runs the command; it needs no daemon.

@@ -8,7 +8,6 @@ pub mod error;
 pub mod idempotency;
 pub mod request;
 pub mod typing;
-pub mod unit;
 
 mod leasing;
 mod progress;

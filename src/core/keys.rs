@@ -12,6 +12,10 @@ pub mod parse;
 pub mod paste;
 pub mod tokens;
 pub mod typed;
+pub mod unit;
+
+pub(crate) const ESCAPE: u8 = 0x1b;
+pub(crate) const DELETE: u8 = 0x7f;
 
 /// The most keys in one call.
 pub const KEYS_MAX: usize = 1_000;
@@ -67,6 +71,17 @@ impl FunctionKey {
     /// Its number, from 1.
     pub fn number(self) -> u8 {
         self.0
+    }
+
+    /// The final letter of the sequences of F1 to F4, from the VT100's PF keys.
+    pub(crate) fn pf_letter(self) -> Option<char> {
+        (1..=4).contains(&self.0).then(|| char::from(b'P' + self.0 - 1))
+    }
+
+    /// The number of F5 to F20 before the tilde. The gaps are those of the VT220 keyboard.
+    pub(crate) fn tilde_number(self) -> u8 {
+        let gaps = [5, 10, 14, 16].into_iter().filter(|last| self.0 > *last).count() as u8;
+        self.0 + 10 + gaps
     }
 }
 

@@ -30,8 +30,8 @@ use crate::core::lease::ended::EndedLeases;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::holding::Holding;
+use crate::core::lease::holding::Suspended;
 use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::people::Suspended;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, HandOver, HoldToken, ReleaseRequest, Released, RenewRequest,
     TakeRule, WaiterId,

@@ -20,7 +20,8 @@ use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::core::shell::commands::{EndsBy, ShellPhase};
-use crate::core::wait::look::{Hit, Look, Others, Scan, Searches, Span, Which};
+use crate::core::wait::logical::Hit;
+use crate::core::wait::look::{Look, Others, Scan, Searches, Span, Which};
 use crate::core::wait::pattern::Pattern;
 
 /// The conditions of a wait; the first one that is met ends it.

@@ -13,7 +13,7 @@ use crate::core::token::Rejection;
 use crate::mcp::call::{Era, ToolResult};
 use crate::mcp::hint::for_models;
 use crate::mcp::upgrade::UpgradeError;
-use crate::session::create::CreateError;
+use crate::session::create_error::CreateError;
 use crate::session::error::SessionError;
 use crate::session::pty::command::CommandError;
 use crate::session::pty::spawn::{Shortage, SpawnError};

@@ -27,22 +27,18 @@ use serde_json::json;
 
 use crate::core::caller::Caller;
 use crate::core::policy::{Standing, decide_operate};
-use crate::gateway::Gateway;
-use crate::mcp::attach::names::Names;
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
-use crate::mcp::delta_cache::DeltaCache;
 use crate::mcp::instructions::INSTRUCTIONS;
-use crate::mcp::lease_notices::LeaseNotices;
-use crate::mcp::listen::{SubscriptionQuota, Subscriptions, accepted, listen};
+use crate::mcp::listen::{Subscriptions, accepted, listen};
 use crate::mcp::notifications::Wire;
-use crate::mcp::observe::{self, Tally};
+use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
 use crate::mcp::request_class::{BUSY, OBSERVE_METHOD};
 use crate::mcp::request_order::TurnSlot;
 use crate::mcp::server::prompting::{filled, listed_prompts};
 use crate::mcp::server::reading::listed_templates;
-use crate::mcp::upgrade::UpgradeAsked;
+use crate::mcp::shared::Shared;
 use crate::surface::call::Touched;
 use crate::surface::error::SurfaceError;
 use crate::wire::error::ErrorWire;
@@ -51,26 +47,6 @@ use crate::wire::error::ErrorWire;
 const READ_ROOM: usize = 64 * 1024;
 /// The same for a large answer.
 const LARGE_READ_ROOM: usize = 512 * 1024;
-
-/// The state that all connections share.
-#[derive(Debug)]
-pub struct Shared {
-    pub gateway: Gateway,
-    pub deltas: DeltaCache,
-    pub subscriptions: SubscriptionQuota,
-    pub lease_notices: LeaseNotices,
-    pub observed: Tally,
-    /// The names of attached people.
-    pub names: Names,
-    /// Cancelled when an operator stops the daemon.
-    pub stop: tokio_util::sync::CancellationToken,
-    /// Cancelled when another daemon has this one's sessions.
-    pub superseded: tokio_util::sync::CancellationToken,
-    /// The queue for upgrade requests, one at a time.
-    pub upgrades: tokio::sync::mpsc::Sender<UpgradeAsked>,
-    /// The number of the next connection, or of the next person on one.
-    pub numbers: Arc<std::sync::atomic::AtomicU64>,
-}
 
 #[derive(Debug)]
 pub struct Server {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::calls::Outcome;
-use crate::mcp::server::Shared;
+use crate::mcp::shared::Shared;
 use crate::session::counters::Counters;
 use crate::session::handle::Session;
 use crate::session::pty::processes::own_memory;

@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
-use crate::core::input::request::{CommandSent, IdempotencyKey, WriteOutcome};
+use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::request::{CommandSent, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::mouse::MouseEvent;
 use crate::core::keys::paste::PasteRule;
@@ -19,9 +20,9 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
 use crate::core::shell::commands::EndsBy;
+use crate::session::control::Interrupt;
+use crate::session::control::KeepAlive;
 use crate::session::error::SessionError;
-use crate::session::handle::KeepAlive;
-use crate::session::interrupt::Interrupt;
 use crate::session::pty::signal::Signal;
 
 /// Dropped once a call has taken effect, so that the connection's next one may.

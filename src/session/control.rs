@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::core::caller::PrincipalName;
-use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
+use crate::core::caller::{Caller, PrincipalName};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId};
 use crate::core::input::WriteWindow;
 use crate::core::input::request::WriteId;
 use crate::core::lease::request::WaiterId;
-use crate::session::interrupt::GivenUp;
+use crate::core::shell::commands::record::CommandId;
 
 /// How an ending daemon leaves a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,5 +130,68 @@ impl Urgent {
     fn lock(&self) -> MutexGuard<'_, Option<Entries>> {
         // A panic elsewhere cannot leave the entries half changed, so a poisoned lock is safe to use.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a lease from expiring while its holder waits for what a write brings about.
+#[derive(Debug)]
+#[must_use = "the lease is kept alive until this is dropped"]
+pub struct KeepAlive {
+    urgent: Arc<Urgent>,
+    write: WriteId,
+}
+
+impl KeepAlive {
+    /// Keeps alive the lease that this write holds.
+    pub(in crate::session) fn new(urgent: Arc<Urgent>, write: WriteId) -> Self {
+        Self { urgent, write }
+    }
+}
+
+impl Drop for KeepAlive {
+    fn drop(&mut self) {
+        let write = self.write;
+        self.urgent.post(|entries| {
+            entries.let_go.insert(write);
+        });
+    }
+}
+
+/// A command that its caller gave up.
+#[derive(Debug)]
+pub struct GivenUp {
+    pub command: CommandId,
+    /// The caller that must be allowed to write when the interrupt is sent.
+    pub by: Caller,
+    /// The epoch of the lease under which the caller sent the command, if it had one.
+    pub sent_in: Option<Epoch>,
+    /// Keeps that lease alive until the interrupt is sent, so that no other caller can acquire it first.
+    pub kept: Option<KeepAlive>,
+}
+
+/// Interrupts a command when dropped, unless disarmed.
+#[derive(Debug)]
+#[must_use = "the command is interrupted when this is dropped"]
+pub struct Interrupt {
+    urgent: Arc<Urgent>,
+    armed: Option<GivenUp>,
+}
+
+impl Interrupt {
+    pub(in crate::session) fn new(urgent: Arc<Urgent>, given_up: GivenUp) -> Self {
+        Self { urgent, armed: Some(given_up) }
+    }
+
+    /// The caller did not give the command up.
+    pub fn disarm(mut self) {
+        self.armed = None;
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        if let Some(given_up) = self.armed.take() {
+            self.urgent.post(|entries| entries.interrupts.push_back(given_up));
+        }
     }
 }

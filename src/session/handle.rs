@@ -16,7 +16,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::Frame;
 use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
-use crate::core::input::request::{IdempotencyKey, WriteId};
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
@@ -26,9 +26,9 @@ use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, Asked, Command, ManageOrder, Repeated, Reply, ResizeOrder, WriteOrder, Written,
 };
+use crate::session::control::{GivenUp, Interrupt};
 use crate::session::control::{Parting, Urgent};
 use crate::session::error::SessionError;
-use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::session::people::PersonCommand;
 use crate::session::stats::{Attending, Live, Place};
 
@@ -352,30 +352,6 @@ impl Session {
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
         })?;
         answer.await.map_err(|_| self.unanswered())?
-    }
-}
-
-/// Keeps a lease from expiring while its holder waits for what a write brings about.
-#[derive(Debug)]
-#[must_use = "the lease is kept alive until this is dropped"]
-pub struct KeepAlive {
-    urgent: Arc<Urgent>,
-    write: WriteId,
-}
-
-impl KeepAlive {
-    /// Keeps alive the lease that this write holds.
-    pub(in crate::session) fn new(urgent: Arc<Urgent>, write: WriteId) -> Self {
-        Self { urgent, write }
-    }
-}
-
-impl Drop for KeepAlive {
-    fn drop(&mut self) {
-        let write = self.write;
-        self.urgent.post(|entries| {
-            entries.let_go.insert(write);
-        });
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::LeaseId;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::session::command::{Reply, Written};
 use crate::session::error::SessionError;
 

@@ -26,7 +26,7 @@ use crate::core::screen::ScreenLimits;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
 use crate::session::counters::Counters;
-use crate::session::create::CreateError;
+use crate::session::create_error::CreateError;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
 use crate::session::handle::Session;

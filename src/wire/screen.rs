@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::{Cursor, CursorShape, ScreenMode};
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::wire::activity::ActivityWire;
-use crate::wire::delta::UpdateWire;
 use crate::wire::line::LineWire;
 use crate::wire::session::{ExitWire, GapWire};
 
@@ -86,45 +85,6 @@ pub struct ScreenWire {
     /// The `top` of the next call, which reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_top: Option<u64>,
-}
-
-/// The cursor as resources show it.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct CursorPlace {
-    pub row: u64,
-    pub col: u16,
-    /// The watermark of its last change.
-    pub seq: u64,
-    pub visible: bool,
-}
-
-/// The resource of a session's grid.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Grid {
-    pub cols: u16,
-    pub rows: u16,
-    pub base_row: u64,
-    pub viewport: Viewport,
-    pub lines: Vec<LineWire>,
-    pub cursor: CursorPlace,
-    pub watermark: u64,
-    /// The `top` of the next reading, where rows were left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_top: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost_output: Vec<GapWire>,
-    /// Only after a watermark.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset: Option<bool>,
-    /// Only after a watermark: what changed besides rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub updates: Option<Vec<UpdateWire>>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Viewport {
-    pub top: u64,
-    pub height: u16,
 }
 
 /// What the program asked of the keyboard and the mouse; attached people set their terminal to it.

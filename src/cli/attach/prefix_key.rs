@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning, PREFIX};
-use crate::core::input::unit::Piece;
-use crate::core::keys::encode::ESCAPE;
+use crate::core::keys::ESCAPE;
 use crate::core::keys::tokens::Tokenizer;
+use crate::core::keys::unit::Piece;
 
 /// A part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]

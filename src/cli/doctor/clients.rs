@@ -54,7 +54,8 @@ mod tests {
 
     use super::*;
     use crate::cli::doctor::check::Verdict;
-    use crate::cli::install::client::{Client, Scope};
+    use crate::cli::install::client::Client;
+    use crate::cli::install::place::Scope;
 
     fn check(knowledge: Knowledge) -> Check {
         let client = Client::named("zed").unwrap();

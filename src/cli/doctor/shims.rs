@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::ground::{Found, Ground};
 use crate::config::paths::RuntimePaths;
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
 use crate::session::pty::held::living::living_shims;
 use crate::session::pty::processes::{is_stopped, told_of};
+use crate::wire::status::DaemonStatus;
 
 const NAME: &str = "shims";
 
@@ -31,19 +31,11 @@ pub(super) struct Held {
     socket: bool,
 }
 
-/// How many sessions have shims, and what is wrong with any of them.
-pub(super) fn shims(ground: &Ground) -> Vec<Check> {
-    if ground.paths.is_err() {
-        return Vec::new();
-    }
-    match &ground.daemon {
-        Found::Running(status) => {
-            let pid = i32::try_from(status.pid).ok();
-            let shortage = pid.and_then(|pid| Shortage::of(ProcessId(pid)));
-            judge(&ground.held, Runs::Yes(shortage))
-        }
-        Found::Absent | Found::Broken(_) => judge(&ground.held, Runs::No),
-    }
+/// How many sessions have shims, and what is wrong with any of them, by the status of the daemon that runs.
+pub(super) fn shims(held: &[Held], daemon: Option<&DaemonStatus>) -> Vec<Check> {
+    let Some(status) = daemon else { return judge(held, Runs::No) };
+    let pid = i32::try_from(status.pid).ok();
+    judge(held, Runs::Yes(pid.and_then(|pid| Shortage::of(ProcessId(pid)))))
 }
 
 /// Returns what `look` sees once the state is stable. A session that is just starting or ending looks

@@ -6,25 +6,7 @@ use crate::cli::install::family::{
     Family, context_servers, extensions, mcp_servers, opencode, servers, toml_servers,
 };
 use crate::cli::install::own_command::{OwnCommand, Writes};
-use crate::cli::install::place::{Base, Place};
-
-/// For whom a server is put in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scope {
-    /// For you, wherever you work
-    User,
-    /// For everybody who works in this directory
-    Project,
-}
-
-impl Scope {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-        }
-    }
-}
+use crate::cli::install::place::{Base, Place, Scope};
 
 #[derive(Debug)]
 pub struct Client {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::cli::install::change::{Installed, Uninstalled, install, uninstall};
-use crate::cli::install::client::{Client, Scope};
+use crate::cli::install::client::Client;
 use crate::cli::install::diff::diff;
 use crate::cli::install::error::{FileError, InstallError};
 use crate::cli::install::family::Found;
 use crate::cli::install::file::ClientFile;
 use crate::cli::install::own_command::{Writes, run, shown, words};
-use crate::cli::install::place::Surroundings;
+use crate::cli::install::place::{Scope, Surroundings};
 use crate::cli::install::server::Server;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

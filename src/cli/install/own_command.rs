@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use crate::cli::install::client::Scope;
+use crate::cli::install::place::Scope;
 use crate::cli::install::server::Server;
 use crate::core::one_line::one_line;
 

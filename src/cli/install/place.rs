@@ -11,6 +11,24 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::install::error::InstallError;
 
+/// For whom a server is put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// For you, wherever you work
+    User,
+    /// For everybody who works in this directory
+    Project,
+}
+
+impl Scope {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     Linux,

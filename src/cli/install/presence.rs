@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::install::client::{CLIENTS, Client, Scope};
+use crate::cli::install::client::{CLIENTS, Client};
 use crate::cli::install::error::FileError;
 use crate::cli::install::family::Found;
 use crate::cli::install::file::ClientFile;
-use crate::cli::install::place::Surroundings;
+use crate::cli::install::place::{Scope, Surroundings};
 
 /// Whether a client has termgate configured.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::install::client::{CLIENTS, Client, Scope};
+use crate::cli::install::client::{CLIENTS, Client};
 use crate::cli::install::error::{FileError, InstallError};
 use crate::cli::install::file::ClientFile;
 use crate::cli::install::hookup::{Deed, Manner, Wish};
-use crate::cli::install::place::Surroundings;
+use crate::cli::install::place::{Scope, Surroundings};
 use crate::cli::install::presence::present;
 use crate::cli::install::skills::seal::{is_intact, sealed};
 use crate::mcp::prompt::{Prompt, prompts};

@@ -3,6 +3,7 @@
 //! This daemon's own calls are known by principal and key, those of daemons before by their stamps.
 
 pub mod earlier_writes;
+pub mod key;
 
 pub(super) mod memory;
 
@@ -13,8 +14,9 @@ use crate::core::input::error::WriteError;
 use crate::core::input::idempotency::earlier_writes::{
     FormerRecall, FormerWrite, FormerWrites, WriteStamp,
 };
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::memory::{CallStage, KeyedCalls};
-use crate::core::input::request::{CommandSent, IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::request::{CommandSent, WriteId, WriteOutcome};
 use crate::core::lease::request::TakeRule;
 use crate::core::moment::Moment;
 

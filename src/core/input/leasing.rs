@@ -7,8 +7,8 @@ use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
 use crate::core::input::error::WriteError;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::memory::CallStage;
-use crate::core::input::request::IdempotencyKey;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };

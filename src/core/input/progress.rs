@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of other writes; the queue decides when to cut.
 
-use crate::core::input::unit::{Piece, Unit};
+use crate::core::keys::unit::{Piece, Unit};
 
 /// What a stretch of bytes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

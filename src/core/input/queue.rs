@@ -9,7 +9,7 @@ use crate::core::ids::Epoch;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::progress::{Mark, Progress};
 use crate::core::input::request::{WriteId, WriteOutcome};
-use crate::core::input::unit::{Piece, Unit};
+use crate::core::keys::unit::{Piece, Unit};
 use crate::core::lease::request::HoldToken;
 use crate::core::moment::Moment;
 

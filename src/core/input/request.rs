@@ -2,52 +2,16 @@
 //!
 //! Plain values: they know nothing of the queue, nor of how they look on the wire.
 
-use std::sync::Arc;
-
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::unit::Unit;
+use crate::core::keys::unit::Unit;
 use crate::core::lease::event::LeaseEvent;
 use crate::core::shell::commands::record::CommandId;
 
 /// Names one write, within one session; whoever asks for the write chooses it, never twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteId(pub u64);
-
-/// The name a caller gives to one call, so that asking again has no second effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdempotencyKey {
-    text: Arc<str>,
-    fingerprint: u64,
-}
-
-impl IdempotencyKey {
-    /// How many bytes a key may have.
-    pub const LEN_MAX: usize = 128;
-
-    /// The key of a call whose tool and arguments hash to `fingerprint`; none when it is empty or
-    /// too long.
-    pub fn new(text: &str, fingerprint: u64) -> Option<Self> {
-        let fits = (1..=Self::LEN_MAX).contains(&text.len());
-        fits.then(|| Self { text: Arc::from(text), fingerprint })
-    }
-
-    /// The text, as the caller gave it.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// What tells calls with the same text apart.
-    pub fn fingerprint(&self) -> u64 {
-        self.fingerprint
-    }
-
-    /// Whether both are the same text, be it for different calls.
-    pub fn has_text_of(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
 
 /// The command that a write sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

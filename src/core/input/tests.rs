@@ -14,11 +14,10 @@ use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::attempt::{AttemptRequest, Holding, Tried};
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::{EarlierCall, EarlierResult};
-use crate::core::input::request::{
-    CommandSent, Discarded, IdempotencyKey, Typing, WriteId, WriteOutcome,
-};
-use crate::core::input::unit::{Piece, Unit};
+use crate::core::input::request::{CommandSent, Discarded, Typing, WriteId, WriteOutcome};
+use crate::core::keys::unit::{Piece, Unit};
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;

@@ -3,12 +3,11 @@
 //! References: xterm's control sequences, "PC-Style Function Keys" and "VT220-Style Function Keys"; the
 //! VT100 user guide, chapter 3, for control characters and the keypad.
 
-use crate::core::input::unit::Piece;
 use crate::core::keys::modes::InputModes;
-use crate::core::keys::{Key, KeyCode, KeypadKey, Modifiers, NamedKey, kitty, layout};
-
-pub(crate) const ESCAPE: u8 = 0x1b;
-pub(crate) const DELETE: u8 = 0x7f;
+use crate::core::keys::unit::Piece;
+use crate::core::keys::{
+    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, kitty, layout,
+};
 
 /// The bytes of each key, one [`Piece::Key`] per key.
 ///
@@ -69,27 +68,16 @@ fn encode_named(key: NamedKey, held: Modifiers, modes: &InputModes) -> Vec<u8> {
         NamedKey::Delete => tilde(3, held),
         NamedKey::PageUp => tilde(5, held),
         NamedKey::PageDown => tilde(6, held),
-        NamedKey::Function(function) => encode_function(function.number(), held),
+        NamedKey::Function(function) => encode_function(function, held),
         NamedKey::Keypad(keypad) => encode_keypad(keypad, held, modes),
     }
 }
 
-/// The final letter of the sequences of F1 to F4, from the VT100's PF keys.
-pub(crate) fn pf_letter(number: u8) -> Option<char> {
-    (1..=4).contains(&number).then(|| char::from(b'P' + number - 1))
-}
-
-/// The number of F5 to F20 before the tilde. The gaps are those of the VT220 keyboard.
-pub(crate) fn tilde_number(number: u8) -> u8 {
-    let gaps = [5, 10, 14, 16].into_iter().filter(|last| number > *last).count() as u8;
-    number + 10 + gaps
-}
-
-fn encode_function(number: u8, held: Modifiers) -> Vec<u8> {
-    match pf_letter(number) {
+fn encode_function(key: FunctionKey, held: Modifiers) -> Vec<u8> {
+    match key.pf_letter() {
         Some(letter) if held == Modifiers::NONE => format!("\x1bO{letter}").into_bytes(),
         Some(letter) => modified(letter, held),
-        None => tilde(tilde_number(number), held),
+        None => tilde(key.tilde_number(), held),
     }
 }
 

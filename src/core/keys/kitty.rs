@@ -3,8 +3,9 @@
 //! It follows <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>: "Progressive enhancement" for
 //! the flags, "Functional key definitions" for the numbers.
 
-use crate::core::keys::encode::{DELETE, ESCAPE, pf_letter, tilde_number};
-use crate::core::keys::{FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, layout};
+use crate::core::keys::{
+    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, layout,
+};
 
 const DISAMBIGUATE: u8 = 1;
 const REPORT_EVENTS: u8 = 1 << 1;
@@ -166,9 +167,9 @@ fn function_number(key: FunctionKey) -> (u32, char) {
         // `CSI 1;2R` is also a terminal's answer to a cursor query, so F3 uses a number.
         3 => (13, '~'),
         number @ 13.. => (F13 + u32::from(number - 13), 'u'),
-        number => match pf_letter(number) {
+        _ => match key.pf_letter() {
             Some(letter) => (1, letter),
-            None => (u32::from(tilde_number(number)), '~'),
+            None => (u32::from(key.tilde_number()), '~'),
         },
     }
 }

@@ -3,9 +3,9 @@
 //! The caller checks that the position is on the screen. Reference: xterm's control sequences, "Mouse
 //! Tracking".
 
-use crate::core::input::unit::Piece;
 use crate::core::keys::Modifiers;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
+use crate::core::keys::unit::Piece;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MouseAction {

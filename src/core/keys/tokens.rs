@@ -2,8 +2,8 @@
 //!
 //! It finds only where a key ends, so that no piece ends inside a key or a character.
 
-use crate::core::input::unit::Piece;
-use crate::core::keys::encode::{DELETE, ESCAPE};
+use crate::core::keys::unit::Piece;
+use crate::core::keys::{DELETE, ESCAPE};
 
 /// Splits a stream of bytes that arrives in parts. The pieces together equal the input.
 #[derive(Clone, Debug, Default)]

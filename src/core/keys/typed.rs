@@ -1,7 +1,7 @@
 //! Splits what one person types in a session, and tracks whether a paste is open at the program.
 
-use crate::core::input::unit::{Piece, Unit};
 use crate::core::keys::tokens::Tokenizer;
+use crate::core::keys::unit::{Piece, Unit};
 
 /// Splits one person's input, call by call.
 ///

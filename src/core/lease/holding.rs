@@ -18,6 +18,15 @@ use crate::core::moment::Moment;
 /// them.
 const CONNECTIONS_MAX: usize = 16;
 
+/// A lease that stands aside for people, its time standing still.
+#[derive(Clone, Debug)]
+pub(super) struct Suspended {
+    pub holding: Holding,
+    pub since: Moment,
+    /// What was left of its time.
+    pub remaining: Duration,
+}
+
 /// Whether a connection that a lease hangs on lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {

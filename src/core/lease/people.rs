@@ -3,27 +3,16 @@
 //! It knows nothing of what they type. A person's grant is a holding like any other, so that there is
 //! one rule for who may write; what is special is how it begins and how it ends.
 
-use std::time::Duration;
-
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::lease::event::LeaseChange;
-use crate::core::lease::holding::{Due, Holding, Resumed};
+use crate::core::lease::holding::{Due, Holding, Resumed, Suspended};
 use crate::core::lease::request::{Grant, OnDisconnect};
 use crate::core::lease::right::Right;
 use crate::core::lease::terms::{Span, Terms};
 use crate::core::lease::{LeaseManager, State};
 use crate::core::moment::Moment;
-
-/// A lease that stands aside for people, its time standing still.
-#[derive(Clone, Debug)]
-pub(super) struct Suspended {
-    pub holding: Holding,
-    pub since: Moment,
-    /// What was left of its time.
-    pub remaining: Duration,
-}
 
 impl LeaseManager {
     /// Whether this person holds the keyboard.

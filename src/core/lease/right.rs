@@ -6,8 +6,8 @@
 use crate::core::caller::Caller;
 use crate::core::ids::LeaseId;
 use crate::core::lease::error::{EndCause, LeaseError};
+use crate::core::lease::holding::Suspended;
 use crate::core::lease::holding::{Holding, Presence};
-use crate::core::lease::people::Suspended;
 use crate::core::lease::terms::{Span, Terms};
 use crate::core::lease::{LeaseManager, State};
 use crate::core::moment::Moment;

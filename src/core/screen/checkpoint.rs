@@ -14,8 +14,8 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
 use crate::core::screen::row_numbers::Ledger;
-use crate::core::screen::snapshot::Snapshot;
 use crate::core::screen::snapshot::shell::WrittenCommands;
+use crate::core::screen::snapshot::{Snapshot, SnapshotError};
 use crate::core::screen::{Screen, ScreenLimits};
 
 /// All state that restores a screen, as of one moment between two pieces of output.
@@ -42,18 +42,6 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// How many watermarks a checkpoint reserves for the frames after it.
     pub const WATERMARKS_RESERVED: u64 = 1 << 20;
-}
-
-/// Why stored bytes cannot be restored to a screen.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    /// The bytes are in a version of the format that this program does not read, or no snapshot.
-    #[error("the snapshot begins with {found:02x?}, which is no format known here")]
-    Format { found: Vec<u8> },
-    #[error("the snapshot is damaged: {what}")]
-    Damaged { what: &'static str },
-    #[error("the rows of history are damaged: {what}")]
-    Rows { what: &'static str },
 }
 
 impl Screen {

@@ -9,7 +9,6 @@ pub(crate) mod shell;
 use serde::{Deserialize, Serialize};
 
 use crate::core::frame::kept::KeptLine;
-use crate::core::screen::checkpoint::SnapshotError;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
 use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
@@ -20,6 +19,18 @@ const FORMAT: [u8; 5] = *b"TGSC\x02";
 
 /// The first version, which is read as well. It has no shell.
 const FIRST_FORMAT: [u8; 5] = *b"TGSC\x01";
+
+/// Why stored bytes cannot be restored to a screen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// The bytes are in a version of the format that this program does not read, or no snapshot.
+    #[error("the snapshot begins with {found:02x?}, which is no format known here")]
+    Format { found: Vec<u8> },
+    #[error("the snapshot is damaged: {what}")]
+    Damaged { what: &'static str },
+    #[error("the rows of history are damaged: {what}")]
+    Rows { what: &'static str },
+}
 
 /// A screen without its history, as stored.
 #[derive(Debug, Serialize, Deserialize)]

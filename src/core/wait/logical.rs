@@ -6,12 +6,22 @@ use std::sync::Arc;
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::wait::look::Hit;
 
 /// How many rows are joined on each side of a row; a longer line is searched in parts.
 pub const JOINED_ROWS_MAX: u64 = 100;
 /// The most bytes of text that are joined, not counting the last row.
 const JOINED_BYTES_MAX: usize = 8 * 1_024;
+
+/// The line that ended a wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The first row of the match.
+    pub row: RowNumber,
+    /// The logical line, or the part of it around the change.
+    pub text: String,
+    /// The text of the match.
+    pub found: String,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogicalLine {

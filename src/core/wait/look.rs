@@ -10,21 +10,10 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
-use crate::core::wait::logical::LogicalLine;
+use crate::core::wait::logical::{Hit, LogicalLine};
 use crate::core::wait::pattern::{Pattern, Search};
 use crate::core::wait::reflow::Reflow;
 use crate::core::wait::steps::Steps;
-
-/// The line that ended a wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// The first row of the match.
-    pub row: RowNumber,
-    /// The logical line, or the part of it around the change.
-    pub text: String,
-    /// The text of the match.
-    pub found: String,
-}
 
 /// Which of the two patterns a line matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::core::caller::Caller;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::unit::Piece;
 use crate::core::keys::encode::encode_keys;
+use crate::core::keys::unit::Piece;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase, Submission};

@@ -8,7 +8,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::error::WriteError;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::lease::request::{AcquireRequest, Acquired, Grant, TakeRule, WaiterId};
 use crate::session::actor::Actor;
 use crate::session::command::{Act, ManageOrder, Reply, ResizeOrder};

@@ -11,7 +11,7 @@ use crate::core::shell::commands::{EndsBy, ShellPhase};
 use crate::core::shell::kernel::Foreground;
 use crate::session::actor::Actor;
 use crate::session::command::Provision;
-use crate::session::interrupt::GivenUp;
+use crate::session::control::GivenUp;
 use crate::session::pty::Pty;
 use crate::session::pty::signal::Signal;
 use crate::session::stats::Attending;

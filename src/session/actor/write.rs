@@ -9,24 +9,23 @@ use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::attempt::{AttemptRequest, Committed, Holding, Tried};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::{EarlierCall, EarlierResult};
-use crate::core::input::request::{
-    CommandSent, DiscardCause, IdempotencyKey, Warning, WriteId, WriteOutcome,
-};
-use crate::core::input::unit::{Piece, Unit};
+use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
+use crate::core::keys::unit::{Piece, Unit};
 use crate::core::lease::request::Grant;
 use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
     CommandOrder, Content, Expectation, Repeated, Reply, WriteOrder, Written,
 };
+use crate::session::control::KeepAlive;
+use crate::session::control::{GivenUp, Interrupt};
 use crate::session::error::SessionError;
-use crate::session::handle::KeepAlive;
-use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::session::pty::Pty;
 
 /// A write whose caller waits for its completion.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::core::frame::Size;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
-use crate::session::create::{NAME_MAX, TAGS_MAX, check_name};
+use crate::session::create_error::{NAME_MAX, TAGS_MAX, check_name};
 use crate::session::pty::shell::Nonce;
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 

@@ -19,7 +19,7 @@ use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::core::shell::commands::record::CommandId;
-use crate::session::create::{NAME_MAX, TAGS_MAX};
+use crate::session::create_error::{NAME_MAX, TAGS_MAX};
 
 fn id() -> SessionId {
     SessionId::from_random(Uuid::from_u128(7 << 80))

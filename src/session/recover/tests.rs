@@ -15,7 +15,7 @@ use crate::core::frame::{Exit, Frame, Size};
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::error::WriteError;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::keys::paste::PasteRule;
 use crate::core::lease::error::LeaseError;
 use crate::core::lease::limits::LeaseLimits;

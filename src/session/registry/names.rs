@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dashmap::mapref::entry::Entry;
 
 use crate::core::ids::{SessionId, TenantId};
-use crate::session::create::{CreateError, NAME_MAX, check_name};
+use crate::session::create_error::{CreateError, NAME_MAX, check_name};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::lease::request::AcquireRequest;
-use crate::session::create::{Creation, TAGS_MAX};
+use crate::session::create::Creation;
+use crate::session::create_error::TAGS_MAX;
 use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
@@ -104,7 +105,7 @@ impl Parameters {
         Ok(Creation {
             name: self.name,
             launch: Launch::new(self.command, self.args)
-                .map_err(crate::session::create::CreateError::from)?,
+                .map_err(crate::session::create_error::CreateError::from)?,
             cwd: self.cwd,
             client: ClientEnvironment::of(os(self.env_client)),
             env: self.env,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::core::policy::{Denial, Door, PermittedAct};
 use crate::session::command::Act;
 use crate::session::command::ManageOrder;
-use crate::session::create::check_name;
+use crate::session::create_error::check_name;
 use crate::session::pty::signal::Signal;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;

@@ -3,6 +3,9 @@
 //! It sends the command like any other write, under the caller's lease, and follows what the
 //! session says of it. It never invents an exit code: where nobody told one, there is none.
 
+pub mod script;
+pub mod sending;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,7 +16,7 @@ use crate::surface::argument::{millis, within};
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::following::Following;
-use crate::surface::terminal::sending::{Sending, Sent};
+use crate::surface::terminal::run::sending::{Sending, Sent};
 use crate::surface::tool::{Access, Answer, Tool};
 use crate::wire::command::Followed;
 use crate::wire::error::RefusalCause;

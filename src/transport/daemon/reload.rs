@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::config::change::Change;
 use crate::config::key::Applies;
 use crate::config::sources::Sources;
-use crate::mcp::server::Shared;
+use crate::mcp::shared::Shared;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::door::DoorLimits;
 use crate::transport::hangup::{Hangup, Hangups};

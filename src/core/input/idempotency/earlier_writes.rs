@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::core::fnv::Fnv;
 use crate::core::ids::{LeaseId, PrincipalId, TenantId};
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::record::CommandId;
 

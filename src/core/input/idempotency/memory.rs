@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::core::ids::PrincipalId;
 use crate::core::input::error::WriteError;
-use crate::core::input::request::{CommandSent, IdempotencyKey, WriteId, WriteOutcome};
+use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::request::{CommandSent, WriteId, WriteOutcome};
 use crate::core::lease::request::{Grant, Released, WaiterId};
 use crate::core::moment::Moment;
 

@@ -15,14 +15,15 @@ use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
-use crate::core::input::request::{IdempotencyKey, Typing, WriteId, WriteOutcome};
+use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::request::{Typing, WriteId, WriteOutcome};
 use crate::core::input::tests::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
     PRINCIPALS, Reference, TENANT, TENANT_LINE_MAX, TTL_DEFAULT, TTL_MAX, Take, Typed, TypesAgain,
     Verdict, WRITERS, Waiting, Words, is_operator,
 };
 use crate::core::input::typing::TypedBefore;
-use crate::core::input::unit::{Piece, Unit};
+use crate::core::keys::unit::{Piece, Unit};
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::record::LeaseRecord;

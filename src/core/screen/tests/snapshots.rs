@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::differential::{Step, bytes_of, steps};
 use super::*;
 use crate::core::frame::line::Line;
-use crate::core::screen::checkpoint::{Checkpoint, SnapshotError};
+use crate::core::screen::checkpoint::Checkpoint;
+use crate::core::screen::snapshot::SnapshotError;
 
 /// A screen that can be broken off and made anew, with the blocks of rows that were kept for it.
 struct Kept {

@@ -3,7 +3,7 @@
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::session::command::Written;
 use crate::session::people::Typed;
 

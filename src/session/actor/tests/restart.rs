@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::core::ids::{Epoch, RowNumber, TenantId};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::request::IdempotencyKey;
+use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::session::actor::restart::{Reserve, SENT_MAX};
 use crate::session::command::Provision;

@@ -7,7 +7,8 @@ use std::future::ready;
 use std::pin::pin;
 
 use crate::core::ids::{Epoch, Watermark};
-use crate::core::input::request::{CommandSent, IdempotencyKey};
+use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::request::CommandSent;
 use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::EndsBy;
@@ -17,15 +18,15 @@ use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
 };
+use crate::session::control::KeepAlive;
+use crate::session::control::{GivenUp, Interrupt};
 use crate::session::drain::Waiting;
 use crate::session::error::SessionError;
-use crate::session::handle::KeepAlive;
-use crate::session::interrupt::{GivenUp, Interrupt};
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
 use crate::surface::terminal::readiness::ReadyWatch;
+use crate::surface::terminal::run::script::Script;
 use crate::surface::terminal::run::{OnCancel, Parameters};
-use crate::surface::terminal::script::Script;
 use crate::surface::terminal::writing::{fingerprint, idempotency_key, lease_id};
 use crate::wire::error::RefusalCause;
 
