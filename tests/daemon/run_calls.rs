@@ -187,7 +187,8 @@ async fn who_follows_a_command_interrupts_it_only_where_it_may_write() {
 
     operator.structured("set_write", json!({"state": "on"})).await;
     hang_up(&daemon, &mut operator, &follow, async || {}).await;
-    let done = shell.wait_for(json!({"command_done": true, "since": 0})).await;
+    let since = ended.number("watermark");
+    let done = shell.wait_for(json!({"command_done": true, "since": since})).await;
     assert_eq!(done["command"]["exit_code"], 3, "{done}");
     daemon.stop().await;
 }
