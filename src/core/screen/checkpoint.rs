@@ -86,7 +86,7 @@ impl Screen {
     /// differ from those before.
     ///
     /// # Errors
-    /// [`SnapshotError`] when the snapshot has an unknown format or the bytes are damaged. Any bytes
+    /// `SnapshotError` when the snapshot has an unknown format or the bytes are damaged. Any bytes
     /// are safe: memory is proportional to their number and to the size of a screen.
     pub fn restore(
         snapshot: &[u8],

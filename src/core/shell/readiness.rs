@@ -14,7 +14,7 @@ pub enum Readiness {
     Ready(ReadyPrompt),
     /// Its shell is on its way to a prompt, which takes as long as it takes.
     Starting,
-    /// It may become ready by itself within [`SOON`].
+    /// It may become ready by itself within `SOON`.
     #[default]
     Soon,
     /// Something runs in it.
