@@ -205,7 +205,7 @@ where
     }
     let mut empty = 0;
     for _ in 0..LAST_LOOKS {
-        let last = timeout(LAST_LOOK_MAX, members_now(&tree, &look)).await;
+        let last = timeout(LAST_LOOK_MAX, chase.look(&look)).await;
         let seen = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let left: Vec<_> = seen.iter().filter_map(Survivor::of).collect();
         if !left.is_empty() {
@@ -219,26 +219,10 @@ where
     Err(KillError::Fleeing)
 }
 
-/// Who belongs to a tree, by a census during which its shim did not die. The children of a shim that dies
-/// while the processes are read appear under neither parent.
-async fn members_now<F>(tree: &Tree, look: &impl Fn() -> F) -> io::Result<Vec<Process>>
-where
-    F: Future<Output = io::Result<Arc<Census>>>,
-{
-    loop {
-        let census = look().await?;
-        let seen = members(&census, tree);
-        let dies = |shim: Shim| shim.lives_in(&census) && !shim.lives();
-        if !seen.is_empty() || !tree.shim.is_some_and(dies) {
-            return Ok(seen);
-        }
-    }
-}
-
 /// A tree whose processes are being ended.
 struct Chase {
     tree: Tree,
-    /// A process had ended before it was sent a signal: it may have started another one, which no look saw.
+    /// Processes of the tree end by themselves, each of which may have started another one that no look saw.
     flees: bool,
 }
 
@@ -248,6 +232,23 @@ impl Chase {
         if self.flees { LAST_LOOKS } else { 1 }
     }
 
+    /// The processes that are left, by a census during which the shim did not die: the children of a shim that
+    /// dies while the processes are read appear under neither parent.
+    async fn look<F>(&mut self, look: &impl Fn() -> F) -> io::Result<Vec<Process>>
+    where
+        F: Future<Output = io::Result<Arc<Census>>>,
+    {
+        loop {
+            let census = look().await?;
+            let left = members(&census, &self.tree);
+            self.flees |= strays(&census, &self.tree).any(|stray| stray.ended);
+            let dies = |shim: Shim| shim.lives_in(&census) && !shim.lives();
+            if !left.is_empty() || !self.tree.shim.is_some_and(dies) {
+                return Ok(left);
+            }
+        }
+    }
+
     /// Does what the stage asks for until no process is left. If a look or a wait fails, it looks again.
     async fn climb<F>(&mut self, stage: Stage, look: &impl Fn() -> F)
     where
@@ -255,7 +256,7 @@ impl Chase {
     {
         let (tree, mut empty) = (self.tree, 0);
         while empty < self.empty_looks() {
-            match members_now(&tree, look).await {
+            match self.look(look).await {
                 Ok(left) if left.is_empty() => empty += 1,
                 Ok(left) => {
                     empty = 0;
@@ -313,12 +314,11 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
     let shim = tree.shim.filter(|shim| shim.lives_in(census));
-    // Whoever changed its mark and had its shim killed is known by whom it came to.
-    let strays = census.strays().filter(|_| tree.shim.is_some() && shim.is_none());
     let left_to_shim = shim.into_iter().flat_map(|shim| census.children(shim.pid));
     let marked = census.marked(tree.session.number());
     let mut next: Vec<&Process> =
-        in_session.chain(left_to_shim).chain(marked).chain(strays).filter(is_young).collect();
+        in_session.chain(left_to_shim).chain(marked).chain(strays(census, tree)).collect();
+    next.retain(is_young);
     let mut found = BTreeMap::new();
     while let Some(process) = next.pop() {
         if found.insert(process.pid, process).is_none() {
@@ -326,6 +326,13 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
         }
     }
     found.into_values().filter(|process| !process.ended).copied().collect()
+}
+
+/// The processes that came to the daemon once the shim of their session had died, whatever their marks say now.
+fn strays<'a>(census: &'a Census, tree: &Tree) -> impl Iterator<Item = &'a Process> {
+    let died = tree.shim.is_some_and(|shim| !shim.lives_in(census));
+    let started = tree.started;
+    census.strays().filter(move |stray| died && stray.started >= started)
 }
 
 #[cfg(test)]

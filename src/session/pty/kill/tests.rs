@@ -229,6 +229,20 @@ async fn a_shim_that_dies_while_processes_are_read_hides_none_that_it_adopted() 
         let census = Census::of(table, |_| None, |one| one.pid == ProcessId(201));
         async move { Ok(Arc::new(census)) }
     };
-    let seen = members_now(&held, &look).await.unwrap();
+    let mut chase = Chase { tree: held, flees: false };
+    let seen = chase.look(&look).await.unwrap();
     assert_eq!(seen.iter().map(|process| process.pid.0).collect::<Vec<_>>(), [201]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_strays_end_by_themselves_no_process_in_one_look_is_no_end() {
+    let died = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
+    let ended = Process { ended: true, ..process(201, 2) };
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    let look = || {
+        looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move { Ok(Arc::new(Census::of([ended], |_| None, |one| one.pid == ProcessId(201)))) }
+    };
+    end_tree_by(died, look).await.unwrap();
+    assert_eq!(looks.into_inner(), LAST_LOOKS);
 }
