@@ -236,7 +236,8 @@ impl Screen {
 
     /// Creates a frame of the screen, or returns none when nothing changed since the last one.
     ///
-    /// All changes carry one watermark, the next after the last frame's.
+    /// All changes carry one watermark, the next after the last frame's. If only the shell's readiness changed, the
+    /// watermark stays.
     pub fn publish(&mut self, now: Moment, facts: &Facts) -> Option<Arc<Frame>> {
         let last = self.last.take();
         let frame = match &last {
@@ -290,7 +291,6 @@ impl Screen {
         told |= next.bell.update(self.emulator.bells(), mark);
         told |= next.exit.update(facts.exit, mark);
         told |= next.activity.update(Arc::clone(&facts.activity), mark);
-        told |= next.shell != facts.shell;
         next.shell = Arc::clone(&facts.shell);
         if !Arc::ptr_eq(&next.commands.value, self.commands()) {
             next.commands = Stamped { value: Arc::clone(self.commands()), changed: mark };
@@ -310,7 +310,8 @@ impl Screen {
             next.history = Arc::new(self.emulator.ledger().history().clone());
         }
         if !shown && !told && !cleared {
-            return None;
+            // Readers wait for it, but no answer and no delta shows it, so the watermark stays.
+            return (next.shell != last.shell).then_some(next);
         }
         next.watermark = mark;
         next.base_row = drawing.base_row;

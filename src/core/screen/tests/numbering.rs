@@ -208,3 +208,17 @@ fn a_column_mode_switch_clears_the_screen_in_place() {
     terminal.shows(1, &["x", ""]);
     assert_eq!(terminal.frame.size.value, Size { rows: 2, cols: 10 });
 }
+
+#[test]
+fn what_no_delta_shows_does_not_count_as_a_change() {
+    let mut terminal = Terminal::new(3, 20);
+    let waits = ShellView { waits: true, ..ShellView::default() };
+    let facts = Facts { shell: Arc::new(waits), ..Facts::default() };
+    let told = terminal.screen.publish(terminal.now, &facts).unwrap();
+    assert!(told.shell.waits);
+    assert_eq!(told.watermark, terminal.frame.watermark);
+    assert!(terminal.screen.publish(terminal.now, &facts).is_none());
+    terminal.feed("x");
+    let changed = terminal.screen.publish(terminal.now, &facts).unwrap();
+    assert_eq!(changed.watermark, told.watermark.next());
+}
