@@ -38,13 +38,17 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Sends one notification and waits until it is written or dropped.
+    /// Sends one notification and waits until it is written or dropped. After the end of input it is dropped.
     pub async fn send(&self, method: &str, mut params: Value) {
         if let Some(id) = &self.subscription {
             params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
         }
         let line = format!("{}\n", json!({"jsonrpc": "2.0", "method": method, "params": params}));
         let room = self.connection.outbox.push_room(line.len()).await;
+        if self.connection.ended.is_cancelled() {
+            // The client is leaving, and some fail on what they did not ask for.
+            return;
+        }
         let segments = [Bytes::from(line), Bytes::new(), Bytes::new()];
         self.connection.outbox.push(&self.lane, Some(room), segments).await;
     }

@@ -45,6 +45,17 @@ async fn a_client_works_with_sessions_that_end_with_its_input() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_hears_nothing_that_it_did_not_ask_for() {
+    let home = Home::new();
+    let mut client = home.client(&WRITABLE, Era::Legacy).await;
+    start(&mut client, "exec cat").await;
+    client.wire.receiver.notification("notifications/resources/list_changed").await;
+    // The session ends with the input, which changes the list again.
+    let (_, last) = client.end().await;
+    assert_eq!(last, Vec::<Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stubborn_program_ends_when_the_process_is_told_to_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let home = Home::new();
