@@ -1,4 +1,4 @@
-"""Draws a film as an animated SVG: two panes of agents above the observer's screen.
+"""Draws a film as an animated SVG: two panes of agents and one of a person above the observer's screen.
 
 It knows no daemon. Only styles are animated, so that the picture moves where no script may run, as in
 a page's <img>; who asks for less motion sees its last moment.
@@ -6,6 +6,7 @@ a page's <img>; who asks for less motion sees its last moment.
 
 import dataclasses
 import html
+import json
 
 from film import COLS, ROWS, Film, Said
 
@@ -14,12 +15,13 @@ SEEN = 0.1
 WIDTH, MARGIN, GAP = 830, 8, 10
 PANE_WIDTH = (WIDTH - 2 * MARGIN - GAP) / 2
 LINE, HEAD, PAD = 18, 28, 9
-SAID_LINES = 11
+SAID_LINES = 15
 SAID_CHAR, SCREEN_CHAR = 7.2, 7.86
 SAID_COLS = int((PANE_WIDTH - 2 * PAD) / SAID_CHAR)
 
 BACK, BAR, EDGE, TEXT, FAINT = "#0d1117", "#161b22", "#3d444d", "#e6edf3", "#9198a1"
 AGENTS = {"ada": "#4493f8", "bob": "#d29922"}
+PERSON = "#bc8cff"
 GOOD, BAD = "#3fb950", "#f85149"
 PALETTE = [
     "#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4",
@@ -137,12 +139,15 @@ def draw(film: Film) -> str:
         x = MARGIN + index * (PANE_WIDTH + GAP)
         agent(canvas, film, name, x, top, height, holders)
     below = top + height + GAP
+    person(canvas, film, below, holders)
+    below += HEAD + LINE + 2 * PAD + GAP
     screen_height = HEAD + ROWS * LINE + 2 * PAD
     observer(canvas, film, below, screen_height, holders)
     whole = below + screen_height + MARGIN
     title = (
         "Two agents share one terminal: one holds the lease and types, the other is refused, "
-        "waits in line and types next, and an observer is sent every change."
+        "waits in line and types next, until a person takes the keyboard. An observer is sent "
+        "every change."
     )
     common = f"g{{animation:{film.seconds:.2f}s step-end infinite}}"
     still = "@media(prefers-reduced-motion:reduce){g{animation:none!important}}"
@@ -210,17 +215,8 @@ def wrap(first: str, words: str) -> list[str]:
 
 
 def call_words(said: Said) -> str:
-    given = said.arguments
-    if "until" in given:
-        pattern = given["until"]["pattern"]
-        return f'"{given["text"]}" until "{pattern}"'
-    if "text" in given:
-        return f'"{given["text"]}"'
-    if "wait_ms" in given:
-        return f"wait_ms: {given['wait_ms']}"
-    if "reason" in given:
-        return f'reason: "{given["reason"]}"'
-    return ""
+    """The arguments as they were sent, to be copied."""
+    return json.dumps(said.arguments)
 
 
 def answer_words(said: Said) -> tuple[str, str]:
@@ -233,10 +229,34 @@ def answer_words(said: Said) -> tuple[str, str]:
         return f"the lease is yours{how}", GOOD
     if "outcome" in answer:
         return f"outcome: {answer['outcome']}", GOOD
-    if waited := answer.get("wait"):
+    if "text" in answer:
+        last = [row for row in answer["text"].splitlines() if row.strip()][-2:]
+        return " / ".join(last), GOOD
+    if (waited := answer.get("wait")) and waited["outcome"] != "matched":
+        return f"outcome: {waited['outcome']}, after {took:.1f} s", BAD
+    if waited:
         changed = sum(update["type"] == "row" for update in answer["changed"]["updates"])
         return f'{waited["outcome"]} "{waited["text"]}", {changed} rows changed, {took:.1f} s', GOOD
     return f"written: {answer['written']}", GOOD
+
+
+def person(canvas, film, y, holders) -> None:
+    """The pane of the person, with the keys that were pressed."""
+    width, height = WIDTH - 2 * MARGIN, HEAD + LINE + 2 * PAD
+    canvas.add(pane(MARGIN, y, width, height, EDGE))
+    x = MARGIN + PAD
+    canvas.add(text(x, y + 19, "a person", PERSON, ' font-weight="700"'))
+    canvas.add(text(x + 71, y + 19, "at termgate attach shop", FAINT))
+    for start, end, by, _ in holders:
+        if by and by.split("#")[0] not in AGENTS:
+            lit = frame(MARGIN, y, width, height, PERSON, 2)
+            right = MARGIN + width - PAD
+            badge = text(right, y + 19, "● has the keyboard", PERSON, ' text-anchor="end"')
+            canvas.show(start, end, lit + badge)
+    col = 0
+    for at, key in film.pressed:
+        canvas.show(at, film.seconds, line(x, y + HEAD + PAD + 13, [Span(col, key, TEXT)], SAID_CHAR, 12))
+        col += len(key) + 3
 
 
 def observer(canvas, film, y, height, holders) -> None:
@@ -250,7 +270,7 @@ def observer(canvas, film, y, height, holders) -> None:
     for start, end, by, waiters in holders:
         name = by.split("#")[0]
         words = f"lease {by or 'free'}" + (f", {waiters} waiting" if waiters else "")
-        fill = AGENTS.get(name, FAINT)
+        fill = AGENTS.get(name, PERSON if by else FAINT)
         canvas.show(start, end, text(right, y + 19, words, fill, ' text-anchor="end"'))
     ends = [at for at, _, _ in film.deltas[1:]] + [film.seconds]
     for (at, size, delta), end in zip(film.deltas, ends):

@@ -1,9 +1,10 @@
-"""Films a daemon: what two agents say and are told, and what an observer is sent, with the times.
+"""Films a daemon: what two agents and a person do, and what an observer is sent, with the times.
 
 It draws nothing. All that is on the film came over the daemon's sockets; only the pauses between
 calls, in which a reader can follow, are ours.
 """
 
+import base64
 import contextlib
 import dataclasses
 import json
@@ -66,6 +67,8 @@ class Said:
 @dataclasses.dataclass
 class Film:
     said: list[Said]
+    # What the person pressed, and when.
+    pressed: list[tuple[float, str]]
     # Each delta as the observer got it: the time, how many bytes, what it says.
     deltas: list[tuple[float, int, dict]]
     seconds: float
@@ -131,6 +134,33 @@ class Agent:
         return answer
 
 
+class Person:
+    """Somebody at `termgate attach`, whose keys are filmed."""
+
+    KEYS = {"C-c": "\x03", "Enter": "\r", "C-\\ h": ""}
+
+    def __init__(self, path: pathlib.Path, session: str) -> None:
+        self.client = Client(path, "termgate")
+        size = {"session": session, "rows": ROWS, "cols": COLS}
+        self.attached = self.client.request("termgate/attach", size)
+        self.pressed: list[tuple[float, str]] = []
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, or types what names none."""
+        for key in keys:
+            self.pressed.append((time.monotonic(), key))
+            if key == "C-\\ h":
+                asked = self.client.request("termgate/attach/hand_back", {"attach": self.attached})
+                self.client.answer(asked)
+                continue
+            for part in [self.KEYS[key]] if key in self.KEYS else key:
+                data = base64.b64encode(part.encode()).decode()
+                typed = {"attach": self.attached, "data": data}
+                self.client.answer(self.client.request("termgate/attach/input", typed))
+                time.sleep(0.05)
+            time.sleep(PAUSE / 2)
+
+
 @contextlib.contextmanager
 def daemon(binary: str, home: pathlib.Path):
     """A daemon with a home and sockets of its own, until the end of the film."""
@@ -171,6 +201,7 @@ def play(sockets: pathlib.Path, home: pathlib.Path) -> Film:
     ada, bob = (Agent(sockets / "gateway.sock", name, said) for name in ("ada", "bob"))
     session = open_session(ada.client, home)
     observer = Client(sockets / "s" / f"{session}.ro.sock", "observer")
+    person = Person(sockets / "operator.sock", session)
     start = time.monotonic()
     observer.request("termgate/observe", {})
     time.sleep(PAUSE)
@@ -187,14 +218,23 @@ def play(sockets: pathlib.Path, home: pathlib.Path) -> Film:
     time.sleep(PAUSE)
     out = {"pattern": "is out"}
     typed = "./release 2.0"
-    bob.call("send_text", session="shop", text=typed, enter=True, until=out, wait_ms=20_000)
+    releasing = bob.ask("send_text", session="shop", text=typed, enter=True, until=out, wait_ms=20_000)
+    time.sleep(PAUSE)
+    # It is the wrong release: the person takes the keyboard, corrects it and hands back.
+    person.press("C-c", "./release 2.1", "Enter")
+    bob.hear(releasing)
+    time.sleep(2 * PAUSE)
+    person.press("C-\\ h")
+    time.sleep(PAUSE)
+    bob.call("read_screen", session="shop")
     bob.call("release_lease", lease_id=lease["lease_id"])
     seconds = time.monotonic() - start - PAUSE + LAST
 
     for it in said:
         it.at -= start
         it.answered_at -= start
-    return Film(said, list(deltas(observer, start)), seconds)
+    pressed = [(at - start, key) for at, key in person.pressed]
+    return Film(said, pressed, list(deltas(observer, start)), seconds)
 
 
 def open_session(client: Client, home: pathlib.Path) -> str:
