@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::core::frame::Frame;
-use crate::core::ids::Watermark;
 use crate::core::moment::Moment;
 use crate::core::shell::readiness::{Readiness, ReadyPrompt};
 use crate::session::clock::Clock;
@@ -20,9 +19,9 @@ pub struct ReadyWatch<'a> {
     frames: watch::Receiver<Arc<Frame>>,
     until: Moment,
     /// The frame that was read last.
-    read: Watermark,
-    /// The frame by which it was ready, and was not any more.
-    outdated: Option<Watermark>,
+    read: Option<Arc<Frame>>,
+    /// The frame by which it was ready, and was not any more. Readiness can change without the watermark.
+    outdated: Option<Arc<Frame>>,
     _attending: Attending,
 }
 
@@ -31,7 +30,7 @@ impl<'a> ReadyWatch<'a> {
     pub fn begin(session: &Session, clock: &'a Clock, until: Moment) -> Self {
         let _attending = session.attend();
         let frames = session.frames();
-        Self { clock, frames, until, read: Watermark(0), outdated: None, _attending }
+        Self { clock, frames, until, read: None, outdated: None, _attending }
     }
 
     /// Whether it is ready at this moment.
@@ -40,16 +39,15 @@ impl<'a> ReadyWatch<'a> {
     /// Why it is not, and will not be before long.
     pub fn now(&mut self) -> Result<Option<ReadyPrompt>, SessionError> {
         let frame = Arc::clone(&self.frames.borrow_and_update());
-        self.read = frame.watermark;
+        self.read = Some(Arc::clone(&frame));
         if let Some(exit) = frame.exit.value {
             return Err(SessionError::Exited(exit));
         }
         let in_time = self.clock.now() < self.until;
+        let outdated = self.outdated.as_ref().is_some_and(|it| Arc::ptr_eq(it, &frame));
         match &frame.shell.readiness {
-            Readiness::Ready(_) if self.outdated == Some(frame.watermark) && in_time => Ok(None),
-            Readiness::Ready(_) if self.outdated == Some(frame.watermark) => {
-                Err(SessionError::CommandRunning)
-            }
+            Readiness::Ready(_) if outdated && in_time => Ok(None),
+            Readiness::Ready(_) if outdated => Err(SessionError::CommandRunning),
             Readiness::Ready(ready) => Ok(Some(*ready)),
             Readiness::Starting | Readiness::Soon if in_time => Ok(None),
             Readiness::Starting => Err(SessionError::NoPromptYet),
@@ -60,7 +58,7 @@ impl<'a> ReadyWatch<'a> {
 
     /// Notes that it was not ready any more when a command came to it.
     pub fn was_outdated(&mut self) {
-        self.outdated = Some(self.read);
+        self.outdated = self.read.take();
     }
 
     /// Waits until it is ready.
