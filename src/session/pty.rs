@@ -4,6 +4,7 @@
 
 pub mod census;
 pub mod command;
+pub mod condemned;
 pub mod environment;
 pub mod held;
 pub mod kill;

@@ -202,6 +202,12 @@ impl Home {
         self.processes().into_iter().find(holds).expect("somebody holds it")
     }
 
+    /// The processes with this word in their command lines.
+    pub(crate) fn running(&self, word: &str) -> Vec<i32> {
+        let said = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        self.processes().into_iter().filter(|pid| contains(&said(pid), word.as_bytes())).collect()
+    }
+
     fn processes(&self) -> Vec<i32> {
         let names =
             [self.ground.path(), &self.root].map(|path| path.as_os_str().as_encoded_bytes());

@@ -232,6 +232,41 @@ async fn a_storm_at_the_operators_door_keeps_no_operator_out() {
     daemon.ends().await;
 }
 
+/// Chains of processes, each of which leaves its session, starts the next one and ends. They end by themselves after
+/// a while; the first process waits beside them and says when they run.
+const CHAINS: &str = "
+import os, sys, time
+ready, chains = sys.argv[1], int(sys.argv[2])
+deadline = time.time() + 30
+for _ in range(chains):
+    if os.fork() == 0:
+        break
+else:
+    open(ready, 'w').close()
+    time.sleep(30)
+while time.time() < deadline:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+";
+
+#[tokio::test]
+async fn processes_that_start_the_next_one_and_end_are_all_killed_with_their_session() {
+    const MANY: usize = 40;
+    let home = Home::new();
+    let daemon = home.serve().await;
+    let mut client = home.client().await;
+    let (script, ready) = (home.file("chains.py"), home.file("ready"));
+    fs::write(&script, CHAINS).unwrap();
+    let (path, file) = (script.display(), ready.display());
+    start(&mut client, &format!("exec /usr/bin/python3 {path} {file} {MANY}")).await;
+    within(SAFETY, "all chains to run", || ready.exists()).await;
+    home.run(&["stop"]).await;
+    daemon.ends().await;
+    let name = script.display().to_string();
+    assert_eq!(home.running(&name), [0; 0]);
+}
+
 #[tokio::test]
 async fn a_program_inside_a_session_does_not_make_the_log_grow_at_its_will() {
     /// Each asks again for a second.

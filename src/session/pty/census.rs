@@ -11,6 +11,7 @@ use std::thread;
 use tokio::sync::oneshot;
 
 use crate::session::pty::ProcessId;
+use crate::session::pty::condemned::{Condemned, strike};
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::reaper;
 use crate::shim::mark::{self, Depth};
@@ -51,7 +52,8 @@ impl Census {
         census
     }
 
-    fn look() -> io::Result<Self> {
+    fn look(condemned: &[Condemned]) -> io::Result<Self> {
+        strike(condemned)?;
         let marked = |process: &Process| mark::session_of(process.pid.0);
         let census = Self::of(processes::each()?, marked, is_stray);
         // Adopted zombies have no other parent that would reap them.
@@ -98,9 +100,13 @@ fn is_stray(process: &Process) -> bool {
         && lies_deeper(process.pid.0) == Ok(true)
 }
 
-type Asked = oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>;
+#[derive(Debug)]
+struct Asked {
+    condemned: Option<Condemned>,
+    answer: oneshot::Sender<Result<Arc<Census>, io::ErrorKind>>,
+}
 
-type Look = fn() -> io::Result<Census>;
+type Look = fn(&[Condemned]) -> io::Result<Census>;
 
 /// The callers that wait for the next scan; `None` while no thread runs.
 #[derive(Debug)]
@@ -108,12 +114,13 @@ struct Queue(Mutex<Option<Vec<Asked>>>);
 
 static QUEUE: Queue = Queue::new();
 
-/// Scans all processes. The result is at least as new as the call.
+/// Scans all processes. The result is at least as new as the call. A condemned session's processes are killed
+/// first; those that have not ended yet are in the result.
 ///
 /// # Errors
 /// Returns the error from `/proc`, or from the thread's start.
-pub async fn take() -> io::Result<Arc<Census>> {
-    QUEUE.take(Census::look).await
+pub async fn take(condemned: Option<Condemned>) -> io::Result<Arc<Census>> {
+    QUEUE.take(condemned, Census::look).await
 }
 
 impl Queue {
@@ -121,8 +128,13 @@ impl Queue {
         Self(Mutex::new(None))
     }
 
-    async fn take(&'static self, look: Look) -> io::Result<Arc<Census>> {
-        let (asked, answer) = oneshot::channel();
+    async fn take(
+        &'static self,
+        condemned: Option<Condemned>,
+        look: Look,
+    ) -> io::Result<Arc<Census>> {
+        let (sender, answer) = oneshot::channel();
+        let asked = Asked { condemned, answer: sender };
         let is_first = {
             let mut waiting = self.waiting();
             let is_first = waiting.is_none();
@@ -155,12 +167,14 @@ impl Queue {
                 }
                 asked
             };
+            let condemned: Vec<_> = asked.iter().filter_map(|one| one.condemned).collect();
             // A panic ends only this scan.
-            let looked = catch_unwind(look).unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            let looked = catch_unwind(|| look(&condemned))
+                .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             let census = looked.map(Arc::new).map_err(|error| error.kind());
             for one in asked {
                 // The caller may have stopped waiting.
-                let _ = one.send(census.clone());
+                let _ = one.answer.send(census.clone());
             }
         }
     }
@@ -181,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn this_process_is_found_by_its_number_its_parent_and_its_session() {
         let own = ProcessId(std::process::id().cast_signed());
-        let census = take().await.unwrap();
+        let census = take(None).await.unwrap();
         let found = *census.find(own).unwrap();
         assert_eq!(Process::find(own).map(|process| process.started), Some(found.started));
         assert!(census.children(found.parent).any(|process| process.pid == own));
@@ -195,7 +209,7 @@ mod tests {
             asking.spawn(async {
                 let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
                 let pid = ProcessId(child.id().cast_signed());
-                let found = take().await.unwrap().find(pid).is_some();
+                let found = take(None).await.unwrap().find(pid).is_some();
                 child.kill().unwrap();
                 child.wait().unwrap();
                 found
@@ -207,12 +221,13 @@ mod tests {
     #[tokio::test]
     async fn a_look_that_panics_fails_and_the_next_one_is_taken() {
         static QUEUE: Queue = Queue::new();
-        assert!(QUEUE.take(|| panic!("on purpose")).await.is_err());
+        assert!(QUEUE.take(None, |_| panic!("on purpose")).await.is_err());
         // Who asks before its thread is done is seen to by the same one, which fails again.
         while QUEUE.waiting().is_some() {
             tokio::task::yield_now().await;
         }
-        let next = tokio::time::timeout(Duration::from_secs(20), QUEUE.take(Census::look)).await;
+        let next =
+            tokio::time::timeout(Duration::from_secs(20), QUEUE.take(None, Census::look)).await;
         assert!(next.expect("somebody looks").is_ok());
     }
 
@@ -222,7 +237,7 @@ mod tests {
         // A thread is about to look, which is this one.
         *QUEUE.waiting() = Some(Vec::new());
         let mut asking: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
-        asking.resize_with(64, || Box::pin(QUEUE.take(Census::look)));
+        asking.resize_with(64, || Box::pin(QUEUE.take(None, Census::look)));
         let mut asked = Context::from_waker(Waker::noop());
         let mut poll = |one: &mut Pin<Box<dyn Future<Output = _>>>| one.as_mut().poll(&mut asked);
         assert!(asking.iter_mut().all(|one| poll(one).is_pending()), "nobody has looked");

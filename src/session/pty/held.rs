@@ -28,10 +28,11 @@ use tokio::time::timeout;
 
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
+use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::link::{Link, Presence, Room};
 use crate::session::pty::held::options::Shims;
 use crate::session::pty::held::store::Store;
-use crate::session::pty::kill::{self, KillError, Shim, Tree};
+use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
 use crate::session::pty::census::{self, Census};
+use crate::session::pty::condemned::{Condemned, Shim};
 use crate::session::pty::processes::{Process, ProcessHandle, told_of};
 use crate::session::pty::signal::Signal;
 use crate::session::pty::watch::watch;
@@ -26,8 +27,11 @@ const LAST_LOOKS: usize = 20;
 /// How long the whole ladder takes at most.
 pub const LADDER_MAX: Duration = Duration::from_secs(3);
 
-/// The longest time for the final scan for survivors.
-const LAST_LOOK_MAX: Duration = Duration::from_millis(500);
+/// The longest time for the final scans for survivors.
+const LAST_LOOKS_MAX: Duration = Duration::from_millis(1_000);
+
+/// How long to wait for killed processes before the next scan, which kills what they started.
+const KILLED_MAX: Duration = Duration::from_millis(50);
 
 /// The shortest time between two scans for new processes.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -84,30 +88,8 @@ pub struct Tree {
     pub started: u64,
     /// The foreground process group of the terminal.
     pub foreground: Option<ProcessId>,
-    /// The shim, which adopts orphans of the program.
+    /// The shim, which adopts orphans of the program and must survive it.
     pub shim: Option<Shim>,
-}
-
-/// A process that must survive while all its descendants end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shim {
-    pub pid: ProcessId,
-    /// When it started, in clock ticks since boot.
-    pub started: u64,
-}
-
-impl Shim {
-    fn lives_in(self, census: &Census) -> bool {
-        census.find(self.pid).is_some_and(|found| self.is(found))
-    }
-
-    fn lives(self) -> bool {
-        Process::find(self.pid).is_some_and(|found| self.is(&found))
-    }
-
-    fn is(self, found: &Process) -> bool {
-        found.started == self.started && !found.ended
-    }
 }
 
 impl Tree {
@@ -117,6 +99,11 @@ impl Tree {
         const NOBODY: ProcessId = ProcessId(-1);
         let shim = Some(Shim { pid: NOBODY, started: 0 });
         Self { session, leader: NOBODY, started: 0, foreground: None, shim }
+    }
+
+    fn condemned(&self) -> Condemned {
+        let Self { session, started, shim, .. } = *self;
+        Condemned { session: session.number(), started, shim }
     }
 }
 
@@ -190,8 +177,8 @@ pub async fn end_tree(tree: Tree) -> Result<(), KillError> {
     end_tree_by(tree, census::take).await
 }
 
-/// [`end_tree`] with a given scan function.
-async fn end_tree_by<F>(tree: Tree, look: impl Fn() -> F) -> Result<(), KillError>
+/// [`end_tree`] with a given scan function, which kills what it is given while it reads.
+async fn end_tree_by<F>(tree: Tree, look: impl Fn(Option<Condemned>) -> F) -> Result<(), KillError>
 where
     F: Future<Output = io::Result<Arc<Census>>>,
 {
@@ -203,9 +190,10 @@ where
             return Ok(());
         }
     }
+    over += LAST_LOOKS_MAX;
     let mut empty = 0;
     for _ in 0..LAST_LOOKS {
-        let last = timeout(LAST_LOOK_MAX, chase.look(&look)).await;
+        let last = timeout_at(over, chase.look(Stage::Kill, &look)).await;
         let seen = last.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let left: Vec<_> = seen.iter().filter_map(Survivor::of).collect();
         if !left.is_empty() {
@@ -234,15 +222,20 @@ impl Chase {
 
     /// The processes that are left, by a census during which the shim did not die: the children of a shim that
     /// dies while the processes are read appear under neither parent.
-    async fn look<F>(&mut self, look: &impl Fn() -> F) -> io::Result<Vec<Process>>
+    async fn look<F>(
+        &mut self,
+        stage: Stage,
+        look: &impl Fn(Option<Condemned>) -> F,
+    ) -> io::Result<Vec<Process>>
     where
         F: Future<Output = io::Result<Arc<Census>>>,
     {
+        let condemned = (stage == Stage::Kill).then(|| self.tree.condemned());
         loop {
-            let census = look().await?;
+            let census = look(condemned).await?;
             let left = members(&census, &self.tree);
             self.flees |= strays(&census, &self.tree).any(|stray| stray.ended);
-            let dies = |shim: Shim| shim.lives_in(&census) && !shim.lives();
+            let dies = |shim: Shim| lives_in(shim, &census) && !shim.lives();
             if !left.is_empty() || !self.tree.shim.is_some_and(dies) {
                 return Ok(left);
             }
@@ -250,20 +243,23 @@ impl Chase {
     }
 
     /// Does what the stage asks for until no process is left. If a look or a wait fails, it looks again.
-    async fn climb<F>(&mut self, stage: Stage, look: &impl Fn() -> F)
+    async fn climb<F>(&mut self, stage: Stage, look: &impl Fn(Option<Condemned>) -> F)
     where
         F: Future<Output = io::Result<Arc<Census>>>,
     {
         let (tree, mut empty) = (self.tree, 0);
         while empty < self.empty_looks() {
-            match self.look(look).await {
+            match self.look(stage, look).await {
                 Ok(left) if left.is_empty() => empty += 1,
                 Ok(left) => {
                     empty = 0;
                     let striking = spawn_blocking(move || (strike(stage, &tree, &left), left));
                     let (all_there, left) = striking.await.unwrap_or((true, Vec::new()));
                     self.flees |= !all_there;
-                    all_ended(&left).await;
+                    match stage {
+                        Stage::Hangup | Stage::Terminate => all_ended(&left).await,
+                        Stage::Kill => drop(timeout(KILLED_MAX, all_ended(&left)).await),
+                    }
                 }
                 Err(_) => {}
             }
@@ -305,6 +301,10 @@ async fn ended(handle: ProcessHandle) -> io::Result<()> {
     watch(handle, Interest::READABLE)?.readable().await.map(drop)
 }
 
+fn lives_in(shim: Shim, census: &Census) -> bool {
+    census.find(shim.pid).is_some_and(|found| shim.is(found))
+}
+
 /// The running processes of a tree: the leader's session, processes with the mark, the shim's children, and
 /// all their descendants. Once the shim has died, also the processes that this daemon adopted.
 fn members(census: &Census, tree: &Tree) -> Vec<Process> {
@@ -313,7 +313,7 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
     // If the leader is gone, its pid may lead an unrelated session by now.
     let usurped = census.find(tree.leader).is_some_and(|leader| leader.started > tree.started);
     let in_session = census.in_session(tree.leader).filter(|_| !usurped);
-    let shim = tree.shim.filter(|shim| shim.lives_in(census));
+    let shim = tree.shim.filter(|shim| lives_in(*shim, census));
     let left_to_shim = shim.into_iter().flat_map(|shim| census.children(shim.pid));
     let marked = census.marked(tree.session.number());
     let mut next: Vec<&Process> =
@@ -330,7 +330,7 @@ fn members(census: &Census, tree: &Tree) -> Vec<Process> {
 
 /// The processes that came to the daemon once the shim of their session had died, whatever their marks say now.
 fn strays<'a>(census: &'a Census, tree: &Tree) -> impl Iterator<Item = &'a Process> {
-    let died = tree.shim.is_some_and(|shim| !shim.lives_in(census));
+    let died = tree.shim.is_some_and(|shim| !lives_in(shim, census));
     let started = tree.started;
     census.strays().filter(move |stray| died && stray.started >= started)
 }

@@ -190,12 +190,20 @@ pub fn read_table() -> io::Result<Table> {
 /// # Errors
 /// What the kernel said about `/proc`.
 pub fn each() -> io::Result<impl Iterator<Item = Process>> {
+    Ok(newest_first()?.into_iter().filter_map(Process::find))
+}
+
+/// The pids of all processes, the highest first.
+///
+/// # Errors
+/// What the kernel said about `/proc`.
+pub fn newest_first() -> io::Result<Vec<ProcessId>> {
     let mut pids: Vec<i32> = Vec::new();
     for entry in fs::read_dir("/proc")? {
         pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     pids.sort_unstable_by(|one, other| other.cmp(one));
-    Ok(pids.into_iter().filter_map(|pid| Process::find(ProcessId(pid))))
+    Ok(pids.into_iter().map(ProcessId).collect())
 }
 
 fn not_found(errno: Errno) -> io::Error {

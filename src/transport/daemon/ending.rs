@@ -22,8 +22,8 @@ use crate::transport::unix::handed::onward::ignore_hangup;
 use crate::transport::unix::limits::DescriptorLimit;
 use crate::transport::unix::lock::DaemonLock;
 
-/// The time for all sessions to end. Each one's signals take up to three seconds, a final check half a second, and the
-/// end of its shim another half.
+/// The time for all sessions to end. Each one's signals take up to three seconds, the final scans a second, and the
+/// end of its shim half a second.
 const SHUT_DOWN: Duration = Duration::from_millis(4_500);
 /// The time for all sessions to store what the next daemon needs.
 const LEAVE_MAX: Duration = Duration::from_secs(8);

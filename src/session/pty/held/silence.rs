@@ -11,11 +11,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::core::ids::RowNumber;
+use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, Contact, Told};
 use crate::session::pty::held::link::{Link, Presence, exit_of};
 use crate::session::pty::held::store::Store;
-use crate::session::pty::kill::Shim;
 use crate::session::pty::processes::Process;
 use crate::session::pty::signal::Signal;
 

@@ -186,14 +186,14 @@ async fn processes_end_though_nobody_could_be_looked_for_at_first() {
     let pid = ProcessId(child.id().unwrap().cast_signed());
     let started = Process::find(pid).unwrap().started;
     let failures = std::sync::atomic::AtomicUsize::new(3);
-    let look = || {
+    let look = |_| {
         use std::sync::atomic::Ordering::Relaxed;
         let fails = failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
         async move {
             if fails {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let found = census::take().await?.find(pid).copied();
+            let found = census::take(None).await?.find(pid).copied();
             // It leads no session of its own.
             let found = found.map(|one| Process { session: pid, ..one });
             Ok(Arc::new(Census::of(found, |_| None, |_| false)))
@@ -208,7 +208,7 @@ async fn processes_end_though_nobody_could_be_looked_for_at_first() {
 async fn processes_that_start_others_faster_than_they_are_ended_are_no_end() {
     // No process has such a number, so each has ended when it is looked at more closely.
     let newest = std::sync::atomic::AtomicI32::new(i32::MAX - 10_000);
-    let look = || {
+    let look = |_| {
         let pid = newest.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let fleeing = Process { session: LEADER, ..process(pid, 1) };
         async move { Ok(Arc::new(Census::of([fleeing], |_| None, |_| false))) }
@@ -224,13 +224,13 @@ async fn a_shim_that_dies_while_processes_are_read_hides_none_that_it_adopted() 
     // Read before the shim died, and its child after that; then all of them again.
     let tables = [vec![shim, process(201, 2)], vec![process(201, 2)]];
     let tables = std::sync::Mutex::new(tables.into_iter());
-    let look = || {
+    let look = |_| {
         let table = tables.lock().unwrap().next().unwrap();
         let census = Census::of(table, |_| None, |one| one.pid == ProcessId(201));
         async move { Ok(Arc::new(census)) }
     };
     let mut chase = Chase { tree: held, flees: false };
-    let seen = chase.look(&look).await.unwrap();
+    let seen = chase.look(Stage::Hangup, &look).await.unwrap();
     assert_eq!(seen.iter().map(|process| process.pid.0).collect::<Vec<_>>(), [201]);
 }
 
@@ -239,7 +239,7 @@ async fn where_strays_end_by_themselves_no_process_in_one_look_is_no_end() {
     let died = Tree { shim: Some(Shim { pid: ProcessId(90), started: 40 }), ..tree() };
     let ended = Process { ended: true, ..process(201, 2) };
     let looks = std::sync::atomic::AtomicUsize::new(0);
-    let look = || {
+    let look = |_| {
         looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         async move { Ok(Arc::new(Census::of([ended], |_| None, |one| one.pid == ProcessId(201)))) }
     };

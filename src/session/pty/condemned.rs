@@ -1,0 +1,86 @@
+//! Kills the processes of a session faster than they start others.
+//!
+//! A process that only starts the next one and ends is gone before all processes are read. So each is killed when
+//! it is read, and further passes read only those that were started since, which takes less time than to start one.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::session::pty::ProcessId;
+use crate::session::pty::processes::{self, Process, ProcessHandle};
+use crate::session::pty::signal::Signal;
+use crate::shim::mark;
+
+/// The most passes before the caller scans all processes.
+const PASSES_MAX: usize = 32;
+
+/// The process that keeps a session's terminal, adopts the orphans of its program and survives both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shim {
+    pub pid: ProcessId,
+    /// When it started, in clock ticks since boot.
+    pub started: u64,
+}
+
+impl Shim {
+    pub fn lives(self) -> bool {
+        Process::find(self.pid).is_some_and(|found| self.is(&found))
+    }
+
+    pub fn is(self, found: &Process) -> bool {
+        found.started == self.started && !found.ended
+    }
+}
+
+/// A session whose processes must end.
+#[derive(Clone, Copy, Debug)]
+pub struct Condemned {
+    /// The number in the marks of its processes.
+    pub session: u64,
+    /// When its first process started, in clock ticks since boot. No other is older.
+    pub started: u64,
+    /// The process that is spared, whose children are not.
+    pub shim: Option<Shim>,
+}
+
+impl Condemned {
+    fn claims(&self, process: &Process) -> bool {
+        let is_own = process.pid.0 == std::process::id().cast_signed();
+        let is_due = process.started >= self.started && !process.ended && !is_own;
+        // The parent costs nothing to read, the mark does.
+        is_due
+            && (self.shim.is_some_and(|shim| shim.pid == process.parent)
+                || mark::session_of(process.pid.0) == Some(self.session))
+    }
+}
+
+/// Kills the processes of these sessions that their mark or their parent gives away.
+///
+/// # Errors
+/// Returns the error from `/proc`.
+pub fn strike(condemned: &[Condemned]) -> io::Result<()> {
+    let living = |one: &Condemned| Condemned { shim: one.shim.filter(|shim| shim.lives()), ..*one };
+    let condemned: Vec<_> = condemned.iter().map(living).collect();
+    if condemned.is_empty() {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    for _ in 0..PASSES_MAX {
+        let before = seen.len();
+        for pid in processes::newest_first()? {
+            // A handle that is older than what is read of the process cannot hit another one.
+            if seen.insert(pid)
+                && let Ok(handle) = ProcessHandle::open(pid)
+                && let Some(process) = Process::find(pid)
+                && condemned.iter().any(|one| one.claims(&process))
+            {
+                // It may have ended by now.
+                let _ = handle.signal(Signal::Kill.number());
+            }
+        }
+        if seen.len() == before {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
