@@ -24,7 +24,7 @@ const SESSIONS_MAX: usize = 16;
 /// If the ancestry keeps changing, or part of it cannot be read.
 pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
-    again(|| inside(pid, own, marks, ProcessStat::look))
+    Ok(marks.say_inside() || again(|| inside(pid, own, marks, ProcessStat::look))?)
 }
 
 /// Whether a listening process that `own` has connected to runs in a session that `own` is not in.
@@ -35,7 +35,7 @@ pub fn lives_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
 /// If the ancestry keeps changing, or part of it cannot be read.
 pub fn listens_inside(pid: i32, own: i32) -> Result<bool, Unseen> {
     let marks = Marks::of(pid)?;
-    again(|| listener_inside(pid, own, marks, ProcessStat::look))
+    Ok(marks.say_inside() || again(|| listener_inside(pid, own, marks, ProcessStat::look))?)
 }
 
 /// Retries while the ancestry changes, up to [`WALKS_MAX`] walks.
@@ -54,6 +54,12 @@ struct Marks {
 impl Marks {
     fn of(pid: i32) -> Result<Self, Unseen> {
         Ok(Self { theirs: Depth::of(pid)?, own: Depth::own()? })
+    }
+
+    /// Whether the marks alone say that the other process is inside. No walk can change that, so none is made,
+    /// however many ancestors the process has.
+    fn say_inside(self) -> bool {
+        self.theirs < self.own
     }
 }
 
@@ -93,7 +99,7 @@ fn is_apart(
     if home.is_none() {
         return Ok(marks.theirs.is_marked());
     }
-    Ok(home != shim_above(own, look)? || marks.theirs < marks.own)
+    Ok(home != shim_above(own, look)? || marks.say_inside())
 }
 
 /// The nearest shim above a process.

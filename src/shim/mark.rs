@@ -88,6 +88,12 @@ pub fn session_of(pid: i32) -> Option<u64> {
     (depth.0 > 0 && depth.is_marked()).then_some(limit & ((1 << SESSION_BITS) - 1))
 }
 
+/// The session number in the mark of a process that lies deeper than this one, and so certainly in a session.
+pub fn deeper_session_of(pid: i32) -> Option<u64> {
+    let limit = limit_of(pid).ok()?;
+    (Depth::of_limit(limit) < Depth::own().ok()?).then_some(limit & ((1 << SESSION_BITS) - 1))
+}
+
 fn limit_of(pid: i32) -> Result<u64, Unseen> {
     let mut room = [0; TABLE_MAX];
     hard_limit(read(pid, "limits", &mut room)?).ok_or(Unseen::Gone)
@@ -148,6 +154,7 @@ mod tests {
         for one in [pid(&child), left] {
             assert!(Depth::of(one).unwrap() < Depth::own().unwrap());
             assert_eq!(session_of(one), Some(SESSION));
+            assert_eq!(deeper_session_of(one), Some(SESSION));
         }
         end(child);
     }
@@ -165,7 +172,8 @@ mod tests {
 
     #[test]
     fn this_process_lies_as_deep_as_it_does_and_nobody_is_not_known() {
-        assert_eq!(Depth::of(std::process::id().cast_signed()), Depth::own());
+        let own = std::process::id().cast_signed();
+        assert_eq!((Depth::of(own), deeper_session_of(own)), (Depth::own(), None));
         assert_eq!((Depth::of(i32::MAX), session_of(i32::MAX)), (Err(Unseen::Gone), None));
     }
 

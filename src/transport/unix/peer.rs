@@ -81,6 +81,8 @@ pub enum Source {
     Leader(i32),
     /// All processes inside the session of this shim.
     Session(i32),
+    /// All processes with the mark of this session number, before they are looked up.
+    Marked(u64),
 }
 
 impl Source {
@@ -88,6 +90,14 @@ impl Source {
         match place {
             Place::Inside { shim: Some(shim) } => Self::Session(shim),
             Place::Inside { shim: None } | Place::Outside | Place::Unknown => Self::Process(pid),
+        }
+    }
+
+    /// Whether it is known to be inside a session.
+    pub fn is_inside(self) -> bool {
+        match self {
+            Self::Session(_) | Self::Marked(_) => true,
+            Self::Process(_) | Self::Leader(_) => false,
         }
     }
 }
@@ -98,6 +108,7 @@ impl fmt::Display for Source {
             Self::Process(pid) => write!(f, "process {pid}"),
             Self::Leader(pid) => write!(f, "processes led by {pid}"),
             Self::Session(shim) => write!(f, "session of process {shim}"),
+            Self::Marked(session) => write!(f, "session {session:012x}"),
         }
     }
 }

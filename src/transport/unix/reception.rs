@@ -1,7 +1,8 @@
 //! Accepts clients on a separate thread, looks up their processes and passes them on.
 //!
-//! Sources take turns, so a source with many clients delays only itself. Clients that hung up are dropped first. A
-//! process found inside a session is cached by its number and start time.
+//! Sources take turns, so a source with many clients delays only itself. Programs inside sessions wait apart from all
+//! others and get every second turn, however many they are. Clients that hung up are dropped first. A process found
+//! inside a session is cached by its number and start time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::session::pty::ProcessId;
+use crate::shim::mark;
 use crate::shim::stat::{ProcessStat, seen};
 use crate::transport::connection::link::{self, Hangup, UnixLink};
 use crate::transport::unix::fair_queue::FairQueue;
@@ -31,13 +33,10 @@ use crate::transport::unix::listener::{Accepted, Listener, SocketFile};
 use crate::transport::unix::peer::{Peer, Place, Source};
 use crate::transport::unix::reserve;
 
-/// Clients that wait to be looked up. Above this, the source with the most clients loses its newest one.
-/// Each client has a descriptor, so the bound is lower where the process may have few.
-const WAITING_MAX: usize = 512;
-const WAITING_MIN: usize = 8;
-
-/// Clients to look up before the next accept: about half a millisecond of work.
-const LOOKS: usize = 8;
+/// Clients that wait to be looked up, inside and outside of sessions each. Above this, the source with the most
+/// clients loses its newest one. Each client has a descriptor, so the bound is lower where the process may have few.
+const WAITING_MAX: usize = 256;
+const WAITING_MIN: usize = 4;
 
 /// Listeners that wait to be opened.
 const OPENINGS_MAX: usize = 16;
@@ -144,8 +143,39 @@ impl Reception {
 }
 
 /// The clients that wait to be looked up.
+#[derive(Debug)]
+struct Queues<T> {
+    outside: FairQueue<Source, T>,
+    inside: FairQueue<Source, T>,
+    is_turn_of_inside: bool,
+}
+
+impl<T> Queues<T> {
+    fn of(most: usize) -> Self {
+        let queue = || FairQueue::of(most);
+        Self { outside: queue(), inside: queue(), is_turn_of_inside: false }
+    }
+
+    fn count(&self) -> usize {
+        self.outside.count() + self.inside.count()
+    }
+
+    /// Adds a client. Returns the source that lost one because its queue was full.
+    fn push(&mut self, source: Source, client: T) -> Option<Source> {
+        let queue = if source.is_inside() { &mut self.inside } else { &mut self.outside };
+        queue.push(source, client).map(|(source, _hung_up_on)| source)
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        self.is_turn_of_inside = !self.is_turn_of_inside;
+        let Self { outside, inside, .. } = self;
+        let queues = if self.is_turn_of_inside { [inside, outside] } else { [outside, inside] };
+        queues.into_iter().find_map(FairQueue::pop).map(|(_, client)| client)
+    }
+}
+
 struct Room {
-    waiting: RefCell<FairQueue<Source, Waiting>>,
+    waiting: RefCell<Queues<Waiting>>,
     insiders: RefCell<Insiders>,
     arrived: Notify,
 }
@@ -161,8 +191,8 @@ struct Waiting {
 impl Room {
     fn of(daemon: ProcessId) -> Self {
         let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft as usize);
-        let most = (descriptors / 16).clamp(WAITING_MIN, WAITING_MAX);
-        let waiting = RefCell::new(FairQueue::of(most));
+        let most = (descriptors / 32).clamp(WAITING_MIN, WAITING_MAX);
+        let waiting = RefCell::new(Queues::of(most));
         Self { waiting, insiders: RefCell::new(Insiders::of(daemon)), arrived: Notify::new() }
     }
 
@@ -207,7 +237,7 @@ impl Room {
         let Some(source) = self.insiders.borrow().source_of(&client.accepted.stream) else {
             return;
         };
-        if let Some((source, _hung_up_on)) = self.waiting.borrow_mut().push(source, client) {
+        if let Some(source) = self.waiting.borrow_mut().push(source, client) {
             tracing::warn!(peer = %source, "too many clients wait to be let in");
         }
     }
@@ -216,19 +246,18 @@ impl Room {
         // The number of consecutive clients that could not be looked up.
         let mut short = 0;
         loop {
-            for _ in 0..LOOKS {
-                let next = self.waiting.borrow_mut().pop();
-                let Some((_, client)) = next else {
-                    self.arrived.notified().await;
-                    continue;
-                };
-                short = if self.place(client) { 0 } else { short + 1 };
-                if short > 0 && short >= self.waiting.borrow().count() {
-                    // Every waiting client had its turn. The next client may be an operator.
-                    let _ = timeout(PLACING_INTERVAL, self.arrived.notified()).await;
-                    short = 0;
-                }
+            let next = self.waiting.borrow_mut().pop();
+            let Some(client) = next else {
+                self.arrived.notified().await;
+                continue;
+            };
+            short = if self.place(client) { 0 } else { short + 1 };
+            if short > 0 && short >= self.waiting.borrow().count() {
+                // Every waiting client had its turn. The next client may be an operator.
+                let _ = timeout(PLACING_INTERVAL, self.arrived.notified()).await;
+                short = 0;
             }
+            // A lookup may take milliseconds. No listener accepts two clients before the next one.
             yield_now().await;
         }
     }
@@ -285,7 +314,10 @@ impl Insiders {
         if let Some((_, place)) = self.known.get(&pid) {
             return Some(Source::of(pid, *place));
         }
-        // A program that forks for each connection stays one source.
+        // A program that forks for each connection stays one source, also if each process leads a session.
+        if let Some(session) = mark::deeper_session_of(pid) {
+            return Some(Source::Marked(session));
+        }
         let leader = getsid(Some(Pid::from_raw(pid)));
         Some(leader.map_or(Source::Process(pid), |leader| Source::Leader(leader.as_raw())))
     }

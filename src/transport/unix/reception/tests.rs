@@ -94,3 +94,17 @@ async fn who_was_found_inside_is_known_again() {
     assert_eq!(insiders.look(&ours).unwrap().place, Place::Outside);
     assert!(insiders.known.is_empty());
 }
+
+#[test]
+fn who_is_outside_waits_for_one_client_of_those_inside_however_many_they_are() {
+    let mut queues = Queues::of(300);
+    for session in 0..300 {
+        assert_eq!(queues.push(Source::Marked(session), "inside"), None);
+    }
+    assert_eq!(queues.push(Source::Leader(7), "outside"), None);
+    assert_eq!([queues.pop(), queues.pop()], [Some("inside"), Some("outside")]);
+    // Those outside lose nobody to those inside, who share their own room.
+    assert_eq!(queues.push(Source::Marked(1), "inside"), None);
+    assert!(queues.push(Source::Session(2), "inside").is_some_and(Source::is_inside));
+    assert_eq!(queues.count(), 300);
+}
