@@ -116,7 +116,9 @@ impl Shim {
     fn mind_place(&mut self, now: Duration) -> Course {
         self.place.set(now, self.daemon.is_none());
         self.place.on_time(now);
-        let ended = self.children.leader_ended().is_some() && self.output.is_over();
+        // Output for which the ring has no room finds no reader any more.
+        let ended =
+            self.children.leader_ended().is_some() && !self.output.has_room(self.when_full());
         if self.place.is_nowhere() && ended { Course::End } else { Course::On }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use termgate::session::pty::{Output, Pty};
 use termgate::shim::wire::to_shim::Unread;
 
-use crate::shim::harness::{Terminal, end, find, is_there, read_until, until, wait_for};
+use crate::shim::harness::{PATIENCE, Terminal, end, find, is_there, read_until, until, wait_for};
 
 /// Writes far more than the ring holds, and then leaves a file.
 fn flood(terminal_directory: &str) -> String {
@@ -80,4 +80,22 @@ async fn a_session_that_is_claimed_in_time_goes_on() {
     terminal.restart();
     wait_for(&terminal, "ready").await;
     assert!(is_there(&shim));
+}
+
+#[tokio::test]
+async fn without_its_directory_a_shim_ends_with_its_program_also_when_its_ring_is_full() {
+    let ground = tempfile::tempdir().unwrap();
+    let go = ground.path().join("go");
+    let waits = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
+    let line = format!("stty raw; echo ready; {waits}; head -c 70000 /dev/zero");
+    let mut terminal = Terminal::held(&line, |options| {
+        options.ring_bytes = 64 << 10;
+        options.orphan_ttl = Some(2 * PATIENCE);
+    });
+    wait_for(&terminal, "ready").await;
+    let shim = find(terminal.as_held().shim());
+    terminal.leave();
+    std::fs::remove_dir_all(terminal.directory()).unwrap();
+    std::fs::write(&go, "").unwrap();
+    end(&shim).await;
 }
