@@ -188,7 +188,9 @@ impl<P: Pty> Actor<P> {
 
     fn deadline(&self) -> Option<Moment> {
         let (input, frame) = (self.input.deadline(), self.frame_due());
-        let all = [input, frame, self.checkpoint_due(), self.look_due(), self.ending.deadline()];
+        let (checkpoint, look, ending) =
+            (self.checkpoint_due(), self.look_due(), self.ending.deadline());
+        let all = [input, frame, checkpoint, look, ending, self.luggage.deadline()];
         all.into_iter().flatten().min()
     }
 

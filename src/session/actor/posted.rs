@@ -43,7 +43,7 @@ impl<P: Pty> Actor<P> {
             self.luggage.spare();
         }
         while let Some(given_up) = self.reserve.inbox.interrupts.pop_front() {
-            self.luggage.on_given_up(given_up);
+            self.luggage.on_given_up(now, given_up);
         }
         while let Some(connection) = self.reserve.inbox.closed.pop_first() {
             self.on_connection_closed(connection);

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase};
@@ -32,11 +34,16 @@ pub(super) struct Luggage {
 /// How often a command is interrupted at most.
 const INTERRUPTS_MAX: u8 = 4;
 
+/// How long the lease waits for the interrupt of a command.
+const KEPT_MAX: Duration = Duration::from_secs(10);
+
 /// How far the interrupt of a command is.
 #[derive(Debug)]
 struct Interrupted {
     by: GivenUp,
     times: u8,
+    /// Until when its lease waits for the first time.
+    kept_until: Moment,
     /// Who was in front the last time.
     front: Option<Foreground>,
     /// The writes before the first time: what is in front after another one is no part of the command.
@@ -55,10 +62,18 @@ impl Luggage {
     }
 
     /// Notes that a command was given up, unless that was no act of its caller.
-    pub(super) fn on_given_up(&mut self, by: GivenUp) {
+    pub(super) fn on_given_up(&mut self, now: Moment, by: GivenUp) {
         if !self.sparing {
-            self.given_up.insert(by.command, Interrupted { by, times: 0, front: None, writes: 0 });
+            let (command, kept_until) = (by.command, now + KEPT_MAX);
+            let so_far = Interrupted { by, times: 0, kept_until, front: None, writes: 0 };
+            self.given_up.insert(command, so_far);
         }
+    }
+
+    /// When a lease has waited long enough for an interrupt.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        let waiting = self.given_up.values().filter(|so_far| so_far.by.kept.is_some());
+        waiting.map(|so_far| so_far.kept_until).min()
     }
 }
 
@@ -102,6 +117,9 @@ impl<P: Pty> Actor<P> {
     /// become it yet, may lose an interrupt; so whoever is in front next gets one, too.
     fn interrupt(&self, id: CommandId, mut so_far: Interrupted) -> Option<Interrupted> {
         if self.is_only_typed(id) {
+            if so_far.kept_until <= self.clock.now() {
+                so_far.by.kept = None;
+            }
             return Some(so_far);
         }
         let view = self.pty.look(false).ok();

@@ -222,6 +222,26 @@ async fn the_lease_of_a_command_that_is_given_up_stays_until_its_shell_can_be_in
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_lease_of_a_command_that_cannot_be_interrupted_passes_on_after_ten_seconds() {
+    let desk = Desk::open_at_marked_prompt().await;
+    let running = desk.run(EndsBy::Marks).await;
+    let caller = agent(2);
+    let waiting = desk.acquire_within(&caller, Duration::from_secs(60));
+    let giving_up = async {
+        desk.until_waited_for().await;
+        drop(running);
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        assert_eq!(desk.session.frame().lease.value.waiters, 1);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(desk.session.frame().lease.value.waiters, 0, "it does not wait for ever");
+    };
+    tokio::join!(waiting, giving_up).0.expect("its turn");
+    desk.push_mark("C");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(desk.terminal.signals(), [], "another one has the lease");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failure_of_the_task_gives_up_no_command() {
     let desk = Desk::open();
     desk.acquire(&agent(1)).await.expect("free");
