@@ -63,6 +63,9 @@ impl<P: Pty> Actor<P> {
     pub(super) fn resize(&mut self, size: Size) -> Result<(), SessionError> {
         if self.frames.borrow().size.value != size {
             self.pty.resize(size).map_err(|error| {
+                // It may have taken the size and failed after that. One that is silent gets its size back once
+                // it answers.
+                let _ = self.pty.resize(self.size);
                 let silent = error.kind() == ErrorKind::TimedOut;
                 if silent { SessionError::Silent } else { error.into() }
             })?;

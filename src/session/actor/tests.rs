@@ -575,6 +575,18 @@ async fn a_size_that_the_terminal_does_not_take_is_on_no_screen_and_kept_nowhere
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_terminal_that_took_a_size_and_failed_then_gets_the_size_of_the_screen_back() {
+    let desk = Desk::open();
+    desk.acquire(&agent(1)).await.expect("free");
+    desk.terminal.deny_sizes();
+    let size = Size { rows: 7, cols: 30 };
+    let order = ResizeOrder { caller: agent(1), presented: None, take: TakeRule::HeldOnly, size };
+    let refused = desk.session.permitted_resize(order, Accepted::nothing()).await;
+    assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
+    assert_eq!((desk.session.frame().size.value, desk.terminal.sizes()), (SIZE, vec![size, SIZE]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn queries_of_the_program_are_answered_without_a_lease() {
     let desk = Desk::open();
     desk.terminal.push("\x1b[5n");

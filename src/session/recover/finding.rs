@@ -282,6 +282,7 @@ impl Registry {
             && let Err(error) = pty.resize(opening.screen.size())
         {
             tracing::warn!(session = %id, %error, "its terminal keeps another size");
+            let _ = pty.resize(recovered.size);
             opening.screen.resize(recovered.size);
         }
         Found::Survivor(Box::new(Survivor {

@@ -51,6 +51,8 @@ struct State {
     output_on_its_way: bool,
     sizes: Vec<Size>,
     refuses_sizes: bool,
+    /// It takes sizes, and says that it does not.
+    denies_sizes: bool,
     signals: Vec<Signal>,
     killed: bool,
     /// Who does not end when all is killed.
@@ -94,6 +96,7 @@ impl State {
             output_on_its_way: false,
             sizes: Vec::new(),
             refuses_sizes: false,
+            denies_sizes: false,
             signals: Vec::new(),
             killed: false,
             survivor: None,
@@ -221,7 +224,7 @@ impl Pty for FakePty {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.state.send_modify(|state| state.sizes.push(size));
-        Ok(())
+        if self.state.borrow().denies_sizes { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {

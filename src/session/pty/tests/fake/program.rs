@@ -107,6 +107,11 @@ impl FakeTerminal {
         self.state.send_modify(|state| state.refuses_sizes = refuses);
     }
 
+    /// Takes sizes from now on, and says that it does not.
+    pub(crate) fn deny_sizes(&self) {
+        self.state.send_modify(|state| state.denies_sizes = true);
+    }
+
     /// The sizes that were set, in order.
     pub(crate) fn sizes(&self) -> Vec<Size> {
         self.state.borrow().sizes.clone()
