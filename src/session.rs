@@ -4,19 +4,14 @@
 //! commands. Nothing here knows MCP, doors or other sessions' tenants' names.
 
 pub mod actor;
-pub mod alarm;
 pub mod clock;
 pub mod command;
 pub mod control;
-pub mod counters;
-pub mod create;
-pub mod create_error;
 pub mod drain;
 pub mod error;
 pub mod facts;
 pub mod handle;
 pub(in crate::session) mod off_worker;
-pub mod people;
 pub mod pty;
 pub mod records;
 pub mod recover;

@@ -12,7 +12,6 @@ pub mod mark;
 pub mod memory;
 pub mod orphan_timeout;
 pub mod output;
-pub mod peer_check;
 pub mod place;
 pub mod program;
 pub mod readiness;

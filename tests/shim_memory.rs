@@ -20,8 +20,8 @@ use termgate::core::ids::{RowNumber, SessionId};
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::Environment;
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::{HoldOptions, Shims, socket_of};
-use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
+use termgate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
+use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 use termgate::shim::wire::to_shim::Unread;
 use termgate::shim::{WORD, start};
 
@@ -102,19 +102,17 @@ async fn exercise() {
     let options = HoldOptions {
         shims: Shims::at(directory.path()),
         program: std::env::current_exe().unwrap(),
-        ring_bytes: 1 << 20,
-        unread: Unread::Block,
-        orphan_ttl: None,
+        limits: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
     };
     let mut pty = HeldPty::start(&spec, &options).unwrap();
     let (mut read, mut buffer) = (0, Vec::new());
     let mut attached = BTreeMap::new();
     while read < 3_000_000 {
         buffer.clear();
-        let Output::Bytes(count) = pty.read(read, &mut buffer).await.unwrap() else { break };
+        let ReadOutput::Bytes(count) = pty.read(read, &mut buffer).await.unwrap() else { break };
         read += count as u64;
         if pty.owes(read) {
-            pty.commit(&Checkpoint {
+            pty.commit(&TerminalCheckpoint {
                 offset: read,
                 snapshot: vec![1; 10_000],
                 rows: vec![2; 600_000],

@@ -22,7 +22,7 @@ use crate::config::key::Value;
 use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
-use crate::session::pty::held::options::OWN_PROGRAM;
+use crate::session::pty::held::shims::OWN_PROGRAM;
 use crate::transport::daemon::ending::Ended;
 use crate::transport::daemon::kept_switches::Origin;
 use crate::transport::daemon::upgrade::Program;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::core::code::Code;
-use crate::session::counters::Counter;
+use crate::session::stats::EventCounter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -43,12 +43,12 @@ impl Outcome {
 }
 
 #[derive(Debug)]
-pub struct Calls(HashMap<&'static str, [Counter; Outcome::COUNT]>);
+pub struct Calls(HashMap<&'static str, [EventCounter; Outcome::COUNT]>);
 
 impl Calls {
     /// Starts all counts of these tools at zero.
     pub fn of(tools: impl Iterator<Item = &'static str>) -> Self {
-        Self(tools.map(|tool| (tool, std::array::from_fn(|_| Counter::default()))).collect())
+        Self(tools.map(|tool| (tool, std::array::from_fn(|_| EventCounter::default()))).collect())
     }
 
     /// Counts one call; ignores unknown tools.
@@ -69,7 +69,7 @@ impl Calls {
 
 fn of_tool<'a>(
     tool: &'static str,
-    counters: &'a [Counter; Outcome::COUNT],
+    counters: &'a [EventCounter; Outcome::COUNT],
 ) -> impl Iterator<Item = (&'static str, Outcome, u64)> + 'a {
     let all =
         Outcome::all().zip(counters).map(move |(outcome, times)| (tool, outcome, times.get()));

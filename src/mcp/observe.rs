@@ -16,9 +16,8 @@ use crate::mcp::connection::Connection;
 use crate::mcp::delta_cache::{DeltaCache, Start};
 use crate::mcp::outbox::{Delivery, PushLane};
 use crate::session::clock::Clock;
-use crate::session::counters::Counter;
 use crate::session::handle::Session;
-use crate::session::stats::Observing;
+use crate::session::stats::{EventCounter, Observing};
 use crate::surface::turns::Share;
 use crate::wire::attach::ObserveRequest;
 
@@ -51,9 +50,9 @@ impl ObserveRequest {
 /// Counts what all observers were sent.
 #[derive(Debug, Default)]
 pub struct Tally {
-    pub deltas: Counter,
+    pub deltas: EventCounter,
     /// Frames that were combined with a later one.
-    pub skipped: Counter,
+    pub skipped: EventCounter,
 }
 
 #[derive(Debug)]

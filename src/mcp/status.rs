@@ -6,9 +6,9 @@ use crate::core::code::Code;
 use crate::core::policy::Permit;
 use crate::gateway::calls::Outcome;
 use crate::mcp::shared::Shared;
-use crate::session::counters::Counters;
 use crate::session::handle::Session;
 use crate::session::pty::processes::own_memory;
+use crate::session::stats::Counters;
 use crate::surface::control::set_write::switch;
 use crate::wire::status::{
     ConnectionsStatus, DaemonStatus, FramesStatus, LeasesStatus, PtyStatus, SessionsStatus,

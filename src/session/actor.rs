@@ -5,21 +5,15 @@
 
 mod callers;
 mod checkpoint;
-mod commands;
 mod ending;
-mod looking;
 mod manage;
 mod output;
-mod part;
 mod people;
-mod posted;
 mod publish;
 mod records;
 mod restart;
 mod running;
-mod running_commands;
-mod silence;
-mod unfed;
+mod shell;
 mod write;
 
 use std::fmt;
@@ -30,6 +24,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::core::frame::{Frame, Size};
+use crate::core::ids::SessionId;
 use crate::core::input::Input;
 use crate::core::input::request::InputEvent;
 use crate::core::lease::event::LeaseChange;
@@ -38,33 +33,28 @@ use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::core::shell::Shell;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::callers::Callers;
-use crate::session::actor::checkpoint::Kept;
+use crate::session::actor::checkpoint::KeptScreen;
 use crate::session::actor::ending::Ending;
-use crate::session::actor::part::Part;
+use crate::session::actor::output::{Returning, Unfed};
 use crate::session::actor::people::Typists;
 use crate::session::actor::publish::FramePace;
 use crate::session::actor::records::Records;
-use crate::session::actor::restart::{Reserve, contained_now};
-use crate::session::actor::running_commands::Luggage;
-use crate::session::actor::silence::Returning;
-use crate::session::actor::unfed::Unfed;
+use crate::session::actor::restart::{Fallback, Part, contained_now};
+use crate::session::actor::shell::RunningCommands;
 use crate::session::clock::Clock;
 use crate::session::command::{Asked, Command};
 use crate::session::control::Urgent;
-use crate::session::counters::Counters;
 use crate::session::error::SessionError;
 use crate::session::facts::Board;
-use crate::session::handle::Identity;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::restore::Opening;
-use crate::session::stats::Live;
+use crate::session::stats::{Counters, Live};
 
 /// How many commands may wait for the task; more are answered `busy`.
 pub const COMMANDS_MAX: usize = 256;
 
-/// How a session is run.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub screen: ScreenLimits,
@@ -74,22 +64,17 @@ pub struct Rules {
     pub keep_ended: Duration,
 }
 
-/// What a session is made of.
 #[derive(Debug)]
 pub struct Setup<P> {
-    pub identity: Arc<Identity>,
-    /// What the next daemon is to know of it, and of its commands.
-    pub records: (SessionRecord, CommandsRecord),
-    pub rules: Rules,
-    pub clock: Clock,
-    pub pty: P,
+    /// What the next daemon is to know of it.
+    pub record: SessionRecord,
+    pub commands: CommandsRecord,
     pub opening: Opening,
     pub input: Input,
-    pub outlets: Outlets,
-    pub urgent: Arc<Urgent>,
+    pub pty: P,
 }
 
-/// Where the task tells what happens, besides its frames.
+/// What the task shares with the rest of the daemon, besides its frames.
 #[derive(Debug)]
 pub struct Outlets {
     pub facts: Board,
@@ -98,11 +83,11 @@ pub struct Outlets {
     pub live: Arc<Live>,
     /// Of all sessions together.
     pub counters: Arc<Counters>,
+    pub urgent: Arc<Urgent>,
 }
 
-/// The state of one session.
 pub struct Actor<P> {
-    identity: Arc<Identity>,
+    id: SessionId,
     rules: Rules,
     clock: Clock,
     pty: Arc<P>,
@@ -110,9 +95,8 @@ pub struct Actor<P> {
     input: Part<Input>,
     frames: watch::Sender<Arc<Frame>>,
     outlets: Outlets,
-    urgent: Arc<Urgent>,
     /// What the next daemon would know of the screen.
-    kept: Part<Kept>,
+    kept: Part<KeptScreen>,
     shell: Part<Shell>,
     unfed: Unfed,
     ending: Ending,
@@ -120,11 +104,11 @@ pub struct Actor<P> {
     callers: Callers,
     typists: Typists,
     /// What goes with commands that have not ended.
-    luggage: Luggage,
+    running: RunningCommands,
     /// What the next daemon would know.
     records: Part<Records>,
     /// What it goes on with should one of those fail.
-    reserve: Reserve,
+    reserve: Fallback,
     /// The size that the terminal has.
     size: Size,
     /// The terminal is silent, and waited for.
@@ -133,42 +117,46 @@ pub struct Actor<P> {
 
 impl<P> fmt::Debug for Actor<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Actor").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("Actor").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl<P: Pty> Actor<P> {
     /// A session on this terminal, with the first frame of its screen, which nobody sees before it is kept.
-    pub fn new(setup: Setup<P>) -> (Self, watch::Receiver<Arc<Frame>>) {
-        let Setup { identity, records, rules, clock, pty, opening, input, outlets, urgent } = setup;
+    pub fn new(
+        setup: Setup<P>,
+        rules: Rules,
+        clock: Clock,
+        outlets: Outlets,
+    ) -> (Self, watch::Receiver<Arc<Frame>>) {
+        let Setup { record, commands, opening, input, pty } = setup;
         let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since, .. } =
             opening;
         let now = clock.now();
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
-        let (size, marks) = (screen.size(), records.0.nonce.is_some());
+        let (size, marks) = (screen.size(), record.nonce.is_some());
         let last = screen.commands().last();
-        let paste = records.1.paste;
+        let paste = commands.paste;
         outlets.live.set_found_still(now, still_since);
         let (frames, receiver) = watch::channel(screen.first_frame(now, &facts));
         let mut actor = Self {
-            identity,
+            id: record.id,
             rules,
             clock,
             pty: Arc::new(pty),
             screen: screen.into(),
             frames,
             outlets,
-            urgent,
-            kept: Kept::begin(kept_rows, now).into(),
+            kept: KeptScreen::begin(kept_rows, now).into(),
             shell: Shell::begin(now, marks, found).into(),
             unfed: Unfed::new(now, offset, answered),
             ending: Ending::default(),
             pace: FramePace::default(),
             callers: Callers::default(),
             typists: Typists::default(),
-            luggage: Luggage::default(),
-            records: Records::begin(records, input.lease(), last, gaps).into(),
-            reserve: Reserve::begin(&input, offset, paste),
+            running: RunningCommands::default(),
+            records: Records::begin(record, commands, input.lease(), last, gaps).into(),
+            reserve: Fallback::begin(&input, offset, paste),
             input: input.into(),
             size,
             returning: None,
@@ -190,13 +178,13 @@ impl<P: Pty> Actor<P> {
         let (input, frame) = (self.input.deadline(), self.frame_due());
         let (checkpoint, look, ending) =
             (self.checkpoint_due(), self.look_due(), self.ending.deadline());
-        let all = [input, frame, checkpoint, look, ending, self.luggage.deadline()];
+        let all = [input, frame, checkpoint, look, ending, self.running.deadline()];
         all.into_iter().flatten().min()
     }
 
     fn on_writable(&mut self, ready: std::io::Result<()>) {
         if let Err(error) = ready {
-            tracing::warn!(session = %self.identity.id, %error, "the terminal takes no input");
+            tracing::warn!(session = %self.id, %error, "the terminal takes no input");
             self.input.close(self.clock.now());
         }
     }
@@ -249,7 +237,7 @@ impl<P: Pty> Actor<P> {
         self.answer_writes();
         self.answer_waiters();
         self.look_if_due();
-        self.mind_luggage();
+        self.mind_running_commands();
         self.remember_lease();
         self.tell_events();
         self.publish_if_due();
@@ -284,7 +272,7 @@ impl<P: Pty> Actor<P> {
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => return self.on_silence(),
                 Err(error) => {
-                    tracing::debug!(session = %self.identity.id, %error, "a write failed");
+                    tracing::debug!(session = %self.id, %error, "a write failed");
                     self.input.close(self.clock.now());
                     return;
                 }
@@ -300,10 +288,10 @@ impl<P: Pty> Actor<P> {
                     let granted = event.change == LeaseChange::Granted;
                     self.outlets.counters.leases_granted.add(u64::from(granted));
                     self.count_change();
-                    self.outlets.facts.tell_lease(self.identity.id, event);
+                    self.outlets.facts.tell_lease(self.id, event);
                 }
                 InputEvent::Discarded(discarded) => tracing::info!(
-                    session = %self.identity.id,
+                    session = %self.id,
                     bytes = discarded.bytes,
                     "queued input was discarded"
                 ),

@@ -4,7 +4,10 @@
 
 pub mod boot;
 
+use std::fmt;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,11 +22,11 @@ const PAUSED_START: Duration = Duration::from_secs(1_000);
 /// Tells the time and waits for moments. Clones share one clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    source: Source,
+    source: ClockSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     Boot(Arc<BootTimers>),
     Paused { start: Instant },
 }
@@ -33,24 +36,21 @@ impl Clock {
     ///
     /// Must be called inside the runtime that serves its timer. When that runtime ends, all waits stop for
     /// good.
-    ///
-    /// # Errors
-    /// Returns the kernel's error if it refuses a timer.
     pub fn boot() -> io::Result<Self> {
-        Ok(Self { source: Source::Boot(Arc::new(BootTimers::start()?)) })
+        Ok(Self { source: ClockSource::Boot(Arc::new(BootTimers::start()?)) })
     }
 
     /// A clock that follows tokio's paused time, for tests.
     ///
     /// Must be called inside a runtime. It starts at 1,000 s.
     pub fn paused() -> Self {
-        Self { source: Source::Paused { start: Instant::now() } }
+        Self { source: ClockSource::Paused { start: Instant::now() } }
     }
 
     pub fn now(&self) -> Moment {
         match &self.source {
-            Source::Boot(_) => boot::now(),
-            Source::Paused { start } => Moment::from_boot(PAUSED_START + start.elapsed()),
+            ClockSource::Boot(_) => boot::now(),
+            ClockSource::Paused { start } => Moment::from_boot(PAUSED_START + start.elapsed()),
         }
     }
 
@@ -81,8 +81,8 @@ impl Clock {
     /// Dropping the future discards the deadline.
     pub async fn sleep_until(&self, deadline: Moment) {
         match &self.source {
-            Source::Boot(timers) => timers.sleep_until(deadline).await,
-            Source::Paused { start } => {
+            ClockSource::Boot(timers) => timers.sleep_until(deadline).await,
+            ClockSource::Paused { start } => {
                 let since_start = deadline.since(Moment::from_boot(PAUSED_START));
                 match start.checked_add(since_start) {
                     Some(instant) => tokio::time::sleep_until(instant).await,
@@ -95,8 +95,10 @@ impl Clock {
     /// The wall clock's time, for display only. A paused clock counts from the Unix epoch.
     pub fn wall_time(&self) -> SystemTime {
         match &self.source {
-            Source::Boot(_) => wall_time(),
-            Source::Paused { start } => SystemTime::UNIX_EPOCH + PAUSED_START + start.elapsed(),
+            ClockSource::Boot(_) => wall_time(),
+            ClockSource::Paused { start } => {
+                SystemTime::UNIX_EPOCH + PAUSED_START + start.elapsed()
+            }
         }
     }
 }
@@ -104,6 +106,47 @@ impl Clock {
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 fn wall_time() -> SystemTime {
     SystemTime::now()
+}
+
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub struct Alarm {
+    clock: Clock,
+    armed: Option<(Moment, Sleep)>,
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.armed.as_ref().map(|(at, _)| at);
+        f.debug_struct("Alarm").field("armed", &at).finish()
+    }
+}
+
+impl Alarm {
+    /// An alarm without a deadline.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, armed: None }
+    }
+
+    /// Makes the alarm ring at `deadline` at the latest. It may ring earlier.
+    pub fn set(&mut self, deadline: Option<Moment>) {
+        let Some(deadline) = deadline else { return };
+        if self.armed.as_ref().is_some_and(|(at, _)| *at <= deadline) {
+            return;
+        }
+        let clock = self.clock.clone();
+        let sleep = Box::pin(async move { clock.sleep_until(deadline).await });
+        self.armed = Some((deadline, sleep));
+    }
+
+    /// Waits until the alarm rings; forever if it is not set. Cancel-safe.
+    pub async fn ring(&mut self) {
+        match &mut self.armed {
+            Some((_, sleep)) => sleep.as_mut().await,
+            None => std::future::pending().await,
+        }
+        self.armed = None;
+    }
 }
 
 #[cfg(test)]

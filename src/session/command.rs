@@ -20,8 +20,7 @@ use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, TakeRule, WaiterId,
 };
 use crate::core::shell::commands::EndsBy;
-use crate::session::control::Interrupt;
-use crate::session::control::KeepAlive;
+use crate::session::control::{Interrupt, KeepAlive};
 use crate::session::error::SessionError;
 use crate::session::pty::signal::Signal;
 
@@ -46,7 +45,6 @@ impl fmt::Debug for Accepted {
     }
 }
 
-/// Where an answer goes.
 pub type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 
 /// What is typed, before the screen's modes decide which bytes that is.
@@ -88,7 +86,6 @@ impl fmt::Debug for Provision {
 #[derive(Clone, Debug)]
 pub struct CommandOrder {
     pub text: String,
-    /// What is typed for it.
     pub typed: String,
     /// How its end is going to be known.
     pub ends_by: EndsBy,
@@ -97,7 +94,6 @@ pub struct CommandOrder {
     pub interrupts: bool,
 }
 
-/// One write.
 #[derive(Clone, Debug)]
 pub struct WriteOrder {
     pub caller: Caller,
@@ -114,13 +110,10 @@ pub struct WriteOrder {
     pub command: Option<CommandOrder>,
 }
 
-/// What became of a write.
 #[derive(Debug)]
 pub struct Written {
     pub outcome: WriteOutcome,
-    /// The watermark just before the write.
     pub before: Watermark,
-    /// The watermark now.
     pub watermark: Watermark,
     pub lease: Option<Grant>,
     /// The holding the bytes belong to.
@@ -145,7 +138,6 @@ pub struct Repeated {
     pub epoch: Option<Epoch>,
 }
 
-/// A change of size.
 #[derive(Clone, Debug)]
 pub struct ResizeOrder {
     pub caller: Caller,
@@ -154,7 +146,6 @@ pub struct ResizeOrder {
     pub size: Size,
 }
 
-/// Something done to a session as a whole.
 #[derive(Clone, Debug)]
 pub struct ManageOrder {
     pub caller: Caller,
@@ -164,7 +155,6 @@ pub struct ManageOrder {
     pub over_any_lease: bool,
 }
 
-/// A command to a session's task.
 #[derive(Debug)]
 pub struct Command {
     /// The connection it came from.
@@ -173,7 +163,6 @@ pub struct Command {
     pub asked: Asked,
 }
 
-/// What is asked, and where the answer goes.
 #[derive(Debug)]
 pub enum Asked {
     Write(WriteOrder, Reply<Written>),
@@ -203,7 +192,6 @@ impl Asked {
         }
     }
 
-    /// Whether nobody waits for its answer any more.
     pub fn is_abandoned(&self) -> bool {
         match self {
             Self::Write(_, reply) => reply.is_closed(),
@@ -215,7 +203,6 @@ impl Asked {
         }
     }
 
-    /// Answers it with an error.
     pub fn refuse(self, error: SessionError) {
         // A caller that no longer waits needs no answer.
         let _ = match self {
@@ -229,7 +216,6 @@ impl Asked {
     }
 }
 
-/// What is done to a session as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Signal(Signal),
@@ -237,4 +223,60 @@ pub enum Act {
     ClearHistory,
     /// Only checks that nobody else holds the lease, for what is done outside the session's task.
     Check,
+}
+
+/// The most queued commands of people. The session answers more with `busy`.
+pub const PEOPLE_COMMANDS_MAX: usize = 64;
+
+/// Input that a person typed.
+#[derive(Clone, Debug)]
+pub struct TypedInput {
+    /// The bytes from the person's terminal. A paste keeps its brackets.
+    pub bytes: Vec<u8>,
+    /// Makes the write idempotent: the bytes are typed once, even if the request is repeated or reaches
+    /// another daemon.
+    pub key: Option<IdempotencyKey>,
+    /// The person's window size, which the session adopts.
+    pub view: Option<Size>,
+}
+
+#[derive(Debug)]
+pub struct PersonCommand {
+    /// A human caller, on the connection of its view.
+    pub caller: Caller,
+    /// The id of the person's lease, if this command acquires one.
+    pub fresh: LeaseId,
+    pub ask: Ask,
+}
+
+#[derive(Debug)]
+pub enum Ask {
+    TypeIn(TypedInput, Reply<Written>),
+    TakeOver(Option<Size>, Reply<()>),
+    /// Answers whether the person had the keyboard.
+    HandBack(oneshot::Sender<bool>),
+    /// Answers whether the session took the size. It does if the person has the keyboard.
+    Resize(Size, Reply<bool>),
+}
+
+impl Ask {
+    pub fn is_abandoned(&self) -> bool {
+        match self {
+            Self::TypeIn(_, reply) => reply.is_closed(),
+            Self::TakeOver(_, reply) => reply.is_closed(),
+            Self::HandBack(reply) => reply.is_closed(),
+            Self::Resize(_, reply) => reply.is_closed(),
+        }
+    }
+
+    /// Answers with an error, if the program has ended or writes are impossible.
+    pub fn refuse(self, error: SessionError) {
+        // The caller may be gone.
+        let _ = match self {
+            Self::TypeIn(_, reply) => reply.send(Err(error)).is_ok(),
+            Self::TakeOver(_, reply) => reply.send(Err(error)).is_ok(),
+            Self::HandBack(reply) => reply.send(false).is_ok(),
+            Self::Resize(_, reply) => reply.send(Err(error)).is_ok(),
+        };
+    }
 }

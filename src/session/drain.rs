@@ -15,15 +15,14 @@ pub struct Departure {
 
 /// A call that waits. The daemon does not leave before this is dropped.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitingCall {
     begun: CancellationToken,
     _counted: TaskTrackerToken,
 }
 
 impl Departure {
-    /// Registers a call that is about to wait.
-    pub fn waiting(&self) -> Waiting {
-        Waiting { begun: self.begun.clone(), _counted: self.waiting.token() }
+    pub fn waiting(&self) -> WaitingCall {
+        WaitingCall { begun: self.begun.clone(), _counted: self.waiting.token() }
     }
 
     /// Announces the departure to all present and future waiting calls, then waits until none is left.
@@ -39,8 +38,7 @@ impl Departure {
     }
 }
 
-impl Waiting {
-    /// Waits until the daemon leaves.
+impl WaitingCall {
     pub async fn told(&self) {
         self.begun.cancelled().await;
     }

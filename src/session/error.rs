@@ -2,27 +2,26 @@
 
 use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;
+use crate::core::ids::SessionId;
 use crate::core::input::error::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::policy::Denial;
+use crate::session::pty::command::CommandError;
+use crate::session::pty::environment::EnvironmentError;
+use crate::session::pty::spawn::SpawnError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The lease, the write switch or the queue refused the write.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The permit does not allow it.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// The shim does not answer.
     #[error("the terminal of this session does not answer")]
     Silent,
     #[error("the program in this session has ended")]
     Exited(Exit),
-    /// The screen differs from what the writer expected.
     #[error("the screen has changed since watermark {}", .0.from)]
     ScreenChanged(Box<Delta>),
-    /// The screen does not show the text that the writer expected.
     #[error("the expected text is not on the screen")]
     TextNotShown(Box<Delta>),
     #[error(transparent)]
@@ -30,14 +29,12 @@ pub enum SessionError {
     /// The terminal reads whole lines, and the kernel would cut this one.
     #[error("a line of {bytes} bytes is longer than the {max} the terminal takes as one line")]
     LineTooLong { bytes: usize, max: usize },
-    /// A command is still running.
     #[error("a command is running in this session")]
     CommandRunning,
     /// A program asks for input, so the terminal is not ready for a command. The text is what stands before
     /// the cursor.
     #[error("something in this session waits for input ({})", .0.trim())]
     Asks(String),
-    /// The shell has not shown its prompt yet.
     #[error("the shell of this session has not come to its prompt yet")]
     NoPromptYet,
     #[error("too many calls are waiting for this session")]
@@ -46,9 +43,61 @@ pub enum SessionError {
     /// effect.
     #[error("the session failed before it answered, and goes on")]
     Restarted,
-    /// The session's task has ended.
     #[error("the session is gone")]
     Closed,
     #[error("the terminal failed: {0}")]
     Terminal(#[from] std::io::Error),
+}
+
+pub const TAGS_MAX: usize = 16;
+pub const NAME_MAX: usize = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    #[error("there is a session named `{0}`")]
+    NameTaken(String),
+    #[error(
+        "invalid name `{0}`: 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`, and not a session id"
+    )]
+    BadName(String),
+    #[error("{0} sessions are as many as there may be")]
+    TooMany(usize),
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error("the daemon is ending")]
+    Ending,
+}
+
+/// Checks that a text is a valid session name.
+pub fn check_name(name: &str) -> Result<(), CreateError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let length = 1..=NAME_MAX;
+    let shaped = length.contains(&name.len()) && name.chars().all(fine);
+    let is_id = name.parse::<SessionId>().is_ok();
+    if shaped && !name.starts_with(['-', '.']) && !is_id {
+        return Ok(());
+    }
+    Err(CreateError::BadName(name.chars().take(NAME_MAX).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_letters_digits_and_a_few_signs() {
+        for name in ["a", "build-2", "my.session", "A_b"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(NAME_MAX + 1);
+        for name in ["", "a b", "../x", "-a", ".", "ä", "a/b", "0123456789ab", &long] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
 }

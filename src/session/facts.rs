@@ -11,9 +11,8 @@ use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
 
-/// The events since the last read.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct SessionNews {
     /// The last change of each connection's lease in a session, except changes that its holder made.
     pub leases: BTreeMap<(SessionId, ConnectionId), LeaseEvent>,
     /// Sessions that were created, renamed or removed.
@@ -22,7 +21,7 @@ pub struct Told {
     pub superseded: bool,
 }
 
-impl Told {
+impl SessionNews {
     fn is_empty(&self) -> bool {
         self.leases.is_empty() && self.listed.is_empty() && !self.superseded
     }
@@ -30,11 +29,11 @@ impl Told {
 
 /// Collects the events of all sessions. Clones share one board.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Inner>);
+pub struct Board(Arc<BoardState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    news: Mutex<Told>,
+struct BoardState {
+    news: Mutex<SessionNews>,
     told: Notify,
 }
 
@@ -56,20 +55,18 @@ impl Board {
         }
     }
 
-    /// Records that session lists have changed.
     pub fn tell_listed(&self, session: SessionId) {
         self.change(|news| {
             news.listed.insert(session);
         });
     }
 
-    /// Records that another daemon owns a terminal.
     pub fn tell_superseded(&self) {
         self.change(|news| news.superseded = true);
     }
 
     /// Waits until there is an event, and takes all events.
-    pub async fn next(&self) -> Told {
+    pub async fn next(&self) -> SessionNews {
         loop {
             let told = self.0.told.notified();
             let news = self.take();
@@ -80,16 +77,16 @@ impl Board {
         }
     }
 
-    pub fn take(&self) -> Told {
+    pub fn take(&self) -> SessionNews {
         std::mem::take(&mut *self.lock())
     }
 
-    fn change(&self, change: impl FnOnce(&mut Told)) {
+    fn change(&self, change: impl FnOnce(&mut SessionNews)) {
         change(&mut self.lock());
         self.0.told.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, SessionNews> {
         // Each change is a single step, so a panic elsewhere leaves nothing half done.
         self.0.news.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,8 +3,6 @@
 //! Reading borrows the newest frame and costs no message; changing sends a command and takes a
 //! permit, so that nothing is changed that policy was not asked about.
 
-mod first;
-mod operators;
 mod people;
 
 use std::path::PathBuf;
@@ -12,9 +10,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::core::caller::Caller;
+use crate::core::caller::{Caller, PrincipalName};
 use crate::core::frame::Frame;
-use crate::core::ids::{ConnectionId, LeaseId, SessionId, TenantId, Watermark};
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
 use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::lease::request::{
@@ -24,28 +22,20 @@ use crate::core::moment::Moment;
 use crate::core::policy::{Denial, Permit, PermittedAct};
 use crate::session::clock::Clock;
 use crate::session::command::{
-    Accepted, Asked, Command, ManageOrder, Repeated, Reply, ResizeOrder, WriteOrder, Written,
+    Accepted, Asked, Command, ManageOrder, PersonCommand, Repeated, Reply, ResizeOrder, WriteOrder,
+    Written,
 };
-use crate::session::control::{GivenUp, Interrupt};
-use crate::session::control::{Parting, Urgent};
+use crate::session::control::{Entries, GivenUp, Interrupt, Parting, Urgent};
 use crate::session::error::SessionError;
-use crate::session::people::PersonCommand;
-use crate::session::stats::{Attending, Live, Place};
-
-/// What names a session for as long as it lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub id: SessionId,
-    pub tenant: TenantId,
-}
+use crate::session::stats::{Attending, CommandTurn, Live};
 
 /// What was said of a session when it was created.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The command as people would write it.
+    pub id: SessionId,
+    pub tenant: TenantId,
     pub command: String,
     pub pid: i32,
-    /// The directory it was started in.
     pub cwd: PathBuf,
     pub tags: Vec<String>,
     /// Its shell was asked to mark its prompts and commands.
@@ -55,23 +45,12 @@ pub struct About {
 
 /// A handle; clones are the same session.
 #[derive(Clone, Debug)]
-pub struct Session(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    identity: Arc<Identity>,
-    about: About,
-    commands: mpsc::Sender<Box<Command>>,
-    people: mpsc::Sender<PersonCommand>,
-    urgent: Arc<Urgent>,
-    frames: watch::Receiver<Arc<Frame>>,
-    live: Arc<Live>,
-    clock: Clock,
-}
+pub struct Session(Arc<SessionEnds>);
 
 /// The ends that connect a handle to its session's task.
 #[derive(Debug)]
-pub struct Ends {
+pub struct SessionEnds {
+    pub about: About,
     pub commands: mpsc::Sender<Box<Command>>,
     pub people: mpsc::Sender<PersonCommand>,
     pub urgent: Arc<Urgent>,
@@ -81,33 +60,26 @@ pub struct Ends {
 }
 
 impl Session {
-    /// A handle on the task at the other ends.
-    pub fn new(identity: Arc<Identity>, about: About, ends: Ends) -> Self {
-        let Ends { commands, people, urgent, frames, live, clock } = ends;
-        Self(Arc::new(Shared { identity, about, commands, people, urgent, frames, live, clock }))
+    pub fn new(ends: SessionEnds) -> Self {
+        Self(Arc::new(ends))
     }
 
-    /// Its id.
     pub fn id(&self) -> SessionId {
-        self.0.identity.id
+        self.0.about.id
     }
 
-    /// The tenant it belongs to.
     pub fn tenant(&self) -> &TenantId {
-        &self.0.identity.tenant
+        &self.0.about.tenant
     }
 
-    /// Its name, unique among the sessions of its tenant.
     pub fn name(&self) -> Arc<str> {
         self.0.live.name()
     }
 
-    /// What was said of it when it was created.
     pub fn about(&self) -> &About {
         &self.0.about
     }
 
-    /// The newest frame.
     pub fn frame(&self) -> Arc<Frame> {
         Arc::clone(&self.0.frames.borrow())
     }
@@ -117,35 +89,25 @@ impl Session {
         self.0.frames.clone()
     }
 
-    /// Its counters.
     pub fn live(&self) -> &Live {
         &self.0.live
     }
 
-    /// Its counters, to be kept.
     pub fn live_shared(&self) -> &Arc<Live> {
         &self.0.live
     }
 
     /// Gives it another name, and tells the one before; the registry sees to it that no other
     /// session has it.
-    ///
-    /// # Errors
-    /// [`SessionError::Closed`] when the session is gone.
     pub(in crate::session) async fn rename(
         &self,
         name: Arc<str>,
     ) -> Result<Arc<str>, SessionError> {
-        let (reply, answer) = oneshot::channel();
-        self.0.urgent.post(|entries| entries.renames.push_back((name, reply)));
-        answer.await.map_err(|_| self.unanswered())
+        self.ask_past_line(|entries, reply| entries.renames.push_back((name, reply))).await
     }
 
     /// Writes, and answers when the terminal has taken the bytes, they were discarded, or a second
     /// has passed.
-    ///
-    /// # Errors
-    /// Why nothing was written.
     pub async fn write(
         &self,
         permit: &Permit,
@@ -174,9 +136,6 @@ impl Session {
     }
 
     /// Asks for the lease, waiting in line as long as the request says.
-    ///
-    /// # Errors
-    /// Why it was not granted.
     pub async fn acquire(
         &self,
         permit: &Permit,
@@ -187,17 +146,13 @@ impl Session {
     ) -> Result<Grant, SessionError> {
         let from = self.check_caller(permit, PermittedAct::Lease, &caller)?;
         let (seat, seated) = oneshot::channel();
-        let mut line = Line { urgent: Arc::clone(&self.0.urgent), seated, over: false };
+        let mut line = PlaceInLine { urgent: Arc::clone(&self.0.urgent), seated, over: false };
         let ask = |reply| Asked::Acquire(caller, request, key, seat, reply);
         let granted = self.ask(from, accepted, ask).await;
         line.over = true;
         granted
     }
 
-    /// Prolongs a lease.
-    ///
-    /// # Errors
-    /// Why the caller has none.
     pub async fn renew(
         &self,
         permit: &Permit,
@@ -210,10 +165,6 @@ impl Session {
         self.ask(from, accepted, |reply| Asked::Renew(caller, request, key, reply)).await
     }
 
-    /// Gives a lease back.
-    ///
-    /// # Errors
-    /// Why the caller has none.
     pub async fn release(
         &self,
         permit: &Permit,
@@ -227,9 +178,6 @@ impl Session {
     }
 
     /// Changes the size; answers with the watermark of the first frame that has it.
-    ///
-    /// # Errors
-    /// Why the caller may not.
     pub async fn resize(
         &self,
         permit: &Permit,
@@ -240,10 +188,6 @@ impl Session {
         self.ask(from, accepted, |reply| Asked::Resize(order, reply)).await
     }
 
-    /// Does something to the session as a whole.
-    ///
-    /// # Errors
-    /// Why the caller may not, or what failed.
     pub async fn manage(
         &self,
         permit: &Permit,
@@ -262,12 +206,10 @@ impl Session {
         attending
     }
 
-    /// Waits until the session is forgotten.
     pub async fn closed(&self) {
         self.0.commands.closed().await;
     }
 
-    /// Tells the session what the write switches now leave open for it.
     pub fn set_window(&self, window: WriteWindow) {
         self.0.urgent.post(|entries| entries.window = Some(window));
     }
@@ -279,9 +221,6 @@ impl Session {
 
     /// Interrupts a command when what this gives is dropped, if it still runs and its caller may still
     /// write then.
-    ///
-    /// # Errors
-    /// Why the permit does not allow it.
     pub fn interrupt(&self, permit: &Permit, given_up: GivenUp) -> Result<Interrupt, Denial> {
         self.check_caller(permit, PermittedAct::Type, &given_up.by)?;
         Ok(Interrupt::new(Arc::clone(&self.0.urgent), given_up))
@@ -289,8 +228,8 @@ impl Session {
 
     /// Waits behind those who came before to send a command here, and have not sent it. Who comes
     /// next goes on when the place is dropped; the order is that in which the waits began.
-    pub async fn place_in_line(&self) -> Place {
-        Place::take(&self.0.live).await
+    pub async fn place_in_line(&self) -> CommandTurn {
+        CommandTurn::take(&self.0.live).await
     }
 
     /// Tells the session that callers who go from now on are sent away, and give no command up.
@@ -298,7 +237,6 @@ impl Session {
         self.0.urgent.post(|entries| entries.spare_commands = true);
     }
 
-    /// Tells the session that a connection has ended.
     pub fn connection_closed(&self, connection: ConnectionId) {
         self.0.urgent.post(|entries| {
             entries.closed.insert(connection);
@@ -310,6 +248,53 @@ impl Session {
         self.0.urgent.post(|entries| entries.parting = entries.parting.max(Some(parting)));
     }
 
+    /// Asks for the lease before all others, as long as somebody waits for the reply. To be called
+    /// before the session is listed.
+    pub(in crate::session) fn ask_first(
+        &self,
+        caller: Caller,
+        request: AcquireRequest,
+        reply: Reply<Grant>,
+    ) {
+        let (accepted, (seat, _)) = (Accepted::nothing(), oneshot::channel());
+        let connection = caller.connection;
+        let asked = Asked::Acquire(caller, request, None, seat, reply);
+        // Nothing is in the line yet, so that there is room.
+        let _ = self.0.commands.try_send(Box::new(Command { connection, accepted, asked }));
+    }
+
+    /// Ends the lease in force, whoever holds it; says whether anybody did. It never stands in the
+    /// line of agents' commands.
+    pub async fn preempt(&self, permit: &Permit, by: PrincipalName) -> Result<bool, SessionError> {
+        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
+        self.ask_past_line(|entries, reply| entries.preempts.push_back((by, reply))).await
+    }
+
+    /// Ends all that a principal has of the lease, since it may not write any more.
+    pub fn end_right_of(&self, principal: PrincipalId) {
+        self.0.urgent.post(|entries| {
+            entries.ended_rights.insert(principal);
+        });
+    }
+
+    /// The id of the lease that the command line holds, which operators alone may be told.
+    pub async fn command_lines_lease(
+        &self,
+        permit: &Permit,
+    ) -> Result<Option<LeaseId>, SessionError> {
+        permit.check(PermittedAct::Operate, None, self.0.clock.now())?;
+        self.ask_past_line(|entries, reply| entries.finders.push_back(reply)).await
+    }
+
+    async fn ask_past_line<T>(
+        &self,
+        post: impl FnOnce(&mut Entries, oneshot::Sender<T>),
+    ) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.urgent.post(|entries| post(entries, reply));
+        answer.await.map_err(|_| self.unanswered())
+    }
+
     /// Why nothing was answered: the task has ended for good, or was started again.
     fn unanswered(&self) -> SessionError {
         match self.0.commands.is_closed() {
@@ -318,7 +303,6 @@ impl Session {
         }
     }
 
-    /// Checks that a permit was given for this act on this session.
     pub(in crate::session) fn check(
         &self,
         permit: &Permit,
@@ -357,13 +341,13 @@ impl Session {
 
 /// A place in the line for the lease, which is given up with the call that waits.
 #[derive(Debug)]
-struct Line {
+struct PlaceInLine {
     urgent: Arc<Urgent>,
     seated: oneshot::Receiver<WaiterId>,
     over: bool,
 }
 
-impl Drop for Line {
+impl Drop for PlaceInLine {
     fn drop(&mut self) {
         if let (false, Ok(waiter)) = (self.over, self.seated.try_recv()) {
             self.urgent.post(|entries| {

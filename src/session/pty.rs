@@ -15,7 +15,6 @@ pub mod reaper;
 pub mod shell;
 pub mod sidecar_files;
 pub mod signal;
-pub mod spare;
 pub mod spawn;
 pub mod surroundings;
 #[cfg(test)]
@@ -40,7 +39,6 @@ use crate::shim::wire;
 /// The most bytes that one [`Pty::read`] returns, so that a busy terminal does not delay the others.
 pub const READ_MAX: usize = 256 * 1024;
 
-/// The kernel's number of a process or process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub i32);
 
@@ -51,23 +49,19 @@ impl fmt::Display for ProcessId {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum ReadOutput {
     /// The number of bytes appended: at least 1, at most [`READ_MAX`].
     Bytes(usize),
     /// The program has ended and all its output was read.
     End,
 }
 
-/// What the kernel knows about the terminal at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Evidence {
-    /// The process that the session started.
+pub struct TerminalEvidence {
     pub leader: ProcessId,
     /// The process group that may read the terminal; `None` once the leader has ended.
     pub foreground: Option<ProcessId>,
-    /// Whether the kernel collects input into lines.
     pub canonical: bool,
-    /// Whether the kernel echoes input.
     pub echo: bool,
     /// Whether Enter ends a line: it is a carriage return, which the kernel may pass on as it is.
     pub enter_ends_line: bool,
@@ -76,7 +70,7 @@ pub struct Evidence {
     pub line_kill: Option<u8>,
 }
 
-impl Evidence {
+impl TerminalEvidence {
     fn of(leader: ProcessId, foreground: Option<ProcessId>, modes: &Termios) -> Self {
         let canonical = modes.local_flags.contains(LocalFlags::ICANON);
         let kill = modes.control_chars[SpecialCharacterIndices::VKILL as usize];
@@ -116,7 +110,7 @@ pub struct Stamp {
 
 /// All that the next daemon needs to know of the output before an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct TerminalCheckpoint {
     /// Output before this offset will not be read again.
     pub offset: u64,
     /// The encoded screen at this offset. If empty, the previous snapshot stays valid.
@@ -136,15 +130,11 @@ pub struct Checkpoint {
 /// What a shim stores beside a terminal for the next daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Note {
-    /// Which session it is.
     Identity,
-    /// The state of the lease.
     Lease,
     /// Facts about the terminal that a screen does not contain, such as when it last changed.
     Terminal,
-    /// The number of the last command.
     Commands,
-    /// Which output was lost.
     Gaps,
 }
 
@@ -152,19 +142,18 @@ impl Note {
     pub const ALL: [Self; 5] =
         [Self::Identity, Self::Lease, Self::Terminal, Self::Commands, Self::Gaps];
 
-    /// The longest note, in bytes.
     pub const BYTES_MAX: usize = wire::NOTE_MAX;
 }
 
 /// A terminal with a program in it.
 ///
 /// All operations take `&self`, so that one task can wait for several at once. Every future is cancel-safe.
-/// Only one task reads.
+/// Only one task reads. An error without a word about it is the kernel's, as once the terminal is gone.
 pub trait Pty: Send + Sync + 'static {
     /// Waits for output at the absolute `offset` and appends it to `into`.
     ///
     /// Offsets count bytes since the program started. Output without a checkpoint can be read again while it
-    /// is kept. After the program's exit, and once all output was read, every call returns [`Output::End`].
+    /// is kept. After the program's exit, and once all output was read, every call returns [`ReadOutput::End`].
     ///
     /// # Errors
     /// `InvalidInput` if the offset is not available; `InvalidData` if the ring's marks are damaged;
@@ -173,7 +162,7 @@ pub trait Pty: Send + Sync + 'static {
         &self,
         offset: u64,
         into: &mut Vec<u8>,
-    ) -> impl Future<Output = io::Result<Output>> + Send;
+    ) -> impl Future<Output = io::Result<ReadOutput>> + Send;
 
     /// The offset of the oldest output that can still be read.
     fn oldest(&self) -> u64;
@@ -189,7 +178,7 @@ pub trait Pty: Send + Sync + 'static {
     ///
     /// # Errors
     /// If it was not stored. The previous checkpoint stays valid.
-    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()>;
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()>;
 
     /// Replaces a note of at most [`Note::BYTES_MAX`] bytes for the next daemon. A terminal that ends with
     /// its daemon stores nothing.
@@ -211,9 +200,6 @@ pub trait Pty: Send + Sync + 'static {
     fn try_write(&self, bytes: &[u8], stamp: Stamp) -> io::Result<usize>;
 
     /// Waits until [`Pty::try_write`] may succeed again.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Sets the size. The kernel sends SIGWINCH to the foreground group if the size changes.
@@ -229,25 +215,16 @@ pub trait Pty: Send + Sync + 'static {
     fn signal(&self, signal: Signal) -> io::Result<()>;
 
     /// Reads what the kernel knows about the terminal now.
-    ///
-    /// # Errors
-    /// Returns the kernel's error once the terminal is gone.
-    fn evidence(&self) -> io::Result<Evidence>;
+    fn evidence(&self) -> io::Result<TerminalEvidence>;
 
     /// Reads more from the kernel. Once the terminal has `settled`, this includes whether a process waits in
     /// a read. May take some hundred microseconds.
-    ///
-    /// # Errors
-    /// Returns the kernel's error once the terminal is gone.
     fn look(&self, settled: bool) -> io::Result<KernelView> {
         Ok(surroundings::look(self.evidence()?, settled))
     }
 
     /// Reads what can have changed since `known`, just after the session's shell has marked its prompt. Takes
     /// microseconds if that shell was in the foreground before.
-    ///
-    /// # Errors
-    /// Returns the kernel's error once the terminal is gone.
     fn look_at_prompt(&self, known: &KernelView) -> io::Result<KernelView> {
         let evidence = self.evidence()?;
         let again = surroundings::look_again(evidence, known);
@@ -255,15 +232,9 @@ pub trait Pty: Send + Sync + 'static {
     }
 
     /// Whether the program has not read all input. May wait until the kernel passes on recent input.
-    ///
-    /// # Errors
-    /// Returns the kernel's error once the terminal is gone.
     fn unread(&self) -> io::Result<bool>;
 
     /// What the session's program does about the input that was typed.
-    ///
-    /// # Errors
-    /// Returns the kernel's error once the terminal is gone.
     fn leader_rest(&self) -> io::Result<LeaderRest> {
         let evidence = self.evidence()?;
         // Checks the input first: a program that waits with all input read has finished with it.
@@ -285,9 +256,6 @@ pub trait Pty: Send + Sync + 'static {
     fn exited(&self) -> impl Future<Output = Exit> + Send;
 
     /// Ends the program and all its descendants, within [`kill::LADDER_MAX`].
-    ///
-    /// # Errors
-    /// Returns the processes that did not end.
     fn kill(&self) -> impl Future<Output = Result<(), KillError>> + Send;
 
     /// Ends what still runs in the session. No caller will use the terminal or its exit again.

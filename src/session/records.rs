@@ -2,32 +2,27 @@
 //! Other versions of termgate may read them: readers skip unknown members and use defaults for missing ones.
 
 pub mod commands;
-pub mod gaps;
 pub mod identity;
 pub mod lease;
-pub mod stillness;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::session::pty::Note;
 
 /// The version of the members. Raise it if a member changes its meaning, not if one is added.
 const VERSION: u32 = 1;
 
-/// Why a note cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It is not JSON, or a member has the wrong type.
     #[error("the note cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// Its version has members with another meaning.
     #[error("the note is of version {0}, and {VERSION} is known")]
     Version(u32),
-    /// A member has an invalid value.
     #[error("the note says `{value}` for `{member}`")]
     Value { member: &'static str, value: String },
 }
@@ -54,11 +49,11 @@ fn write<T: Serialize>(record: T) -> Vec<u8> {
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
     #[derive(serde::Deserialize)]
-    struct Head {
+    struct VersionNote {
         v: u32,
     }
     // Reads the version first, because another version may have other members.
-    let Head { v } = serde_json::from_slice(bytes)?;
+    let VersionNote { v } = serde_json::from_slice(bytes)?;
     if v != VERSION {
         return Err(RecordError::Version(v));
     }
@@ -91,6 +86,103 @@ fn millis(duration: Duration) -> u64 {
 
 fn moment(since_boot_ms: u64) -> Moment {
     Moment::from_boot(Duration::from_millis(since_boot_ms))
+}
+
+/// The most gaps to keep; the newest stay.
+const GAPS_MAX: usize = 16;
+
+/// Output that was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The first row that may show output from after the gap.
+    pub row: RowNumber,
+    /// The size in bytes; `None` if it is unknown.
+    pub bytes: Option<u64>,
+    /// When the output before the gap was stored; `None` if all output up to the gap was read.
+    pub since: Option<SystemTime>,
+}
+
+/// The newest gaps of one session, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gaps(Vec<Gap>);
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct GapsNote {
+    #[serde(default)]
+    gaps: Vec<GapNote>,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct GapNote {
+    row: u64,
+    bytes: Option<u64>,
+}
+
+impl Gaps {
+    /// Adds the newest gap. A gap at the same row replaces the last one: it is the same gap, found again
+    /// after a daemon that ended early.
+    pub fn add(&mut self, gap: Gap) {
+        if self.0.last().is_some_and(|last| last.row == gap.row) {
+            self.0.pop();
+        }
+        if self.0.len() == GAPS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(gap);
+    }
+
+    pub fn as_slice(&self) -> &[Gap] {
+        &self.0
+    }
+
+    /// Encodes the gaps as a note. `since` is not stored.
+    pub fn to_note(&self) -> Vec<u8> {
+        let gaps = self.0.iter().map(|gap| GapNote { row: gap.row.0, bytes: gap.bytes });
+        write(GapsNote { gaps: gaps.collect() })
+    }
+
+    /// Reads a note. An empty note means that nothing was lost.
+    pub fn from_note(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut gaps = Self::default();
+        if bytes.is_empty() {
+            return Ok(gaps);
+        }
+        let GapsNote { gaps: kept } = read(bytes)?;
+        for GapNote { row, bytes } in kept {
+            gaps.add(Gap { row: RowNumber(row), bytes, since: None });
+        }
+        Ok(gaps)
+    }
+}
+
+/// The last change of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stillness {
+    /// How many bytes the program had written by then.
+    pub offset: u64,
+    pub at: Moment,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StillnessNote {
+    offset: u64,
+    /// Since boot.
+    changed_ms: u64,
+}
+
+impl Stillness {
+    pub fn to_note(&self) -> Vec<u8> {
+        write(StillnessNote { offset: self.offset, changed_ms: millis(self.at.since_boot()) })
+    }
+
+    /// Reads a note. An empty note gives `None`.
+    pub fn from_note(bytes: &[u8]) -> Result<Option<Self>, RecordError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let StillnessNote { offset, changed_ms } = read(bytes)?;
+        Ok(Some(Self { offset, at: moment(changed_ms) }))
+    }
 }
 
 #[cfg(test)]

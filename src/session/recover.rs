@@ -13,13 +13,14 @@ use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::LeaseManager;
 use crate::core::lease::record::LeaseRecord;
 use crate::core::moment::Moment;
-use crate::session::create::{Making, make};
+use crate::session::actor::Setup;
 use crate::session::handle::Session;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
 use crate::session::registry::Registry;
+use crate::session::registry::creating::make;
 use crate::session::restore::Opening;
 
 /// How long to hide a session until its screen shows the output that was pending when it was found. Enough to
@@ -28,13 +29,13 @@ const CATCHES_UP: Duration = Duration::from_millis(500);
 
 /// What the previous daemon stored beside a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notes {
+pub struct RecoveredNotes {
     pub session: SessionRecord,
     pub lease: LeaseRecord,
     pub commands: CommandsRecord,
 }
 
-impl Notes {
+impl RecoveredNotes {
     /// Reads the notes of the session `id`.
     ///
     /// An unreadable identity gives a session of the tenant `own` that is named by its id. An unreadable
@@ -61,8 +62,8 @@ impl Notes {
 }
 
 #[derive(Debug)]
-pub struct Survivor<P> {
-    pub notes: Notes,
+pub struct FoundTerminal<P> {
+    pub notes: RecoveredNotes,
     pub pty: P,
     pub pid: i32,
     pub opening: Opening,
@@ -80,9 +81,9 @@ impl Registry {
     ///
     /// Its lease can be reclaimed for [`LeaseManager::RECLAIM_FOR`]. It keeps its name. If another session of
     /// the tenant took that name, it gets a number.
-    pub async fn recover<P: Pty>(&self, survivor: Survivor<P>) -> Session {
-        let Survivor { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
-        let Notes { session: mut record, lease, commands } = notes;
+    pub async fn recover<P: Pty>(&self, survivor: FoundTerminal<P>) -> Session {
+        let FoundTerminal { notes, pty, pid, mut opening, newest, mut writes, window } = survivor;
+        let RecoveredNotes { session: mut record, lease, commands } = notes;
         opening.screen.number_commands_after(commands.last);
         commands.tell_of(&mut writes);
         record.size = Some(opening.screen.size());
@@ -93,7 +94,7 @@ impl Registry {
         }
         let lease = LeaseManager::recovered(lease, newest, self.limits().lease.clone(), now);
         let input = Input::new(lease, window).with_former(now, writes).after_paste(commands.paste);
-        let (session, task) = make(self, Making { record, commands, pid, opening, input, pty });
+        let (session, task) = make(self, pid, Setup { record, commands, opening, input, pty });
         let task = tokio::spawn(task);
         // A terminal that falls silent again is shown as it was stored.
         let _ = timeout(CATCHES_UP, session.live().caught_up()).await;

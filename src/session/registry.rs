@@ -2,21 +2,21 @@
 //!
 //! It finds sessions and never waits for one; a session that ended its task is forgotten here.
 
-mod creating;
+pub mod creating;
 mod names;
-pub mod parting;
 pub mod silent;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::core::ids::{LeaseId, SessionId, TenantId};
@@ -25,16 +25,13 @@ use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 use crate::session::actor::{Outlets, Rules};
 use crate::session::clock::Clock;
-use crate::session::counters::Counters;
-use crate::session::create_error::CreateError;
-use crate::session::error::SessionError;
+use crate::session::control::Parting;
+use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
-use crate::session::pty::held::options::{HoldOptions, Holding, Shims};
+use crate::session::pty::held::shims::{HoldOptions, Holding, HoldingLimits, Shims};
 use crate::session::records::identity::SessionRecord;
-use crate::session::registry::parting::Unended;
-use crate::session::stats::Live;
-use crate::shim::wire::to_shim::Unread;
+use crate::session::stats::{Counters, Live};
 
 /// What every session of a daemon is created with, as long as the daemon runs.
 #[derive(Clone, Debug)]
@@ -68,17 +65,6 @@ pub struct SessionLimits {
     pub sessions_max: Quota,
 }
 
-/// What becomes of a session while no daemon is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoldingLimits {
-    /// How long it waits for one; for ever when it is none.
-    pub orphan_ttl: Option<Duration>,
-    /// How much output is kept that no checkpoint covers, in bytes: 64 KiB to 1 GiB.
-    pub ring_bytes: u32,
-    /// What becomes of output for which there is no room.
-    pub unread: Unread,
-}
-
 /// Why a session did not get another name.
 #[derive(Debug, thiserror::Error)]
 pub enum RenameError {
@@ -98,12 +84,21 @@ pub struct Announcement {
     pub opened: oneshot::Sender<()>,
 }
 
+/// A session of which something did not end with the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unended {
+    pub session: SessionId,
+    pub name: Arc<str>,
+    /// What did not, and why.
+    pub what: String,
+}
+
 /// The sessions of one daemon; clones are the same registry.
 #[derive(Clone, Debug)]
-pub struct Registry(Arc<Shared>);
+pub struct Registry(Arc<RegistryState>);
 
 #[derive(Debug)]
-struct Shared {
+struct RegistryState {
     own_tenant: TenantId,
     environment: BTreeMap<OsString, OsString>,
     default_cwd: PathBuf,
@@ -111,13 +106,9 @@ struct Shared {
     scripts: Option<PathBuf>,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
-    sessions: DashMap<SessionId, Session>,
-    /// Those that were left and for whose terminals nobody answers, with what is known of each.
-    silent: DashMap<SessionId, Option<Arc<SessionRecord>>>,
-    names: DashMap<(TenantId, Arc<str>), SessionId>,
-    leases: DashMap<LeaseId, SessionId>,
-    /// The ids in `leases` of each session, oldest first.
-    recent_leases: DashMap<SessionId, VecDeque<LeaseId>>,
+    entries: DashMap<SessionId, Entry>,
+    /// It is locked last: whoever has it looks at no entry.
+    index: Mutex<Index>,
     facts: Board,
     announcements: mpsc::Sender<Announcement>,
     changes: watch::Sender<u64>,
@@ -128,6 +119,23 @@ struct Shared {
     unended: watch::Sender<Option<Arc<[Unended]>>>,
 }
 
+/// What is known of one session.
+#[derive(Debug, Default)]
+struct Entry {
+    session: Option<Session>,
+    /// It was left, and nobody answers for its terminal; with what is known of it.
+    silent: Option<Option<Arc<SessionRecord>>>,
+    /// The ids of its leases, oldest first.
+    leases: VecDeque<LeaseId>,
+}
+
+/// What names a session, be it there already or not.
+#[derive(Debug, Default)]
+struct Index {
+    names: HashMap<(TenantId, Arc<str>), SessionId>,
+    leases: HashMap<LeaseId, SessionId>,
+}
+
 /// What a registry tells the floors above.
 #[derive(Debug)]
 pub struct Listening {
@@ -136,12 +144,11 @@ pub struct Listening {
 }
 
 impl Registry {
-    /// An empty registry.
     pub fn new(settings: Settings, clock: Clock) -> (Self, Listening) {
         let facts = Board::default();
         let (announcements, announced) = mpsc::channel(64);
         let Settings { limits, own_tenant, environment, default_cwd, holding, scripts } = settings;
-        let shared = Shared {
+        let shared = RegistryState {
             own_tenant,
             environment,
             default_cwd,
@@ -149,11 +156,8 @@ impl Registry {
             scripts,
             limits: RwLock::new(Arc::new(limits)),
             clock,
-            sessions: DashMap::new(),
-            silent: DashMap::new(),
-            names: DashMap::new(),
-            leases: DashMap::new(),
-            recent_leases: DashMap::new(),
+            entries: DashMap::new(),
+            index: Mutex::default(),
             facts: facts.clone(),
             announcements,
             changes: watch::Sender::new(0),
@@ -166,24 +170,25 @@ impl Registry {
         (Self(Arc::new(shared)), listening)
     }
 
-    /// The daemon's clock.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// The session with this id.
     pub fn get(&self, id: SessionId) -> Option<Session> {
-        self.0.sessions.get(&id).map(|session| session.clone())
+        self.0.entries.get(&id)?.session.clone()
     }
 
-    /// Every session, in no order.
     pub fn all(&self) -> Vec<Session> {
-        self.0.sessions.iter().map(|session| session.clone()).collect()
+        self.0.entries.iter().filter_map(|entry| entry.session.clone()).collect()
     }
 
     /// Whether there is no session, neither running nor ended nor one that is still to be found.
     pub fn is_empty(&self) -> bool {
-        self.0.silent.is_empty() && self.0.sessions.is_empty()
+        self.0.entries.iter().all(|entry| entry.session.is_none() && entry.silent.is_none())
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts up whenever a session comes, goes, ends, is renamed or falls silent, or a lease has another holder.
@@ -197,30 +202,28 @@ impl Registry {
         while self.get(session).is_some() && changes.changed().await.is_ok() {}
     }
 
-    /// What all sessions did so far.
     pub fn counters(&self) -> &Counters {
         &self.0.counters
     }
 
     /// The session whose lease has, or had, this id.
     pub fn of_lease(&self, lease: LeaseId) -> Option<Session> {
-        let id = *self.0.leases.get(&lease)?;
+        let id = self.index().leases.get(&lease).copied()?;
         self.get(id)
     }
 
-    /// Remembers which session a lease belongs to.
     pub fn remember_lease(&self, lease: LeaseId, session: SessionId) {
         /// So many ids of one session are kept; older ones are answered as unknown.
         const LEASES_MAX: usize = 64;
-        if self.0.leases.insert(lease, session).is_some() {
+        if self.index().leases.insert(lease, session).is_some() {
             return;
         }
-        let mut recent = self.0.recent_leases.entry(session).or_default();
-        recent.push_back(lease);
-        if recent.len() > LEASES_MAX
-            && let Some(oldest) = recent.pop_front()
+        let mut entry = self.0.entries.entry(session).or_default();
+        entry.leases.push_back(lease);
+        if entry.leases.len() > LEASES_MAX
+            && let Some(oldest) = entry.leases.pop_front()
         {
-            self.0.leases.remove(&oldest);
+            self.index().leases.remove(&oldest);
         }
     }
 
@@ -244,8 +247,7 @@ impl Registry {
     /// How the terminals of sessions created now are held; none where they end with the daemon.
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
         let Holding { shims, program } = self.0.holding.clone()?;
-        let HoldingLimits { orphan_ttl, ring_bytes, unread } = self.limits().holding;
-        Some(HoldOptions { shims, program, ring_bytes, unread, orphan_ttl })
+        Some(HoldOptions { shims, program, limits: self.limits().holding })
     }
 
     /// Where files may lie for a moment that the shells of sessions read, if there is such a place.
@@ -258,12 +260,10 @@ impl Registry {
         self.0.scripts.as_deref().filter(|_| self.limits().shell_marks)
     }
 
-    /// The limits of sessions that are created now.
     pub fn limits(&self) -> Arc<SessionLimits> {
         Arc::clone(&self.0.limits.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sets the limits of sessions that are created from now on.
     pub fn set_limits(&self, limits: SessionLimits) {
         *self.0.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
@@ -275,12 +275,13 @@ impl Registry {
 
     pub(in crate::session) fn outlets(&self, live: Arc<Live>) -> Outlets {
         let (facts, changes) = (self.0.facts.clone(), self.0.changes.clone());
-        Outlets { facts, changes, live, counters: Arc::clone(&self.0.counters) }
+        let counters = Arc::clone(&self.0.counters);
+        Outlets { facts, changes, live, counters, urgent: Arc::default() }
     }
 
     /// Has a session found by everybody.
     pub(in crate::session) fn list(&self, session: &Session) {
-        self.0.sessions.insert(session.id(), session.clone());
+        self.0.entries.entry(session.id()).or_default().session = Some(session.clone());
         self.tell_listed(session);
     }
 
@@ -306,12 +307,10 @@ impl Registry {
     }
 
     fn forget(&self, session: &Session) {
-        self.0.sessions.remove(&session.id());
+        let entry = self.0.entries.remove(&session.id());
         self.free_name(session.tenant(), session.name(), session.id());
-        if let Some((_, leases)) = self.0.recent_leases.remove(&session.id()) {
-            for lease in leases {
-                self.0.leases.remove(&lease);
-            }
+        for lease in entry.into_iter().flat_map(|(_, entry)| entry.leases) {
+            self.index().leases.remove(&lease);
         }
         self.tell_listed(session);
     }
@@ -319,5 +318,58 @@ impl Registry {
     fn tell_listed(&self, session: &Session) {
         self.0.changes.send_modify(|count| *count += 1);
         self.0.facts.tell_listed(session.id());
+    }
+
+    /// Ends every session and waits until all their processes are gone, for so long at most; says what is
+    /// left.
+    pub async fn shut_down(&self, most: Duration) -> Arc<[Unended]> {
+        let sessions = self.all();
+        let late = timeout(most, self.part(Parting::End)).await.is_err();
+        let left = |session: &Session| {
+            let told = session.live().unended().map(str::to_owned);
+            let is_late = late && self.get(session.id()).is_some();
+            let what = told.or_else(|| is_late.then(|| "it takes longer to end".to_owned()))?;
+            Some(Unended { session: session.id(), name: session.name(), what })
+        };
+        let silent = self.silent_names().into_iter().map(|(session, name)| Unended {
+            session,
+            name,
+            what: "the process that holds its terminal does not answer as it should".to_owned(),
+        });
+        let left: Arc<[Unended]> = sessions.iter().filter_map(left).chain(silent).collect();
+        self.0.unended.send_replace(Some(Arc::clone(&left)));
+        left
+    }
+
+    /// Waits until all sessions were told to end, and says what was left then.
+    pub async fn ended(&self) -> Arc<[Unended]> {
+        let mut unended = self.0.unended.subscribe();
+        // The sender lives as long as this registry.
+        let told = unended.wait_for(Option::is_some).await;
+        told.ok().and_then(|told| told.clone()).unwrap_or_default()
+    }
+
+    /// Leaves every session to the next daemon, and waits until each has handed over what that one
+    /// needs. A session whose terminal is this daemon's own ends.
+    ///
+    /// To a caller who still waits here its session is gone, so those should have been let go.
+    pub async fn leave(&self) {
+        self.part(Parting::Leave).await;
+    }
+
+    /// Tells every session that callers are sent away now, which gives no command up.
+    pub fn spare_commands(&self) {
+        for session in self.all() {
+            session.spare_commands();
+        }
+    }
+
+    async fn part(&self, parting: Parting) {
+        self.0.ending.store(true, Ordering::SeqCst);
+        for session in self.all() {
+            session.part(parting);
+        }
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
     }
 }

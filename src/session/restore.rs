@@ -10,8 +10,7 @@ use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
 use crate::session::pty::Note;
 use crate::session::pty::held::recovered::Recovered;
-use crate::session::records::gaps::{Gap, Gaps};
-use crate::session::records::stillness::Stillness;
+use crate::session::records::{Gap, Gaps, Stillness};
 
 /// A history with more segments is stored again as one.
 const SEGMENTS_KEPT_MAX: usize = 32;
@@ -71,8 +70,8 @@ impl Opening {
         limits: ScreenLimits,
         now: Moment,
     ) -> Self {
-        let (offset, answered) = (recovered.resume_at(), recovered.answered);
-        let unread_until = recovered.head;
+        let (offset, answered) = (recovered.resume_at(), recovered.attached.answered);
+        let unread_until = recovered.attached.head;
         let blocks = || recovered.segments.iter().map(|segment| segment.rows.as_slice());
         let mut gaps = Gaps::from_note(recovered.notes.get(Note::Gaps)).unwrap_or_else(|error| {
             tracing::warn!(%session, %error, "nobody knows which output was lost before");
@@ -94,7 +93,7 @@ impl Opening {
             if offset > 0 {
                 gaps.add(Gap { row: screen.cursor_row(), bytes: None, since: None });
             }
-            let empty = Self::empty(recovered.size, limits);
+            let empty = Self::empty(recovered.size(), limits);
             return Self { screen, offset, answered, gaps, found: true, unread_until, ..empty };
         };
         if covered < offset {
@@ -111,7 +110,8 @@ impl Opening {
             tracing::warn!(%session, %error, "nobody knows since when the screen is as it is");
             None
         });
-        let lasts = |still: &Stillness| [covered, offset, recovered.head] == [still.offset; 3];
+        let lasts =
+            |still: &Stillness| [covered, offset, recovered.attached.head] == [still.offset; 3];
         let still_since = still.filter(lasts).map(|still| still.at.min(now));
         let found = true;
         Self { screen, offset, answered, kept_rows, gaps, found, still_since, unread_until }
@@ -123,7 +123,7 @@ impl Opening {
         const SKIPPED: u64 = 1 << 50;
         let row = recovered.segments.last().map_or(RowNumber(0), |segment| segment.end_row);
         let mark = SKIPPED + u64::try_from(now.since(Moment::default()).as_millis()).unwrap_or(0);
-        Screen::new(recovered.size, limits, Origin { watermark: Watermark(mark), row })
+        Screen::new(recovered.size(), limits, Origin { watermark: Watermark(mark), row })
     }
 }
 

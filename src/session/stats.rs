@@ -10,8 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::core::frame::Frame;
 use crate::core::moment::Moment;
-use crate::session::counters::Counter;
-use crate::session::records::gaps::Gaps;
+use crate::session::records::Gaps;
 
 const NEVER: u64 = u64::MAX;
 
@@ -24,8 +23,7 @@ pub struct Live {
     attending: AtomicUsize,
     /// Serializes callers that send commands.
     line: Arc<Semaphore>,
-    /// The bytes that the program has written.
-    pub output_bytes: Counter,
+    pub output_bytes: EventCounter,
     directory: Mutex<Option<Arc<str>>>,
     gaps: Mutex<Gaps>,
     /// When a screen of a previous daemon was found, and when that screen had last changed.
@@ -48,7 +46,7 @@ impl Live {
             observers: AtomicUsize::new(0),
             attending: AtomicUsize::new(0),
             line: Arc::new(Semaphore::new(1)),
-            output_bytes: Counter::default(),
+            output_bytes: EventCounter::default(),
             directory: Mutex::new(None),
             gaps: Mutex::default(),
             found_still: OnceLock::new(),
@@ -68,7 +66,6 @@ impl Live {
         let _ = self.unended.set(what);
     }
 
-    /// The name, unique within the tenant.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -98,7 +95,6 @@ impl Live {
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory;
     }
 
-    /// The output that was lost.
     pub fn gaps(&self) -> Gaps {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -127,12 +123,10 @@ impl Live {
         !*self.caught_up.borrow() && self.unread_until.load(Ordering::Relaxed) <= offset
     }
 
-    /// Records that a frame shows all pending output, or that no more will arrive.
     pub fn set_caught_up(&self) {
         self.caught_up.send_if_modified(|caught_up| !std::mem::replace(caught_up, true));
     }
 
-    /// Waits until a frame shows all pending output.
     pub async fn caught_up(&self) {
         // The wait fails only without a sender, and `self` owns the sender.
         let _ = self.caught_up.subscribe().wait_for(|caught_up| *caught_up).await;
@@ -146,7 +140,6 @@ impl Live {
         }
     }
 
-    /// Detaches all people.
     pub fn detach_all(&self) {
         self.detaches.send_modify(|count| *count += 1);
     }
@@ -156,7 +149,6 @@ impl Live {
         self.detaches.subscribe()
     }
 
-    /// The number of observers that receive deltas.
     pub fn observers(&self) -> usize {
         self.observers.load(Ordering::Relaxed)
     }
@@ -215,14 +207,37 @@ impl Drop for Observing {
 /// A place in the queue of callers that send commands. Dropping it admits the next caller.
 #[derive(Debug)]
 #[must_use = "the next one goes on when this is dropped"]
-pub struct Place {
+pub struct CommandTurn {
     // `None` only after the semaphore was closed, which never happens.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Place {
+impl CommandTurn {
     /// Waits behind earlier callers.
     pub(in crate::session) async fn take(live: &Live) -> Self {
         Self { _permit: Arc::clone(&live.line).acquire_owned().await.ok() }
     }
+}
+
+#[derive(Debug, Default)]
+pub struct EventCounter(AtomicU64);
+
+impl EventCounter {
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Totals over all sessions of a daemon, including removed ones.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub sessions_created: EventCounter,
+    pub leases_granted: EventCounter,
+    pub frames_published: EventCounter,
+    pub output_bytes: EventCounter,
+    pub input_bytes: EventCounter,
 }

@@ -35,7 +35,6 @@ impl<T: Default, const N: usize> Bounded<T, N> {
 }
 
 impl<T, const N: usize> Bounded<T, N> {
-    /// The items, oldest first.
     pub fn as_slice(&self) -> &[T] {
         &self.items[..self.length]
     }

@@ -15,8 +15,8 @@ use nix::unistd::Pid;
 
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::stat::ProcessStat;
-use crate::shim::wire::Ended;
-use crate::shim::wire::from_shim::Process;
+use crate::shim::wire::ProgramEnd;
+use crate::shim::wire::from_shim::ProcessIdentity;
 
 /// The longest time to wait until all children have ended.
 const END_MAX: Duration = Duration::from_secs(2);
@@ -27,15 +27,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Children {
     ends: SignalFd,
-    leader: Process,
-    leader_ended: Option<Ended>,
+    leader: ProcessIdentity,
+    leader_ended: Option<ProgramEnd>,
 }
 
-impl Process {
+impl ProcessIdentity {
     /// The process that has this pid now.
-    ///
-    /// # Errors
-    /// If no process has this pid.
     pub fn of(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
         let started = ProcessStat::find(pid).ok_or(io::ErrorKind::NotFound)?.started;
@@ -45,13 +42,10 @@ impl Process {
 
 /// A descriptor that is readable when a child has ended.
 #[derive(Debug)]
-pub struct Ends(SignalFd);
+pub struct ChildEnds(SignalFd);
 
-impl Ends {
+impl ChildEnds {
     /// Starts to watch. Call this before the first child starts.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub fn watch() -> io::Result<Self> {
         let mut ends = SigSet::empty();
         ends.add(Signal::SIGCHLD);
@@ -63,11 +57,8 @@ impl Ends {
 
 impl Children {
     /// The children of this process. `leader` has just started.
-    ///
-    /// # Errors
-    /// If the leader has no entry in `/proc`.
-    pub fn new(Ends(ends): Ends, leader: u32) -> io::Result<Self> {
-        Ok(Self { ends, leader: Process::of(leader)?, leader_ended: None })
+    pub fn new(ChildEnds(ends): ChildEnds, leader: u32) -> io::Result<Self> {
+        Ok(Self { ends, leader: ProcessIdentity::of(leader)?, leader_ended: None })
     }
 
     /// Readable when a child has ended.
@@ -75,12 +66,12 @@ impl Children {
         self.ends.as_fd()
     }
 
-    pub fn leader(&self) -> Process {
+    pub fn leader(&self) -> ProcessIdentity {
         self.leader
     }
 
     /// How the leader ended; `None` while it runs.
-    pub fn leader_ended(&self) -> Option<Ended> {
+    pub fn leader_ended(&self) -> Option<ProgramEnd> {
         self.leader_ended
     }
 
@@ -114,7 +105,6 @@ impl Children {
     }
 }
 
-/// The children of this process, zombies included.
 fn children() -> Vec<Pid> {
     let own = std::process::id().cast_signed();
     let number = |name: &str| name.parse::<i32>().ok();
@@ -134,16 +124,16 @@ fn children() -> Vec<Pid> {
 
 /// Reaps one child that has ended. Does not wait; `None` while all children run.
 #[allow(unsafe_code)]
-fn wait_now() -> Result<Option<(i32, Ended)>, Errno> {
+fn wait_now() -> Result<Option<(i32, ProgramEnd)>, Errno> {
     let mut status = 0;
     // SAFETY: the status outlives the call that fills it.
     let pid = Errno::result(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
     let ended = if libc::WIFEXITED(status) {
-        Ended::Code(libc::WEXITSTATUS(status))
+        ProgramEnd::Code(libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
-        Ended::Signal(libc::WTERMSIG(status))
+        ProgramEnd::Signal(libc::WTERMSIG(status))
     } else {
-        Ended::Unknown
+        ProgramEnd::Unknown
     };
     Ok((pid > 0).then_some((pid, ended)))
 }

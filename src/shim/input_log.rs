@@ -2,8 +2,8 @@
 
 use crate::shim::bounded::Bounded;
 use crate::shim::wire::RESULTS_MAX;
-use crate::shim::wire::from_shim::Written;
-use crate::shim::wire::to_shim::Input;
+use crate::shim::wire::from_shim::WriteProgress;
+use crate::shim::wire::to_shim::InputFrame;
 
 /// How many writes of agents to remember, and how many of people. Two lists, so that neither displaces the
 /// other.
@@ -16,25 +16,25 @@ const PERSONS: u8 = 0x80;
 const NAMELESS: [u8; 16] = [0; 16];
 
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct InputLog {
     epoch: u64,
     answered: u64,
-    agents: Bounded<Written, SHARE_MAX>,
-    people: Bounded<Written, SHARE_MAX>,
+    agents: Bounded<WriteProgress, SHARE_MAX>,
+    people: Bounded<WriteProgress, SHARE_MAX>,
 }
 
-impl Ledger {
+impl InputLog {
     /// Whether this input may pass. Afterwards, input with a lower epoch is refused.
     ///
     /// Input that needs no lease has epoch 0 and always passes.
-    pub fn admits(&mut self, input: &Input<'_>) -> bool {
+    pub fn admits(&mut self, input: &InputFrame<'_>) -> bool {
         let passes = input.epoch == 0 || input.epoch >= self.epoch;
         self.epoch = self.epoch.max(input.epoch);
         passes
     }
 
     /// Records how many bytes of the input the terminal took.
-    pub fn on_taken(&mut self, input: &Input<'_>, count: usize) {
+    pub fn on_taken(&mut self, input: &InputFrame<'_>, count: usize) {
         if count == input.bytes.len() {
             self.answered = self.answered.max(input.answered);
         }
@@ -46,7 +46,7 @@ impl Ledger {
         let known = results.as_mut_slice().iter_mut().find(|one| one.write == input.write);
         match known {
             Some(known) => known.bytes += count as u64,
-            None => results.push(Written { write: input.write, bytes: count as u64 }),
+            None => results.push(WriteProgress { write: input.write, bytes: count as u64 }),
         }
     }
 
@@ -60,7 +60,7 @@ impl Ledger {
     }
 
     /// The results of the last named writes: those of agents, then those of people, each oldest first.
-    pub fn results(&self) -> Bounded<Written, RESULTS_MAX> {
+    pub fn results(&self) -> Bounded<WriteProgress, RESULTS_MAX> {
         self.agents.as_slice().iter().chain(self.people.as_slice()).copied().collect()
     }
 }
@@ -69,13 +69,13 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn input(epoch: u64, write: u8) -> Input<'static> {
-        Input { sequence: 0, epoch, answered: 0, write: [write; 16], bytes: b"abc" }
+    fn input(epoch: u64, write: u8) -> InputFrame<'static> {
+        InputFrame { sequence: 0, epoch, answered: 0, write: [write; 16], bytes: b"abc" }
     }
 
     #[test]
     fn input_of_an_epoch_that_is_over_does_not_pass() {
-        let mut ledger = Ledger::default();
+        let mut ledger = InputLog::default();
         assert!(ledger.admits(&input(5, 0)));
         assert!(ledger.admits(&input(5, 0)));
         assert!(!ledger.admits(&input(4, 0)));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_needs_no_lease_always_passes() {
-        let mut ledger = Ledger::default();
+        let mut ledger = InputLog::default();
         assert!(ledger.admits(&input(5, 0)));
         assert!(ledger.admits(&input(0, 0)));
         assert_eq!(ledger.epoch(), 5);
@@ -94,17 +94,17 @@ mod tests {
 
     #[test]
     fn the_parts_of_one_write_are_counted_together() {
-        let mut ledger = Ledger::default();
+        let mut ledger = InputLog::default();
         ledger.on_taken(&input(1, 7), 1);
         ledger.on_taken(&input(1, 0), 3);
         ledger.on_taken(&input(1, 7), 2);
         ledger.on_taken(&input(1, 8), 0);
-        assert_eq!(ledger.results().as_slice(), [Written { write: [7; 16], bytes: 3 }]);
+        assert_eq!(ledger.results().as_slice(), [WriteProgress { write: [7; 16], bytes: 3 }]);
     }
 
     #[test]
     fn the_oldest_result_of_the_same_kind_goes_first() {
-        let mut ledger = Ledger::default();
+        let mut ledger = InputLog::default();
         ledger.on_taken(&input(1, 1), 1);
         for write in PERSONS..=PERSONS + SHARE_MAX as u8 {
             ledger.on_taken(&input(1, write), 1);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn as_many_writes_of_agents_are_known_as_a_daemon_knows_itself() {
-        let mut ledger = Ledger::default();
+        let mut ledger = InputLog::default();
         for write in 1..=64 {
             ledger.on_taken(&input(1, write), 1);
         }
@@ -137,13 +137,13 @@ mod tests {
 
     #[test]
     fn queries_are_answered_once_the_whole_answer_was_taken() {
-        let mut ledger = Ledger::default();
-        let answer = Input { answered: 50, ..input(0, 0) };
+        let mut ledger = InputLog::default();
+        let answer = InputFrame { answered: 50, ..input(0, 0) };
         ledger.on_taken(&answer, 2);
         assert_eq!(ledger.answered(), 0);
         ledger.on_taken(&answer, 3);
         assert_eq!(ledger.answered(), 50);
-        ledger.on_taken(&Input { answered: 0, ..input(1, 0) }, 3);
+        ledger.on_taken(&InputFrame { answered: 0, ..input(1, 0) }, 3);
         assert_eq!(ledger.answered(), 50);
     }
 }

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::shim::bounded::Bounded;
 use crate::shim::socket::Descriptors;
 use crate::shim::wire::to_shim::Commit;
-use crate::shim::wire::{NOTE_MAX, NOTES, Note, SEGMENTS_MAX, SNAPSHOTS_MAX};
+use crate::shim::wire::{NOTE_MAX, NOTES, NoteFrame, SEGMENTS_MAX, SNAPSHOTS_MAX};
 
 #[derive(Debug)]
 pub struct Kept {
-    snapshots: Bounded<Snapshot, SNAPSHOTS_MAX>,
-    segments: Bounded<Segment, SEGMENTS_MAX>,
+    snapshots: Bounded<SnapshotFile, SNAPSHOTS_MAX>,
+    segments: Bounded<SegmentFile, SEGMENTS_MAX>,
     notes: Box<[u8]>,
     note_lengths: [usize; NOTES],
     /// Whether a daemon has ever sent a note, even an empty one.
@@ -19,14 +19,14 @@ pub struct Kept {
 }
 
 #[derive(Debug, Default)]
-struct Snapshot {
+struct SnapshotFile {
     file: Option<OwnedFd>,
     /// The snapshot covers the output before this offset.
     offset: u64,
 }
 
 #[derive(Debug, Default)]
-struct Segment {
+struct SegmentFile {
     file: Option<OwnedFd>,
     /// How many bytes of the file are valid.
     bytes: u64,
@@ -50,20 +50,20 @@ impl Kept {
         if commit.snapshot
             && let Some(file) = descriptors.take()
         {
-            self.snapshots.push(Snapshot { file: Some(file), offset: commit.offset });
+            self.snapshots.push(SnapshotFile { file: Some(file), offset: commit.offset });
         }
         self.segments.drop_first(usize::from(commit.segments_dropped));
         if commit.segment
             && let Some(file) = descriptors.take()
         {
-            self.segments.push(Segment { file: Some(file), bytes: 0 });
+            self.segments.push(SegmentFile { file: Some(file), bytes: 0 });
         }
         if let Some(last) = self.segments.as_mut_slice().last_mut() {
             last.bytes = commit.segment_bytes;
         }
     }
 
-    pub fn remember(&mut self, note: Note<'_>) {
+    pub fn remember(&mut self, note: NoteFrame<'_>) {
         let slot = usize::from(note.slot);
         self.notes[slot * NOTE_MAX..][..note.bytes.len()].copy_from_slice(note.bytes);
         self.note_lengths[slot] = note.bytes.len();
@@ -75,10 +75,9 @@ impl Kept {
         self.noted
     }
 
-    /// The notes that are not empty.
-    pub fn notes(&self) -> impl Iterator<Item = Note<'_>> {
+    pub fn notes(&self) -> impl Iterator<Item = NoteFrame<'_>> {
         let lengths = (0_u16..).zip(self.note_lengths).filter(|(_, length)| *length > 0);
-        lengths.map(|(slot, length)| Note {
+        lengths.map(|(slot, length)| NoteFrame {
             slot,
             bytes: &self.notes[usize::from(slot) * NOTE_MAX..][..length],
         })

@@ -16,9 +16,6 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use crate::shim::stat::read;
 
 /// Makes a close-on-exec memfd of zeros that can still be sealed.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn create(name: &CStr, bytes: u64) -> io::Result<File> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let file = File::from(memfd_create(name, flags)?);
@@ -27,9 +24,6 @@ pub fn create(name: &CStr, bytes: u64) -> io::Result<File> {
 }
 
 /// Fixes the size of a memfd for good.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn seal_size(file: impl AsFd) -> io::Result<()> {
     add_seals(file, SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL)
 }
@@ -52,9 +46,6 @@ pub fn seal(file: impl AsFd) -> io::Result<()> {
 /// memory or descriptors. A forked copy is hidden too; a program after `exec` is not.
 ///
 /// A process that has already opened this memory keeps its access.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn hide() -> io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(false)?)
 }
@@ -77,9 +68,6 @@ fn add_seals(file: impl AsFd, seals: SealFlag) -> io::Result<()> {
 }
 
 /// Opens a memfd again, so that the new descriptor can only read.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn read_only(file: impl AsFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     Ok(OpenOptions::new().read(true).open(path)?.into())
@@ -93,12 +81,12 @@ pub enum Access {
 
 /// A shared mapping of a memfd.
 #[derive(Debug)]
-pub struct View {
+pub struct Mapping {
     start: NonNull<u8>,
     bytes: NonZeroUsize,
 }
 
-impl View {
+impl Mapping {
     /// Maps the first bytes of a memfd with a sealed size.
     ///
     /// # Errors
@@ -141,7 +129,7 @@ fn map(
 }
 
 #[allow(unsafe_code)]
-impl Drop for View {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping has this length, and every user of it borrows the view.
         let unmapped = unsafe { munmap(self.start.cast::<libc::c_void>(), self.bytes.get()) };
@@ -152,9 +140,9 @@ impl Drop for View {
 // SAFETY: a view is an address and a length. Access to the bytes is unsafe by itself, and that code answers
 // for races between threads and processes.
 #[allow(unsafe_code)]
-unsafe impl Send for View {}
+unsafe impl Send for Mapping {}
 #[allow(unsafe_code)]
-unsafe impl Sync for View {}
+unsafe impl Sync for Mapping {}
 
 #[cfg(test)]
 mod tests {
@@ -163,11 +151,11 @@ mod tests {
     #[test]
     fn a_file_that_could_be_cut_off_is_not_looked_at() {
         let file = create(c"test", 4_096).unwrap();
-        let refused = View::new(&file, 4_096, Access::Read).unwrap_err();
+        let refused = Mapping::new(&file, 4_096, Access::Read).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
         seal_size(&file).unwrap();
-        assert_eq!(View::new(&file, 4_096, Access::Read).unwrap().len(), 4_096);
-        let refused = View::new(&file, 4_097, Access::Read).unwrap_err();
+        assert_eq!(Mapping::new(&file, 4_096, Access::Read).unwrap().len(), 4_096);
+        let refused = Mapping::new(&file, 4_097, Access::Read).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
     }
 
@@ -190,6 +178,6 @@ mod tests {
         let reading = File::from(read_only(&file).unwrap());
         assert!(reading.write_all_at(b"x", 0).is_err());
         seal_size(&file).unwrap();
-        assert!(View::new(&reading, 10, Access::Write).is_err());
+        assert!(Mapping::new(&reading, 10, Access::Write).is_err());
     }
 }

@@ -14,7 +14,7 @@ pub struct Solitude {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum OrphanStep {
     Nothing,
     /// Send a hang-up to the program.
     HangUp,
@@ -42,14 +42,14 @@ impl Solitude {
         Some(if self.told { end.saturating_add(GRACE) } else { end })
     }
 
-    pub fn on_time(&mut self, now: Duration) -> Due {
+    pub fn on_time(&mut self, now: Duration) -> OrphanStep {
         match self.deadline() {
-            Some(deadline) if deadline <= now && self.told => Due::End,
+            Some(deadline) if deadline <= now && self.told => OrphanStep::End,
             Some(deadline) if deadline <= now => {
                 self.told = true;
-                Due::HangUp
+                OrphanStep::HangUp
             }
-            Some(_) | None => Due::Nothing,
+            Some(_) | None => OrphanStep::Nothing,
         }
     }
 }
@@ -68,17 +68,17 @@ mod tests {
         solitude.set(second(5), true);
         solitude.set(second(8), true);
         assert_eq!(solitude.deadline(), Some(second(15)));
-        assert_eq!(solitude.on_time(second(14)), Due::Nothing);
-        assert_eq!(solitude.on_time(second(15)), Due::HangUp);
-        assert_eq!(solitude.on_time(second(15)), Due::Nothing);
-        assert_eq!(solitude.on_time(second(16)), Due::End);
+        assert_eq!(solitude.on_time(second(14)), OrphanStep::Nothing);
+        assert_eq!(solitude.on_time(second(15)), OrphanStep::HangUp);
+        assert_eq!(solitude.on_time(second(15)), OrphanStep::Nothing);
+        assert_eq!(solitude.on_time(second(16)), OrphanStep::End);
     }
 
     #[test]
     fn who_is_not_alone_any_more_begins_anew() {
         let mut solitude = Solitude::new(Some(second(10)));
         solitude.set(second(0), true);
-        assert_eq!(solitude.on_time(second(10)), Due::HangUp);
+        assert_eq!(solitude.on_time(second(10)), OrphanStep::HangUp);
         solitude.set(second(10), false);
         assert_eq!(solitude.deadline(), None);
         solitude.set(second(20), true);
@@ -90,6 +90,6 @@ mod tests {
         let mut solitude = Solitude::new(None);
         solitude.set(second(0), true);
         assert_eq!(solitude.deadline(), None);
-        assert_eq!(solitude.on_time(Duration::MAX), Due::Nothing);
+        assert_eq!(solitude.on_time(Duration::MAX), OrphanStep::Nothing);
     }
 }

@@ -10,28 +10,19 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::shim::memory;
 use crate::shim::ring::Ring;
 use crate::shim::terminal::{DRAIN_MAX, DRAIN_QUIET};
+use crate::shim::wire::to_shim::Unread;
 
 /// The most bytes to read in a row before the loop serves other descriptors.
 const BATCH: usize = 64 * 1024;
 /// How many of the oldest bytes to drop at once to make room. One read from the kernel returns fewer.
 const LOST_AT_ONCE: usize = 8 * 1024;
 
-/// What to do with output that does not fit into the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// Leave the output in the kernel; the program waits.
-    Wait,
-    /// Drop the oldest output.
-    Overwrite,
-}
-
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputRelay {
     ring: Ring,
     /// A read-only descriptor of the ring, for daemons.
     reading: OwnedFd,
     bell: EventFd,
-    /// The end of the output that a checkpoint covers.
     committed: u64,
     /// Set once the leader has ended.
     since_exit: Option<SinceExit>,
@@ -45,11 +36,8 @@ struct SinceExit {
     bytes: usize,
 }
 
-impl Output {
+impl OutputRelay {
     /// An empty output with a ring of this many bytes.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub fn new(ring_bytes: usize) -> io::Result<Self> {
         let ring = Ring::create(ring_bytes)?;
         let reading = memory::read_only(ring.file())?;
@@ -62,17 +50,14 @@ impl Output {
         [self.reading.as_fd(), self.bell.as_fd()]
     }
 
-    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.ring.head()
     }
 
-    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.ring.tail()
     }
 
-    /// The end of the output that a checkpoint covers.
     pub fn committed(&self) -> u64 {
         self.committed
     }
@@ -82,15 +67,15 @@ impl Output {
         self.over
     }
 
-    pub fn has_room(&self, when_full: WhenFull) -> bool {
-        !self.over && (self.ring.room() > 0 || when_full == WhenFull::Overwrite)
+    pub fn has_room(&self, when_full: Unread) -> bool {
+        !self.over && (self.ring.room() > 0 || when_full == Unread::Overwrite)
     }
 
     /// Reads from the terminal into the ring, up to one batch.
-    pub fn take(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: WhenFull) {
+    pub fn take(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: Unread) {
         let before = self.ring.head();
         while self.has_room(when_full) && self.ring.head() - before < BATCH as u64 {
-            if self.ring.room() < LOST_AT_ONCE && when_full == WhenFull::Overwrite {
+            if self.ring.room() < LOST_AT_ONCE && when_full == Unread::Overwrite {
                 self.ring.make_room(LOST_AT_ONCE);
             }
             match self.ring.fill(master, BATCH) {
@@ -121,13 +106,13 @@ impl Output {
     }
 
     /// When the output counts as complete, unless more arrives.
-    pub fn deadline(&self, when_full: WhenFull) -> Option<Duration> {
+    pub fn deadline(&self, when_full: Unread) -> Option<Duration> {
         let since = self.since_exit.filter(|_| self.has_room(when_full))?;
         Some(since.active_at + DRAIN_QUIET)
     }
 
     /// Reads what is left. If nothing arrived during the quiet time, the output is complete.
-    pub fn on_time(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: WhenFull) {
+    pub fn on_time(&mut self, now: Duration, master: BorrowedFd<'_>, when_full: Unread) {
         if self.deadline(when_full).is_some_and(|deadline| deadline <= now) {
             let before = self.ring.head();
             self.take(now, master, when_full);

@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::shim::socket::{listen_by, unfinished};
+use crate::shim::family::lives_inside;
+use crate::shim::socket::{Other, accept, listen_by, unfinished};
 
 /// The time between two checks of the socket.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -21,7 +22,7 @@ type Identity = (u64, u64);
 
 /// A listening socket that is created again after its removal.
 #[derive(Debug)]
-pub struct Place {
+pub struct SocketPlace {
     path: PathBuf,
     /// The temporary name of the socket until it listens.
     unfinished: PathBuf,
@@ -34,7 +35,7 @@ pub struct Place {
     nowhere: bool,
 }
 
-impl Place {
+impl SocketPlace {
     /// Listens at a path.
     ///
     /// # Errors
@@ -51,6 +52,16 @@ impl Place {
             wait: TRY_AGAIN,
             nowhere: false,
         })
+    }
+
+    /// Accepts a connection, unless it comes from a program inside a session: such programs run as the same user
+    /// and could otherwise type into every terminal, past the daemon's policy. The session that this shim `own`
+    /// itself runs in does not count. A peer that cannot be located is rejected.
+    pub fn accept(&self, own: i32) -> Option<OwnedFd> {
+        let connection = accept(self.listener()).ok()?;
+        let peer = Other::of(connection.as_fd()).ok()?;
+        let outside = peer.pid > 0 && lives_inside(peer.pid, own) == Ok(false);
+        (outside && peer.lives()).then_some(connection)
     }
 
     /// The socket that daemons connect to.
@@ -122,11 +133,11 @@ mod tests {
         Duration::from_secs(number)
     }
 
-    fn place() -> (tempfile::TempDir, PathBuf, Place) {
+    fn place() -> (tempfile::TempDir, PathBuf, SocketPlace) {
         let ground = tempfile::tempdir().unwrap();
         let path = ground.path().join("h/0123456789ab.sock");
         fs::create_dir(path.parent().unwrap()).unwrap();
-        let place = Place::listen(&path).unwrap();
+        let place = SocketPlace::listen(&path).unwrap();
         (ground, path, place)
     }
 
@@ -198,12 +209,12 @@ mod tests {
             },
         ] {
             leave(&unfinished(&path));
-            let place = Place::listen(&path).unwrap();
+            let place = SocketPlace::listen(&path).unwrap();
             assert!(!unfinished(&path).exists());
             place.clear();
         }
-        let _place = Place::listen(&path).unwrap();
-        let taken = Place::listen(&path).unwrap_err();
+        let _place = SocketPlace::listen(&path).unwrap();
+        let taken = SocketPlace::listen(&path).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -23,7 +23,6 @@ pub struct Program {
     pub path: OsString,
     /// The value of `argv[0]`.
     pub name: OsString,
-    /// The arguments after `argv[0]`.
     pub args: Vec<OsString>,
     pub cwd: OsString,
     /// The whole environment; nothing is inherited.
@@ -36,9 +35,6 @@ impl Program {
     ///
     /// `descriptors` sets the soft limit of open files; `None` inherits it. The program and its descendants
     /// get the mark of `session`.
-    ///
-    /// # Errors
-    /// Returns the kernel's error; nothing is left behind then.
     pub fn start(
         &self,
         slave: &OwnedFd,

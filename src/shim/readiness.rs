@@ -21,9 +21,6 @@ pub const HANGUP: Events = libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR;
 /// always included.
 ///
 /// A missing descriptor, or one with no requested events, gets no events.
-///
-/// # Errors
-/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn wait<const N: usize>(
     asked: [(Option<BorrowedFd<'_>>, Events); N],
@@ -47,9 +44,6 @@ pub fn wait<const N: usize>(
 }
 
 /// The events of a descriptor right now, without waiting.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn look(descriptor: BorrowedFd<'_>, events: Events) -> Result<Events, Errno> {
     let [ready] = wait([(Some(descriptor), events)], Some(Duration::ZERO))?;
     Ok(ready)

@@ -3,7 +3,6 @@
 //! Offsets count bytes since the program started.
 
 pub mod ends;
-pub mod marks;
 
 use std::fs::File;
 use std::io;
@@ -14,20 +13,17 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
-use crate::shim::memory::{self, Access, View};
-use crate::shim::ring::ends::{Memory, ReadingEnd, WritingEnd};
-use crate::shim::ring::marks::Marks;
+use crate::shim::memory::{self, Access, Mapping};
+use crate::shim::ring::ends::{ReadingEnd, RingMarks, RingMemory, WritingEnd};
 
 /// One page before the data. Only the marks use it.
 pub const HEADER_BYTES: usize = 4096;
 /// The offset of the marks in the header.
 const MARKS_AT: usize = 64;
 
-/// A mapped ring.
 #[derive(Debug)]
 struct Shape {
-    view: View,
-    /// The capacity in bytes.
+    view: Mapping,
     bytes: usize,
 }
 
@@ -37,7 +33,7 @@ impl Shape {
         if bytes == 0 {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Self { view: View::new(file, HEADER_BYTES + bytes, access)?, bytes })
+        Ok(Self { view: Mapping::new(file, HEADER_BYTES + bytes, access)?, bytes })
     }
 
     /// The address of `count` bytes of data at position `at`.
@@ -49,13 +45,13 @@ impl Shape {
 }
 
 #[allow(unsafe_code)]
-impl Memory for Shape {
+impl RingMemory for Shape {
     type Word = AtomicU64;
 
-    fn marks(&self) -> &Marks<AtomicU64> {
+    fn marks(&self) -> &RingMarks<AtomicU64> {
         // SAFETY: the marks are two atomic numbers, for which any bytes are valid. They lie aligned in the
         // first page of a view that `self` owns, and no other code accesses them.
-        unsafe { self.view.start().add(MARKS_AT).cast::<Marks<AtomicU64>>().as_ref() }
+        unsafe { self.view.start().add(MARKS_AT).cast::<RingMarks<AtomicU64>>().as_ref() }
     }
 
     fn bytes(&self) -> usize {
@@ -74,7 +70,6 @@ impl Memory for Shape {
     }
 }
 
-/// The writing end of the ring.
 #[derive(Debug)]
 pub struct Ring {
     file: File,
@@ -82,10 +77,6 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes an empty ring for this many bytes.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub fn create(bytes: usize) -> io::Result<Self> {
         let file = memory::create(c"termgate-output", (HEADER_BYTES + bytes) as u64)?;
         memory::seal_size(&file)?;
@@ -93,22 +84,18 @@ impl Ring {
         Ok(Self { file, end })
     }
 
-    /// The ring's memfd.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.end.head()
     }
 
-    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.end.tail()
     }
 
-    /// The free bytes.
     pub fn room(&self) -> usize {
         self.end.room()
     }
@@ -125,9 +112,6 @@ impl Ring {
 
     /// Reads once from a descriptor, at most `most` bytes and not past the end of the buffer. Returns the
     /// byte count.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     #[allow(unsafe_code)]
     pub fn fill(&mut self, from: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
         self.end.fill(most, |shape, at, most| {
@@ -151,7 +135,7 @@ impl Ring {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum RingError {
     /// The output was overwritten, or is not written yet.
     #[error("the output is not there, or not any more")]
     NotThere,
@@ -160,13 +144,13 @@ pub enum Unread {
     Damaged,
 }
 
-/// A reading end. Readers disturb neither each other nor the writer.
+/// Readers disturb neither each other nor the writer.
 #[derive(Debug)]
-pub struct Reader {
+pub struct RingReader {
     end: ReadingEnd<Shape>,
 }
 
-impl Reader {
+impl RingReader {
     /// Opens a ring of this many bytes.
     ///
     /// # Errors
@@ -175,12 +159,10 @@ impl Reader {
         Ok(Self { end: ReadingEnd::new(Shape::new(file, bytes, Access::Read)?) })
     }
 
-    /// The capacity in bytes.
     pub fn bytes(&self) -> usize {
         self.end.memory().bytes()
     }
 
-    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.end.memory().marks().head()
     }
@@ -195,7 +177,7 @@ impl Reader {
     /// # Errors
     /// If some of it was overwritten, `offset` is beyond the output, or the marks are damaged. Nothing is
     /// appended then.
-    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
+    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, RingError> {
         self.end.copy(offset, most, into)
     }
 }

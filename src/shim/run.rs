@@ -10,27 +10,25 @@ use nix::sys::socket::{Shutdown, shutdown};
 use nix::unistd::{tcgetpgrp, write};
 
 use crate::shim::children::Children;
-use crate::shim::input_log::Ledger;
+use crate::shim::input_log::InputLog;
 use crate::shim::kept::Kept;
-use crate::shim::orphan_timeout::{Due, Solitude};
-use crate::shim::output::{Output, WhenFull};
-use crate::shim::peer_check;
-use crate::shim::place::Place;
+use crate::shim::orphan_timeout::{OrphanStep, Solitude};
+use crate::shim::output::OutputRelay;
+use crate::shim::place::SocketPlace;
 use crate::shim::readiness::{self, Events, HANGUP, READABLE, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::{Attached, FromShim, Outcome, Process, Taken};
-use crate::shim::wire::to_shim::{Commit, Input, ToShim, Unread};
+use crate::shim::wire::from_shim::{Attached, FromShim, InputOutcome, InputTaken, ProcessIdentity};
+use crate::shim::wire::to_shim::{Commit, InputFrame, ToShim, Unread};
 use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION, Window};
 
 /// The most frames to read from a closed connection; a socket buffer holds fewer.
 const LEFT_MAX: usize = 4096;
 
-/// The state of one shim.
 #[derive(Debug)]
 pub struct Shim {
-    pub(super) place: Place,
-    pub(super) process: Process,
+    pub(super) place: SocketPlace,
+    pub(super) process: ProcessIdentity,
     pub(super) children: Children,
     pub(super) master: OwnedFd,
     /// The slave end, open until the leader has ended. Without it, a program that closes its streams and
@@ -40,22 +38,19 @@ pub struct Shim {
     pub(super) window: Window,
     pub(super) ring_bytes: u32,
     pub(super) unread: Unread,
-    pub(super) output: Output,
-    pub(super) ledger: Ledger,
+    pub(super) output: OutputRelay,
+    pub(super) ledger: InputLog,
     pub(super) kept: Kept,
     pub(super) solitude: Solitude,
-    /// The daemon that the shim serves.
     pub(super) daemon: Option<OwnedFd>,
     /// A connection that has not sent its first frame.
     pub(super) newcomer: Option<OwnedFd>,
     pub(super) generation: u64,
     pub(super) wants_writable: bool,
-    /// Whether the daemon knows how the program ended.
     pub(super) told_end: bool,
     pub(super) reply: Box<Frame>,
 }
 
-/// The `poll` events of each descriptor.
 struct Ready {
     ends: Events,
     listener: Events,
@@ -64,11 +59,9 @@ struct Ready {
     master: Events,
 }
 
-/// Whether the loop continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Course {
     On,
-    /// The session is over.
     End,
 }
 
@@ -81,9 +74,9 @@ impl Shim {
             let now = readiness::now();
             self.solitude.set(now, self.daemon.is_none());
             match self.solitude.on_time(now) {
-                Due::Nothing => {}
-                Due::HangUp => self.hang_up(),
-                Due::End => return,
+                OrphanStep::Nothing => {}
+                OrphanStep::HangUp => self.hang_up(),
+                OrphanStep::End => return,
             }
             self.output.on_time(now, self.master.as_fd(), self.when_full());
             self.tell_end();
@@ -106,7 +99,8 @@ impl Shim {
                 }
             }
             if ready.listener != 0 {
-                self.let_in();
+                // In place of an earlier newcomer.
+                self.newcomer = self.place.accept(self.process.pid).or(self.newcomer.take());
             }
             self.on_terminal(ready.master);
         }
@@ -153,11 +147,9 @@ impl Shim {
         reads | if writes { WRITABLE } else { 0 }
     }
 
-    fn when_full(&self) -> WhenFull {
-        match (self.unread, &self.daemon) {
-            (Unread::Overwrite, None) => WhenFull::Overwrite,
-            (Unread::Overwrite, Some(_)) | (Unread::Block, _) => WhenFull::Wait,
-        }
+    /// What to do with output that does not fit: a daemon makes room.
+    fn when_full(&self) -> Unread {
+        if self.daemon.is_some() { Unread::Block } else { self.unread }
     }
 
     fn on_terminal(&mut self, ready: Events) {
@@ -174,15 +166,6 @@ impl Shim {
         if self.children.leader_ended().is_some() && self.slave.take().is_some() {
             self.output.on_exit(readiness::now());
             self.place.hurry();
-        }
-    }
-
-    /// Accepts a connection in place of an earlier newcomer, unless the peer check rejects it.
-    fn let_in(&mut self) {
-        let connection = socket::accept(self.place.listener()).ok();
-        let outside = |one: &OwnedFd| peer_check::is_outside(one.as_fd(), self.process.pid);
-        if let Some(connection) = connection.filter(outside) {
-            self.newcomer = Some(connection);
         }
     }
 
@@ -316,29 +299,28 @@ impl Shim {
         Course::On
     }
 
-    /// Whether the daemon has closed its connection.
     fn was_hung_up_on(&self) -> bool {
         let daemon = self.daemon.as_ref().map(AsFd::as_fd);
         daemon.is_none_or(|daemon| readiness::look(daemon, HANGUP) != Ok(0))
     }
 
-    fn on_input(&mut self, input: &Input<'_>) {
+    fn on_input(&mut self, input: &InputFrame<'_>) {
         let outcome = if self.children.leader_ended().is_some() {
             // The kernel would accept and keep input for a program that has ended.
-            Outcome::Ended
+            InputOutcome::Ended
         } else if !self.ledger.admits(input) {
-            Outcome::Refused
+            InputOutcome::Refused
         } else {
             match write(&self.master, input.bytes) {
                 Ok(count) => {
                     self.ledger.on_taken(input, count);
-                    Outcome::Bytes(count as u32)
+                    InputOutcome::Bytes(count as u32)
                 }
-                Err(Errno::EAGAIN | Errno::EINTR) => Outcome::Bytes(0),
-                Err(_) => Outcome::Ended,
+                Err(Errno::EAGAIN | Errno::EINTR) => InputOutcome::Bytes(0),
+                Err(_) => InputOutcome::Ended,
             }
         };
-        self.tell(&FromShim::Taken(Taken { sequence: input.sequence, outcome }));
+        self.tell(&FromShim::Taken(InputTaken { sequence: input.sequence, outcome }));
     }
 
     fn resize(&mut self, window: Window) {

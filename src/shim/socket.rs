@@ -29,9 +29,6 @@ use crate::shim::wire::{DESCRIPTORS_MAX, Frame};
 const BACKLOG: i32 = 16;
 
 /// Makes two connected sockets.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -124,9 +121,6 @@ pub struct Other {
 
 impl Other {
     /// The process that connected, or the one that listens where this connection was made to.
-    ///
-    /// # Errors
-    /// Returns the kernel's error, also if the process is gone.
     pub fn of(connection: BorrowedFd<'_>) -> Result<Self, Errno> {
         let credentials = getsockopt(&connection, sockopt::PeerCredentials)?;
         let handle = match getsockopt(&connection, sockopt::PeerPidfd) {

@@ -16,19 +16,19 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
 
 use crate::shim::COMM;
-use crate::shim::children::{Children, Ends};
-use crate::shim::input_log::Ledger;
+use crate::shim::children::{ChildEnds, Children};
+use crate::shim::input_log::InputLog;
 use crate::shim::kept::Kept;
 use crate::shim::memory;
 use crate::shim::orphan_timeout::Solitude;
-use crate::shim::output::Output;
-use crate::shim::place::Place;
+use crate::shim::output::OutputRelay;
+use crate::shim::place::SocketPlace;
 use crate::shim::program::Program;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::run::Shim;
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::{Failed, FromShim, Process, Stage};
+use crate::shim::wire::from_shim::{FromShim, ProcessIdentity, StartFailure, StartStage};
 use crate::shim::wire::to_shim::{Start, ToShim};
 use crate::shim::wire::{FRAME_MAX, Frame};
 
@@ -53,16 +53,8 @@ const IGNORED: [Signal; 9] = [
     Signal::SIGUSR2,
 ];
 
-#[derive(Debug)]
-struct Failure {
-    stage: Stage,
-    error: io::Error,
-}
-
-impl Failure {
-    fn at(stage: Stage) -> impl Fn(io::Error) -> Self {
-        move |error| Self { stage, error }
-    }
+fn failed_at(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
+    move |error| StartFailure { stage, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
 }
 
 /// Makes this process the shim of a session: `termgate shim SOCKET`, with a connection to the daemon as
@@ -89,9 +81,7 @@ pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
             Ok((shim, room))
         }
         Err(failure) => {
-            let errno = failure.error.raw_os_error().unwrap_or(libc::EINVAL);
-            let failed = FromShim::Failed(Failed { stage: failure.stage, errno });
-            let length = failed.encode(&mut room);
+            let length = FromShim::Failed(failure).encode(&mut room);
             let _ = socket::send(daemon.as_fd(), &room[..length], &[]);
             Err(ExitCode::FAILURE)
         }
@@ -162,10 +152,9 @@ fn fs_owned(fd: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Receives the start frame, and starts the program.
-fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, Failure> {
-    let (start, program) = hear(daemon, room).map_err(Failure::at(Stage::Shim))?;
-    let place = Place::listen(path).map_err(Failure::at(Stage::Shim))?;
+fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, StartFailure> {
+    let (start, program) = hear(daemon, room).map_err(failed_at(StartStage::Shim))?;
+    let place = SocketPlace::listen(path).map_err(failed_at(StartStage::Shim))?;
     let begun = set_up(place, &start, &program, session_at(path));
     if begun.is_err() {
         let _ = fs::remove_file(path);
@@ -173,7 +162,6 @@ fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, Failur
     begun
 }
 
-/// Waits for the start frame.
 fn hear(daemon: &OwnedFd, room: &mut Frame) -> io::Result<(Start, Program)> {
     readiness::wait([(Some(daemon.as_fd()), READABLE)], Some(START_MAX))?;
     let mut descriptors = Descriptors::default();
@@ -211,16 +199,22 @@ fn session_at(path: &Path) -> u64 {
     name.and_then(|name| u64::from_str_radix(name, 16).ok()).unwrap_or(0)
 }
 
-fn set_up(place: Place, start: &Start, program: &Program, session: u64) -> Result<Shim, Failure> {
-    let own = Failure::at(Stage::Shim);
-    let output = Output::new(start.ring_bytes as usize).map_err(&own)?;
-    let ends = Ends::watch().map_err(&own)?;
-    let process = Process::of(std::process::id()).map_err(&own)?;
-    let opened = terminal::open_terminal(start.window).map_err(Failure::at(Stage::Terminal))?;
-    let number = terminal::number(opened.master.as_fd()).map_err(Failure::at(Stage::Terminal))?;
+fn set_up(
+    place: SocketPlace,
+    start: &Start,
+    program: &Program,
+    session: u64,
+) -> Result<Shim, StartFailure> {
+    let own = failed_at(StartStage::Shim);
+    let output = OutputRelay::new(start.ring_bytes as usize).map_err(&own)?;
+    let ends = ChildEnds::watch().map_err(&own)?;
+    let process = ProcessIdentity::of(std::process::id()).map_err(&own)?;
+    let opened = terminal::open_terminal(start.window).map_err(failed_at(StartStage::Terminal))?;
+    let number =
+        terminal::number(opened.master.as_fd()).map_err(failed_at(StartStage::Terminal))?;
     let descriptors = (start.descriptors > 0).then_some(start.descriptors);
     let leader = program.start(&opened.slave, descriptors, session);
-    let leader = leader.map_err(Failure::at(Stage::Program))?;
+    let leader = leader.map_err(failed_at(StartStage::Program))?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
     Ok(Shim {
         place,
@@ -233,7 +227,7 @@ fn set_up(place: Place, start: &Start, program: &Program, session: u64) -> Resul
         ring_bytes: start.ring_bytes,
         unread: start.unread,
         output,
-        ledger: Ledger::default(),
+        ledger: InputLog::default(),
         kept: Kept::default(),
         solitude: Solitude::new(Some(ttl).filter(|ttl| !ttl.is_zero())),
         daemon: None,

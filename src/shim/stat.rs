@@ -60,9 +60,6 @@ pub fn seen<T>(looked: Result<T, Unseen>) -> Result<Option<T>, Errno> {
 
 impl ProcessStat {
     /// Reads a process. Memory operations of that process cannot delay the read.
-    ///
-    /// # Errors
-    /// If the process is gone or cannot be read.
     pub fn look(pid: i32) -> Result<Self, Unseen> {
         let mut room = [0; STAT_MAX];
         Self::parse(read(pid, "stat", &mut room)?).ok_or(Unseen::Gone)
@@ -90,9 +87,6 @@ impl ProcessStat {
 }
 
 /// Reads a file of a process in a single read, so that it shows one moment. Longer content is cut off.
-///
-/// # Errors
-/// If the process is gone or cannot be read.
 pub fn read<'a>(pid: i32, what: &str, room: &'a mut [u8]) -> Result<&'a [u8], Unseen> {
     // The zeros also terminate the path.
     let mut path = [0; 32];

@@ -21,19 +21,16 @@ pub const DRAIN_QUIET: Duration = Duration::from_millis(50);
 /// the exit.
 pub const DRAIN_MAX: usize = 1024 * 1024;
 
-/// The two ends of a pseudo-terminal, both close-on-exec.
+/// Both are close-on-exec.
 #[derive(Debug)]
-pub struct Ends {
+pub struct TerminalEnds {
     /// Non-blocking.
     pub master: OwnedFd,
     pub slave: OwnedFd,
 }
 
 /// Opens a pseudo-terminal of this size.
-///
-/// # Errors
-/// Returns the kernel's error.
-pub fn open_terminal(window: Window) -> io::Result<Ends> {
+pub fn open_terminal(window: Window) -> io::Result<TerminalEnds> {
     // Unlike openpty(3), this opens both ends close-on-exec. A child that another thread starts at the same
     // time must inherit neither.
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -46,13 +43,10 @@ pub fn open_terminal(window: Window) -> io::Result<Ends> {
     tcsetattr(&slave, SetArg::TCSANOW, &modes)?;
     let master = owned(master.into_raw_fd());
     set_size(master.as_fd(), window)?;
-    Ok(Ends { master, slave })
+    Ok(TerminalEnds { master, slave })
 }
 
 /// Sets the size of a terminal. `terminal` is either end.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn set_size(terminal: BorrowedFd<'_>, window: Window) -> io::Result<()> {
     let size = Winsize { ws_row: window.rows, ws_col: window.cols, ws_xpixel: 0, ws_ypixel: 0 };
     set_window_size(terminal, &size)?;
@@ -60,9 +54,6 @@ pub fn set_size(terminal: BorrowedFd<'_>, window: Window) -> io::Result<()> {
 }
 
 /// The size of a terminal. `terminal` is either end.
-///
-/// # Errors
-/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn size(terminal: BorrowedFd<'_>) -> io::Result<Window> {
     let mut size = Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -73,9 +64,6 @@ pub fn size(terminal: BorrowedFd<'_>) -> io::Result<Window> {
 }
 
 /// The number of a terminal under `/dev/pts`.
-///
-/// # Errors
-/// Returns the kernel's error.
 #[allow(unsafe_code)]
 pub fn number(master: BorrowedFd<'_>) -> io::Result<u32> {
     let mut number: libc::c_uint = 0;

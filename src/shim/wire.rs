@@ -2,12 +2,10 @@
 //! Shims outlive daemons of many versions, so version 1 is frozen: readers skip unknown kinds and ignore data
 //! after the known fields. Nothing here allocates.
 
-mod fields;
 pub mod from_shim;
 pub mod to_shim;
 
 pub const FRAME_MAX: usize = 64 * 1024;
-/// The buffer for one frame.
 pub type Frame = [u8; FRAME_MAX];
 
 /// Follows the kind in the first frame of each side.
@@ -41,19 +39,15 @@ pub enum Malformed {
     Value,
 }
 
-/// The size of a terminal in character cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub rows: u16,
     pub cols: u16,
 }
 
-/// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The exit code.
+pub enum ProgramEnd {
     Code(i32),
-    /// The signal that ended it.
     Signal(i32),
     /// The kernel did not report how.
     Unknown,
@@ -61,28 +55,126 @@ pub enum Ended {
 
 /// Bytes that a shim stores for later daemons without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note<'a> {
+pub struct NoteFrame<'a> {
     /// The slot, below [`NOTES`].
     pub slot: u16,
     /// At most [`NOTE_MAX`] bytes.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Note<'a> {
-    fn encode(self, out: &mut fields::Writer<'_>) {
+impl<'a> NoteFrame<'a> {
+    fn encode(self, out: &mut FrameWriter<'_>) {
         let bytes = &self.bytes[..self.bytes.len().min(NOTE_MAX)];
         out.u16(self.slot);
         out.u16(u16::try_from(bytes.len()).expect("a note is shorter than that"));
         out.bytes(bytes);
     }
 
-    fn decode(from: &mut fields::Reader<'a>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'a>) -> Result<Self, Malformed> {
         let slot = from.u16()?;
         let length = usize::from(from.u16()?);
         if usize::from(slot) >= NOTES || length > NOTE_MAX {
             return Err(Malformed::Value);
         }
         Ok(Self { slot, bytes: from.bytes(length)? })
+    }
+}
+
+/// Writes fields into a frame. The caller must keep the bounds of each list; a field that does not fit
+/// panics.
+#[derive(Debug)]
+struct FrameWriter<'a> {
+    frame: &'a mut Frame,
+    length: usize,
+}
+
+impl<'a> FrameWriter<'a> {
+    /// Starts a frame of this kind.
+    fn new(frame: &'a mut Frame, kind: u16) -> Self {
+        let mut writer = Self { frame, length: 0 };
+        writer.u16(kind);
+        writer.u16(0);
+        writer
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.frame[self.length..][..bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    fn u16(&mut self, number: u16) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    fn u32(&mut self, number: u32) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    fn i32(&mut self, number: i32) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    fn u64(&mut self, number: u64) {
+        self.bytes(&number.to_le_bytes());
+    }
+
+    /// Writes the length of a list.
+    fn count(&mut self, count: usize) {
+        self.u16(u16::try_from(count).expect("every list in a frame is shorter than that"));
+    }
+
+    /// Returns the frame's length.
+    fn finish(self) -> usize {
+        self.length
+    }
+}
+
+#[derive(Debug)]
+struct FrameReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> FrameReader<'a> {
+    /// Reads the kind of a frame. Returns it with a reader of the fields.
+    fn new(frame: &'a [u8]) -> Result<(u16, Self), Malformed> {
+        let mut reader = Self { rest: frame };
+        let kind = reader.u16()?;
+        reader.u16()?;
+        Ok((kind, reader))
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Malformed::Short)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn i32(&mut self) -> Result<i32, Malformed> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Reads the length of a list of at most `most` items.
+    fn count(&mut self, most: usize) -> Result<usize, Malformed> {
+        let count = usize::from(self.u16()?);
+        if count <= most { Ok(count) } else { Err(Malformed::Value) }
     }
 }
 

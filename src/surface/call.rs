@@ -14,12 +14,12 @@ use crate::core::lease::request::{OnDisconnect, TakeRule};
 use crate::core::moment::Moment;
 use crate::core::policy::{Door, Permit, Standing};
 use crate::session::command::Accepted;
-use crate::session::counters::Counter;
 use crate::session::drain::Departure;
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 use crate::session::registry::silent::Known;
+use crate::session::stats::EventCounter;
 use crate::surface::error::SurfaceError;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::{Share, Turns};
@@ -45,7 +45,7 @@ pub struct Daemon {
 #[derive(Debug, Default)]
 pub struct Principals {
     here: Mutex<HashMap<PrincipalId, Here>>,
-    entered: Counter,
+    entered: EventCounter,
 }
 
 /// How somebody is connected.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::core::policy::Denial;
 use crate::core::wait::pattern::PatternError;
-use crate::session::create_error::CreateError;
-use crate::session::error::SessionError;
+use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
 use crate::wire::error::RefusalCause;
 

@@ -39,9 +39,9 @@ use crate::mcp::subscription_quota::SubscriptionQuota;
 use crate::mcp::upgrade::UpgradeAsked;
 use crate::session::clock::Clock;
 use crate::session::drain::Departure;
-use crate::session::facts::{Board, Told};
+use crate::session::facts::{Board, SessionNews};
 use crate::session::pty::ProcessId;
-use crate::session::pty::held::options::{self, Holding};
+use crate::session::pty::held::shims::{Holding, Shims};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
@@ -214,9 +214,9 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
 }
 
 /// Access to the shims in this daemon's directory, while its lock is valid.
-fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> options::Shims {
+fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> Shims {
     let lock = Arc::downgrade(lock);
-    options::Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
+    Shims::claimed(paths.shims(), move || lock.upgrade().is_some_and(|lock| lock.counts()))
 }
 
 /// Prepares the process for running sessions.
@@ -349,7 +349,7 @@ async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>
 /// Notifies principals that lost a lease, and removes the switches of sessions that are gone.
 async fn tell_shims(facts: Board, shared: Arc<Shared>) {
     loop {
-        let Told { leases, listed, superseded } = facts.next().await;
+        let SessionNews { leases, listed, superseded } = facts.next().await;
         leases.iter().for_each(|((session, _), event)| shared.lease_notices.tell(*session, event));
         let daemon = shared.gateway.daemon();
         let is_gone = |id: &SessionId| daemon.sessions.get(*id).is_none();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use termgate::session::pty::held::living::living_shims;
+use termgate::session::pty::held::shims::living_shims;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 

@@ -14,7 +14,7 @@ use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use termgate::session::pty::own::OwnPty;
 use termgate::session::pty::shell::{Nonce, SCRIPTS, prepare};
-use termgate::session::pty::{Output, Pty, Stamp};
+use termgate::session::pty::{Pty, ReadOutput, Stamp};
 use tokio::time::timeout;
 
 /// How long a test waits for what must come; only a broken shell ever lets it pass.
@@ -192,8 +192,8 @@ impl Shell {
         let read = timeout(SAFETY, self.pty.read(offset, &mut self.output)).await;
         let Ok(read) = read else { panic!("waited in vain after {}", self.text()) };
         match read.unwrap() {
-            Output::Bytes(_) => {}
-            Output::End => return None,
+            ReadOutput::Bytes(_) => {}
+            ReadOutput::End => return None,
         }
         let asked = String::from_utf8_lossy(&self.output).matches(QUERY).count();
         for _ in self.answered..asked {

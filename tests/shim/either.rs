@@ -10,7 +10,7 @@ use termgate::session::pty::command::Launch;
 use termgate::session::pty::reaper::become_subreaper;
 use termgate::session::pty::signal::Signal;
 use termgate::session::pty::spawn::SpawnError;
-use termgate::session::pty::{Output, Pty, Stamp};
+use termgate::session::pty::{Pty, ReadOutput, Stamp};
 
 use crate::shim::harness::{
     Kind, PATIENCE, Terminal, exit_of, is_there, marked, read_to_end, read_until, spec, until,
@@ -35,7 +35,7 @@ async fn the_end_and_the_exit_are_the_same_every_time() {
         let pty = kind.line("exit 3");
         read_to_end(&pty).await;
         let mut more = Vec::new();
-        assert_eq!(pty.read(0, &mut more).await.unwrap(), Output::End);
+        assert_eq!(pty.read(0, &mut more).await.unwrap(), ReadOutput::End);
         assert_eq!(exit_of(&pty).await, Exit::Code(3));
         assert_eq!(exit_of(&pty).await, Exit::Code(3));
     }
@@ -176,7 +176,7 @@ async fn output_that_was_written_is_known_to_be_on_its_way_until_it_is_read() {
             fs::read(&written).unwrap();
             assert!(!pty.all_read(offset).unwrap(), "{kind:?} after {offset}");
             let mut output = Vec::new();
-            assert_eq!(pty.read(offset, &mut output).await.unwrap(), Output::Bytes(1));
+            assert_eq!(pty.read(offset, &mut output).await.unwrap(), ReadOutput::Bytes(1));
             assert!(pty.all_read(offset + 1).unwrap(), "{kind:?} after {offset}");
             assert_eq!(pty.try_write(b"\n", Stamp::default()).unwrap(), 1);
         }
@@ -286,7 +286,7 @@ async fn kill_ends_a_shell_at_its_prompt() {
     for kind in Kind::BOTH {
         let pty = Terminal::open(kind, &spec(Launch::Shell)).unwrap();
         let mut output = Vec::new();
-        assert!(matches!(pty.read(0, &mut output).await.unwrap(), Output::Bytes(_)));
+        assert!(matches!(pty.read(0, &mut output).await.unwrap(), ReadOutput::Bytes(_)));
         pty.kill().await.unwrap();
         assert_eq!(exit_of(&pty).await, Exit::Signal(SIGHUP));
     }

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use termgate::core::frame::Exit;
-use termgate::session::pty::held::options::Shims;
+use termgate::session::pty::held::shims::Shims;
 use termgate::session::pty::kill::LADDER_MAX;
 use termgate::session::pty::processes::{self, Process, ProcessHandle};
-use termgate::session::pty::{Checkpoint, Note, ProcessId, Pty, Stamp};
+use termgate::session::pty::{Note, ProcessId, Pty, Stamp, TerminalCheckpoint};
 
 use crate::shim::harness::{
     PATIENCE, Terminal, checkpoint, end, exit_of, find, is_there, marked, read_to_end, read_until,
@@ -137,9 +137,12 @@ async fn a_shim_that_does_not_answer_is_silent_until_it_does() {
     assert!(!String::from_utf8_lossy(&said).contains("never"));
     // What is kept from now on is found by the next daemon.
     held.remember(Note::Lease, b"kept");
-    held.commit(&Checkpoint { whole: true, rows: vec![7], ..checkpoint(3) }).unwrap();
+    held.commit(&TerminalCheckpoint { whole: true, rows: vec![7], ..checkpoint(3) }).unwrap();
     let recovered = terminal.restart();
-    assert_eq!((recovered.committed, recovered.notes.get(Note::Lease)), (3, b"kept".as_slice()));
+    assert_eq!(
+        (recovered.attached.committed, recovered.notes.get(Note::Lease)),
+        (3, b"kept".as_slice())
+    );
     assert_eq!(recovered.segments.len(), 1);
 }
 

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use nix::sys::eventfd::EventFd;
 use termgate::core::ids::SessionId;
 use termgate::session::pty::ProcessId;
-use termgate::session::pty::held::options::socket_of;
-use termgate::shim::memory;
+use termgate::session::pty::held::shims::socket_of;
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::ring::HEADER_BYTES;
-use termgate::shim::socket;
+use termgate::shim::{memory, socket};
 
 use crate::shim::harness::{PATIENCE, find};
 

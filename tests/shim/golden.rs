@@ -5,10 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use termgate::shim::wire::from_shim::{
-    Attached, Failed, FromShim, Outcome, Process, Stage, Taken, Written,
+    Attached, FromShim, InputOutcome, InputTaken, ProcessIdentity, StartFailure, StartStage,
+    WriteProgress,
 };
-use termgate::shim::wire::to_shim::{Commit, Input, Start, ToShim, Unread};
-use termgate::shim::wire::{Ended, FRAME_MAX, Note, Window};
+use termgate::shim::wire::to_shim::{Commit, InputFrame, Start, ToShim, Unread};
+use termgate::shim::wire::{FRAME_MAX, NoteFrame, ProgramEnd, Window};
 
 const WRITE: [u8; 16] = [
     0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf,
@@ -49,7 +50,8 @@ fn what_daemons_of_version_1_say_is_understood_for_ever() {
         orphan_ttl_ms: 300_000,
         descriptors: 1_024,
     };
-    let input = Input { sequence: 7, epoch: 258, answered: 65_536, write: WRITE, bytes: b"ls\r" };
+    let input =
+        InputFrame { sequence: 7, epoch: 258, answered: 65_536, write: WRITE, bytes: b"ls\r" };
     let commit = Commit {
         offset: 1 << 32,
         segment_bytes: 512,
@@ -64,7 +66,7 @@ fn what_daemons_of_version_1_say_is_understood_for_ever() {
     to_shim("want_writable", ToShim::WantWritable);
     to_shim("resize", ToShim::Resize(Window { rows: 50, cols: 132 }));
     to_shim("commit", ToShim::Commit(commit));
-    to_shim("note_to_shim", ToShim::Note(Note { slot: 2, bytes: b"hello" }));
+    to_shim("note_to_shim", ToShim::Note(NoteFrame { slot: 2, bytes: b"hello" }));
     to_shim("end", ToShim::End);
 }
 
@@ -73,8 +75,8 @@ fn what_shims_of_version_1_say_is_understood_for_ever() {
     let attached = Attached {
         version: 1,
         generation: 2,
-        shim: Process { pid: 1_001, started: 10 },
-        leader: Process { pid: 1_002, started: 11 },
+        shim: ProcessIdentity { pid: 1_001, started: 10 },
+        leader: ProcessIdentity { pid: 1_002, started: 11 },
         terminal: 5,
         window: Window { rows: 24, cols: 80 },
         ring_bytes: 1 << 20,
@@ -84,18 +86,18 @@ fn what_shims_of_version_1_say_is_understood_for_ever() {
         tail: 2_304,
         answered: 128,
         epoch: 9,
-        ended: Some(Ended::Signal(15)),
-        results: [Written { write: WRITE, bytes: 42 }].into_iter().collect(),
+        ended: Some(ProgramEnd::Signal(15)),
+        results: [WriteProgress { write: WRITE, bytes: 42 }].into_iter().collect(),
         segments: [1 << 20, 512].into_iter().collect(),
         snapshots: [2_048].into_iter().collect(),
     };
-    let taken = |sequence, outcome| FromShim::Taken(Taken { sequence, outcome });
+    let taken = |sequence, outcome| FromShim::Taken(InputTaken { sequence, outcome });
     from_shim("attached", &FromShim::Attached(Box::new(attached)));
-    from_shim("failed", &FromShim::Failed(Failed { stage: Stage::Program, errno: 2 }));
-    from_shim("taken", &taken(7, Outcome::Bytes(3)));
-    from_shim("taken_ended", &taken(8, Outcome::Ended));
-    from_shim("taken_refused", &taken(9, Outcome::Refused));
+    from_shim("failed", &FromShim::Failed(StartFailure { stage: StartStage::Program, errno: 2 }));
+    from_shim("taken", &taken(7, InputOutcome::Bytes(3)));
+    from_shim("taken_ended", &taken(8, InputOutcome::Ended));
+    from_shim("taken_refused", &taken(9, InputOutcome::Refused));
     from_shim("writable", &FromShim::Writable);
-    from_shim("exited", &FromShim::Exited { ended: Ended::Code(7), head: 4_096 });
-    from_shim("note_to_daemon", &FromShim::Note(Note { slot: 0, bytes: b"hi" }));
+    from_shim("exited", &FromShim::Exited { ended: ProgramEnd::Code(7), head: 4_096 });
+    from_shim("note_to_daemon", &FromShim::Note(NoteFrame { slot: 0, bytes: b"hi" }));
 }

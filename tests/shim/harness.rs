@@ -12,15 +12,17 @@ use termgate::core::ids::{RowNumber, SessionId};
 use termgate::session::pty::command::{Launch, SpawnSpec};
 use termgate::session::pty::environment::{ClientEnvironment, Environment, clean_environment};
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::{HoldOptions, Shims, socket_of};
 use termgate::session::pty::held::recovered::Recovered;
+use termgate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
 use termgate::session::pty::kill::KillError;
 use termgate::session::pty::own::OwnPty;
 use termgate::session::pty::processes::{self, Process};
 use termgate::session::pty::signal::Signal;
 use termgate::session::pty::spawn::SpawnError;
 use termgate::session::pty::watch::watch;
-use termgate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, Stamp};
+use termgate::session::pty::{
+    Note, ProcessId, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+};
 use termgate::shim::wire::to_shim::Unread;
 use tokio::io::Interest;
 
@@ -74,9 +76,7 @@ impl Terminal {
         let mut options = HoldOptions {
             shims: claimed(directory.path(), &ours),
             program: PathBuf::from(env!("CARGO_BIN_EXE_termgate")),
-            ring_bytes: 1 << 20,
-            unread: Unread::Block,
-            orphan_ttl: None,
+            limits: HoldingLimits { orphan_ttl: None, ring_bytes: 1 << 20, unread: Unread::Block },
         };
         change(&mut options);
         let pty = match kind {
@@ -158,7 +158,7 @@ pub(crate) enum Either {
 }
 
 impl Pty for Terminal {
-    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<ReadOutput> {
         match &self.pty {
             Either::Own(pty) => pty.read(offset, into).await,
             Either::Held(pty) => pty.read(offset, into).await,
@@ -190,7 +190,7 @@ impl Pty for Terminal {
         }
     }
 
-    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         match &self.pty {
             Either::Own(pty) => pty.commit(checkpoint),
             Either::Held(pty) => pty.commit(checkpoint),
@@ -238,7 +238,7 @@ impl Pty for Terminal {
         }
     }
 
-    fn evidence(&self) -> io::Result<Evidence> {
+    fn evidence(&self) -> io::Result<TerminalEvidence> {
         match &self.pty {
             Either::Own(pty) => pty.evidence(),
             Either::Held(pty) => pty.evidence(),
@@ -307,8 +307,8 @@ fn environment() -> Environment {
 }
 
 /// A checkpoint of which only the offset matters.
-pub(crate) fn checkpoint(offset: u64) -> Checkpoint {
-    Checkpoint {
+pub(crate) fn checkpoint(offset: u64) -> TerminalCheckpoint {
+    TerminalCheckpoint {
         offset,
         snapshot: Vec::new(),
         rows: Vec::new(),
@@ -325,8 +325,8 @@ pub(crate) async fn read_until(pty: &impl Pty, output: &mut Vec<u8>, text: Optio
         while !text.is_some_and(|text| String::from_utf8_lossy(output).contains(text)) {
             let offset = output.len() as u64;
             match pty.read(offset, output).await.unwrap() {
-                Output::Bytes(_) => {}
-                Output::End => {
+                ReadOutput::Bytes(_) => {}
+                ReadOutput::End => {
                     assert_eq!(text, None, "output ended: {}", String::from_utf8_lossy(output));
                     return;
                 }

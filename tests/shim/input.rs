@@ -2,7 +2,7 @@
 
 use termgate::core::ids::Epoch;
 use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
-use termgate::session::pty::{Output, Pty, Stamp};
+use termgate::session::pty::{Pty, ReadOutput, Stamp};
 
 use crate::shim::harness::{PATIENCE, Terminal, read_until, wait_for};
 
@@ -29,7 +29,7 @@ async fn every_write_is_counted_for_the_next_daemon() {
         length: None,
         command: None,
     };
-    assert_eq!(terminal.restart().writes, [written(1, 5), written(2, 1)]);
+    assert_eq!(terminal.restart().writes(), [written(1, 5), written(2, 1)]);
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_write_that_is_too_long_for_the_terminal_is_counted_as_far_as_it_was_t
         }
     }
     assert_eq!(
-        terminal.restart().writes,
+        terminal.restart().writes(),
         [FormerWrite { stamp: WriteStamp([1; 16]), taken, own: None, length: None, command: None }]
     );
 }
@@ -56,7 +56,7 @@ async fn input_of_an_epoch_that_is_over_is_refused_also_by_the_next_daemon() {
     read_until(&terminal, &mut output, Some("ready")).await;
     assert_eq!(terminal.try_write(b"first", of_epoch(5)).unwrap(), 5);
     let recovered = terminal.restart();
-    assert_eq!(recovered.epoch, Epoch(5));
+    assert_eq!(recovered.attached.epoch, 5);
     let refused = terminal.try_write(b"late", of_epoch(4)).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     assert_eq!(terminal.try_write(b"answer", Stamp::default()).unwrap(), 6);
@@ -70,7 +70,7 @@ async fn answers_that_were_given_are_known_to_the_next_daemon() {
     let mut terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
     wait_for(&terminal, "ready").await;
     terminal.try_write(b"x", Stamp { answered: 5, ..Stamp::default() }).unwrap();
-    assert_eq!(terminal.restart().answered, 5);
+    assert_eq!(terminal.restart().attached.answered, 5);
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn numbered_lines_arrive_once_and_in_order_whenever_the_daemon_is_killed()
         }
         while output.len() < 300 * 7 {
             let offset = start + output.len() as u64;
-            assert!(matches!(terminal.read(offset, &mut output).await, Ok(Output::Bytes(_))));
+            assert!(matches!(terminal.read(offset, &mut output).await, Ok(ReadOutput::Bytes(_))));
         }
     };
     tokio::time::timeout(PATIENCE, writing).await.expect("all lines come back");

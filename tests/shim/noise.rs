@@ -1,15 +1,14 @@
 //! Shims and daemons to whom anything at all is said: neither fails, waits for ever or grows.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use termgate::core::frame::Size;
 use termgate::core::ids::SessionId;
@@ -17,13 +16,13 @@ use termgate::core::moment::Moment;
 use termgate::core::screen::{Facts, ScreenLimits};
 use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::contact::AttachError;
-use termgate::session::pty::held::options::Shims;
+use termgate::session::pty::held::shims::Shims;
 use termgate::session::pty::{Note, Pty, Stamp};
 use termgate::session::restore::Opening;
 use termgate::shim::program::Program;
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::socket::{self, Descriptors};
-use termgate::shim::wire::to_shim::{Input, ToShim};
+use termgate::shim::wire::to_shim::{InputFrame, ToShim};
 use termgate::shim::wire::{FRAME_MAX, NOTES, SEGMENTS_MAX, SNAPSHOTS_MAX};
 
 use crate::shim::fake::{Fake, memory, own_process, ring};
@@ -156,7 +155,7 @@ fn hears(socket: &OwnedFd, kind: u8) -> bool {
 fn answers(path: &Path) -> bool {
     let (connection, mut room) = (connect(path), Box::new([0; FRAME_MAX]));
     let attach = golden("attach");
-    let length = ToShim::Input(Input::NOTHING).encode(&mut room);
+    let length = ToShim::Input(InputFrame::NOTHING).encode(&mut room);
     say(&connection, &attach, &[])
         && say(&connection, &room[..length], &[])
         && hears(&connection, 67)
@@ -212,10 +211,10 @@ async fn whatever_is_said_to_a_shim_its_session_goes_on_and_it_does_not_grow() {
     let most = open + SEGMENTS_MAX + SNAPSHOTS_MAX + 2;
     until("it has no more open than it may keep", || open_in(shim) <= most).await;
     let (pty, found) = terminal.attach();
-    assert_eq!((found.leader, found.exit), (leader.pid, None));
+    assert_eq!((found.attached.leader.pid, found.exit()), (leader.pid.0, None));
     pty.resize(Size { rows: 24, cols: 80 }).unwrap();
     pty.try_write(b"", Stamp::default()).unwrap();
-    pty.commit(&checkpoint(found.committed)).unwrap();
+    pty.commit(&checkpoint(found.attached.committed)).unwrap();
 }
 
 #[test]

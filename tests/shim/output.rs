@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rand_like::Random;
 use termgate::core::frame::Exit;
 use termgate::core::ids::RowNumber;
-use termgate::session::pty::held::recovered::Segment;
-use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
+use termgate::session::pty::held::recovered::HistorySegment;
+use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 
 use crate::shim::harness::{
     PATIENCE, Terminal, checkpoint, exit_of, find, is_there, read_until, until, wait_for,
@@ -49,7 +49,7 @@ async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
             // What was read and not committed is read again by the next daemon.
             for _ in 0..random.below(20) {
                 let offset = output.len() as u64;
-                if terminal.read(offset, &mut output).await.unwrap() == Output::End {
+                if terminal.read(offset, &mut output).await.unwrap() == ReadOutput::End {
                     return;
                 }
                 if terminal.owes(output.len() as u64) {
@@ -58,8 +58,8 @@ async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
             }
             let recovered = terminal.restart();
             restarts += 1;
-            assert_eq!(recovered.gap, None);
-            assert_eq!(recovered.generation, restarts + 1);
+            assert_eq!(recovered.gap(), None);
+            assert_eq!(recovered.attached.generation, restarts + 1);
             output.truncate(recovered.resume_at() as usize);
         }
     };
@@ -73,7 +73,7 @@ async fn twenty_megabytes_arrive_whole_whenever_the_daemon_is_killed() {
 #[tokio::test]
 async fn a_program_waits_when_there_is_no_room_and_loses_nothing() {
     let terminal = Terminal::held("stty raw; head -c 1000000 /dev/zero; echo over", |options| {
-        options.ring_bytes = 64 << 10;
+        options.limits.ring_bytes = 64 << 10;
     });
     let mut output = Vec::new();
     while output.len() < 64 << 10 {
@@ -93,7 +93,7 @@ async fn a_program_waits_when_there_is_no_room_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_checkpoint_is_due_when_more_than_a_quarter_of_the_room_is_taken() {
-    let terminal = Terminal::held("sleep 1000", |options| options.ring_bytes = 64 << 10);
+    let terminal = Terminal::held("sleep 1000", |options| options.limits.ring_bytes = 64 << 10);
     assert!(!terminal.owes(16 << 10));
     assert!(terminal.owes((16 << 10) + 1));
     terminal.commit(&checkpoint(0)).unwrap();
@@ -108,7 +108,7 @@ async fn everything_that_was_handed_over_is_there_for_the_next_daemon() {
     let offset = output.len() as u64;
     for (number, rows) in [b"one".as_slice(), b"two", b""].into_iter().enumerate() {
         terminal
-            .commit(&Checkpoint {
+            .commit(&TerminalCheckpoint {
                 offset,
                 snapshot: format!("screen {number}").into_bytes(),
                 rows: rows.to_vec(),
@@ -124,20 +124,22 @@ async fn everything_that_was_handed_over_is_there_for_the_next_daemon() {
     terminal.remember(Note::Lease, b"somebody");
     for generation in 2..5 {
         let recovered = terminal.restart();
-        assert_eq!(recovered.generation, generation);
-        assert_eq!((recovered.committed, recovered.gap.clone()), (offset, None));
+        assert_eq!(recovered.attached.generation, generation);
+        assert_eq!((recovered.attached.committed, recovered.gap()), (offset, None));
         let snapshots: Vec<_> =
             recovered.snapshots.iter().map(|one| (one.offset, one.bytes.as_slice())).collect();
         assert_eq!(snapshots, [(offset, b"screen 1".as_slice()), (offset, b"screen 2")]);
-        let segment =
-            |end_row, rows: &[u8]| Segment { end_row: RowNumber(end_row), rows: rows.to_vec() };
+        let segment = |end_row, rows: &[u8]| HistorySegment {
+            end_row: RowNumber(end_row),
+            rows: rows.to_vec(),
+        };
         assert_eq!(recovered.segments, [segment(1, b"one"), segment(2, b"two")]);
         assert_eq!(recovered.notes.get(Note::Identity), b"who it is");
         assert_eq!(recovered.notes.get(Note::Lease), b"somebody");
         assert_eq!(recovered.notes.get(Note::Terminal), b"");
     }
     terminal
-        .commit(&Checkpoint {
+        .commit(&TerminalCheckpoint {
             offset,
             snapshot: b"screen 3".to_vec(),
             rows: b"three".to_vec(),
@@ -159,7 +161,7 @@ async fn an_exit_is_kept_until_the_session_is_forgotten() {
     exit_of(&terminal).await;
     for _ in 0..3 {
         let recovered = terminal.restart();
-        assert_eq!(recovered.exit, Some(Exit::Code(7)));
+        assert_eq!(recovered.exit(), Some(Exit::Code(7)));
         wait_for(&terminal, "last").await;
         assert_eq!(exit_of(&terminal).await, Exit::Code(7));
     }
@@ -192,6 +194,8 @@ async fn memory_is_given_back_when_it_is_quiet() {
         terminal.read(output.len() as u64, &mut output).await.unwrap();
     }
     assert!(shared() > 600, "{} kB", shared());
-    terminal.commit(&Checkpoint { quiet: true, ..checkpoint(output.len() as u64) }).unwrap();
+    terminal
+        .commit(&TerminalCheckpoint { quiet: true, ..checkpoint(output.len() as u64) })
+        .unwrap();
     until("the memory is given back", || shared() < 50).await;
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use termgate::core::frame::Exit;
 use termgate::session::pty::command::Launch;
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::Shims;
+use termgate::session::pty::held::shims::Shims;
 use termgate::session::pty::kill::KillError;
 use termgate::session::pty::signal::Signal;
 use termgate::session::pty::spawn::SpawnError;
@@ -23,7 +23,7 @@ async fn whoever_comes_last_is_listened_to_and_no_other() {
     let terminal = Terminal::held("stty raw -echo; echo ready; exec cat", |_| {});
     wait_for(&terminal, "ready").await;
     let (second, recovered) = terminal.attach();
-    assert_eq!(recovered.generation, 2);
+    assert_eq!(recovered.attached.generation, 2);
     let refused = terminal.try_write(b"former", Stamp::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
     terminal.remember(Note::Lease, b"former");
@@ -35,7 +35,7 @@ async fn whoever_comes_last_is_listened_to_and_no_other() {
     assert!(output.ends_with(b"ready\r\nlatter") || output.ends_with(b"ready\nlatter"));
     drop(second);
     let (_third, recovered) = terminal.attach();
-    assert_eq!((recovered.committed, recovered.size.rows), (0, 24));
+    assert_eq!((recovered.attached.committed, recovered.size().rows), (0, 24));
     assert_eq!(recovered.notes.get(Note::Lease), b"");
 }
 
@@ -215,6 +215,6 @@ async fn somebody_who_connects_and_says_nothing_supersedes_nobody() {
     assert_eq!(terminal.try_write(b"x", Stamp::default()).unwrap(), 1);
     drop(idle);
     let (second, recovered) = terminal.attach();
-    assert_eq!(recovered.generation, 2);
+    assert_eq!(recovered.attached.generation, 2);
     assert_eq!(second.try_write(b"x", Stamp::default()).unwrap(), 1);
 }

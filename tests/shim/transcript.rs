@@ -17,9 +17,9 @@ use termgate::core::frame::{Exit, Size};
 use termgate::core::ids::{Epoch, RowNumber, SessionId};
 use termgate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use termgate::session::pty::held::HeldPty;
-use termgate::session::pty::held::options::{Shims, socket_of};
-use termgate::session::pty::held::recovered::{Segment, Snapshot};
-use termgate::session::pty::{Checkpoint, Note, Output, Pty, Stamp};
+use termgate::session::pty::held::recovered::{HistorySegment, ScreenSnapshot};
+use termgate::session::pty::held::shims::{Shims, socket_of};
+use termgate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint};
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::socket::{self, Descriptors};
 use termgate::shim::terminal;
@@ -340,26 +340,29 @@ async fn go_on(size: Size) {
     assert_eq!(fake.path(), socket_of(fake.directory(), session()));
     let holding = hold(&fake, "a_session", 'B', number);
     let (pty, found) = HeldPty::attach(&Shims::at(fake.directory()), session()).unwrap();
-    assert_eq!((found.generation, found.size), (2, Size { rows: 50, cols: 132 }));
-    assert_eq!((found.committed, found.head, found.gap.clone()), (5, 12, None));
-    assert_eq!((found.answered, found.epoch, found.exit), (0, Epoch(3), None));
-    assert_eq!(found.writes, [written(0xa0, 4)]);
-    let screen = |offset, text: &[u8]| Snapshot { offset, bytes: text.to_vec() };
+    assert_eq!((found.attached.generation, found.size()), (2, Size { rows: 50, cols: 132 }));
+    assert_eq!((found.attached.committed, found.attached.head, found.gap()), (5, 12, None));
+    assert_eq!((found.attached.answered, found.attached.epoch, found.exit()), (0, 3, None));
+    assert_eq!(found.writes(), [written(0xa0, 4)]);
+    let screen = |offset, text: &[u8]| ScreenSnapshot { offset, bytes: text.to_vec() };
     assert_eq!(found.snapshots, [screen(5, b"screen one")]);
-    assert_eq!(found.segments, [Segment { end_row: RowNumber(2), rows: b"row one..".to_vec() }]);
+    assert_eq!(
+        found.segments,
+        [HistorySegment { end_row: RowNumber(2), rows: b"row one..".to_vec() }]
+    );
     assert!(found.notes.get(Note::Identity).starts_with(br#"{"v":1,"id":"0123456789ab""#));
     assert!(found.notes.get(Note::Lease).starts_with(br#"{"v":1,"epoch":3,"holding""#));
     let calls = br#"{"v":1,"last":7,"calls":[["a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",7]]}"#;
     assert_eq!(found.notes.get(Note::Commands), calls);
     let mut output = Vec::new();
-    assert_eq!(pty.read(5, &mut output).await.unwrap(), Output::Bytes(7));
+    assert_eq!(pty.read(5, &mut output).await.unwrap(), ReadOutput::Bytes(7));
     assert_eq!(output, b"got abc");
 
     let gaps = br#"{"v":1,"gaps":[{"row":12,"bytes":4096},{"row":40,"bytes":null}]}"#;
     pty.remember(Note::Gaps, gaps);
     let wanted = Size { rows: 24, cols: 80 };
     assert_eq!(pty.resize(wanted).is_ok(), size == wanted);
-    let checkpoint = Checkpoint {
+    let checkpoint = TerminalCheckpoint {
         offset: 12,
         snapshot: b"screen two".to_vec(),
         rows: Vec::new(),
@@ -373,7 +376,7 @@ async fn go_on(size: Size) {
     let stamp = Stamp { epoch: Some(Epoch(4)), answered: 12, write: Some(stamp) };
     assert_eq!(pty.try_write(b"x\n", stamp).unwrap(), 2);
     assert_eq!(exit_of(&pty).await, Exit::Code(7));
-    assert_eq!(pty.read(12, &mut output).await.unwrap(), Output::End);
+    assert_eq!(pty.read(12, &mut output).await.unwrap(), ReadOutput::End);
     ended(holding);
 }
 
@@ -382,13 +385,16 @@ async fn a_daemon_of_today_finds_with_a_shim_of_the_first_version_how_its_progra
     let fake = Fake::at(session());
     let holding = hold(&fake, "a_session", 'C', u32::MAX);
     let (pty, found) = HeldPty::attach(&Shims::at(fake.directory()), session()).unwrap();
-    assert_eq!((found.generation, found.exit), (3, Some(Exit::Code(7))));
-    assert_eq!((found.committed, found.answered, found.epoch), (12, 12, Epoch(4)));
-    assert_eq!(found.writes, [written(0xa0, 4), written(0xb0, 2)]);
+    assert_eq!((found.attached.generation, found.exit()), (3, Some(Exit::Code(7))));
+    assert_eq!(
+        (found.attached.committed, found.attached.answered, found.attached.epoch),
+        (12, 12, 4)
+    );
+    assert_eq!(found.writes(), [written(0xa0, 4), written(0xb0, 2)]);
     let screens: Vec<_> = found.snapshots.iter().map(|one| one.bytes.as_slice()).collect();
     assert_eq!(screens, [b"screen one", b"screen two"]);
     assert!(found.notes.get(Note::Gaps).starts_with(br#"{"v":1,"gaps":[{"row":12"#));
-    assert_eq!(pty.read(12, &mut Vec::new()).await.unwrap(), Output::End);
+    assert_eq!(pty.read(12, &mut Vec::new()).await.unwrap(), ReadOutput::End);
     pty.forget();
     ended(holding);
     assert!(tokio::time::timeout(Duration::from_secs(1), pty.exited()).await.is_ok());

@@ -12,7 +12,7 @@ use crate::cli::doctor::check::Check;
 use crate::config::paths::RuntimePaths;
 use crate::core::ids::SessionId;
 use crate::session::pty::ProcessId;
-use crate::session::pty::held::living::living_shims;
+use crate::session::pty::held::shims::living_shims;
 use crate::session::pty::processes::{is_stopped, told_of};
 use crate::wire::status::DaemonStatus;
 

@@ -14,14 +14,13 @@ use crate::cli::duration::millis;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::cli::reader;
 use crate::cli::run::interrupts::Interrupts;
 use crate::cli::run::output::Live;
 use crate::cli::run::{End, bare, follow};
-use crate::cli::silence;
+use crate::cli::{reader, silence};
 use crate::config::paths::RuntimePaths;
 use crate::core::moment::Moment;
-use crate::session::pty::held::options::socket_of;
+use crate::session::pty::held::shims::socket_of;
 
 /// A command that continues without a daemon.
 #[derive(Debug)]

@@ -18,7 +18,6 @@ const CLOSED_MAX: usize = 256;
 /// The callers of a session, by what they wait for.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// How many writes there were.
     pub(super) writes: u64,
     /// Those who wait for the terminal to take a write.
     pub(super) writing: HashMap<WriteId, Vec<Pending>>,
@@ -33,18 +32,15 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// Names a new write.
     pub(super) fn next_write(&mut self) -> WriteId {
         self.writes += 1;
         WriteId(self.writes)
     }
 
-    /// Has a caller wait for the lease.
     pub(super) fn wait(&mut self, waiter: WaiterId, reply: Reply<Grant>) {
         self.waiting.entry(waiter).or_default().push(reply);
     }
 
-    /// Whether the connection has ended.
     pub(super) fn has_left(&self, connection: ConnectionId) -> bool {
         self.closed.contains(&connection)
     }
@@ -67,7 +63,6 @@ impl Callers {
 }
 
 impl<P: Pty> Actor<P> {
-    /// Answers those who waited for the lease.
     pub(super) fn answer_waiters(&mut self) {
         for (waiter, grant) in self.input.take_grants() {
             let replies = self.callers.waiting.remove(&waiter).unwrap_or_default();

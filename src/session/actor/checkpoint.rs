@@ -18,7 +18,7 @@ use crate::core::shell::commands::Commands;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::off_worker::{is_large, while_others_go_on};
-use crate::session::pty::{Checkpoint, Pty};
+use crate::session::pty::{Pty, TerminalCheckpoint};
 
 /// How long the output must be silent before what it left is kept, and how long until a checkpoint
 /// is tried again that was not taken.
@@ -33,9 +33,8 @@ const AFTER_END: Duration = Duration::from_millis(1);
 /// How many rows of history are handed over within a moment.
 const LARGE_ROWS: u64 = 1_000;
 
-/// What is kept of the screen.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptScreen {
     /// The row after the newest one of history that is kept; none when nothing is.
     rows: Option<RowNumber>,
     /// The highest watermark that may be published.
@@ -77,7 +76,7 @@ impl Milestones {
     }
 }
 
-impl Kept {
+impl KeptScreen {
     /// Nothing is kept yet but history before this row.
     pub(super) fn begin(rows: Option<RowNumber>, now: Moment) -> Self {
         Self {
@@ -92,12 +91,10 @@ impl Kept {
         }
     }
 
-    /// What the screen is made of again.
     pub(super) fn saved(&self) -> Option<&Saved> {
         self.saved.as_ref()
     }
 
-    /// Whether the next one may take longer than a worker is to be held.
     fn is_large(&self, screen: &Screen) -> bool {
         let since = self.rows.unwrap_or_default().max(screen.history().first());
         let new = screen.history_end().0.saturating_sub(since.0);
@@ -122,7 +119,7 @@ impl Kept {
             return;
         }
         let made = screen.checkpoint(self.rows.unwrap_or_default());
-        let checkpoint = Checkpoint {
+        let checkpoint = TerminalCheckpoint {
             offset,
             snapshot: made.snapshot,
             rows: made.rows,
@@ -157,7 +154,6 @@ impl Kept {
 }
 
 impl<P: Pty> Actor<P> {
-    /// Hands over a checkpoint now; `quiet` when nothing more is expected soon.
     pub(super) fn checkpoint_now(&mut self, quiet: bool) {
         let now = self.clock.now();
         let large = self.kept.is_large(&self.screen);
@@ -213,7 +209,6 @@ impl<P: Pty> Actor<P> {
         owed.then(|| told_at.max(self.kept.retry_at))
     }
 
-    /// Notes that output came that nothing kept covers.
     pub(super) fn note_output(&mut self) {
         let now = self.clock.now();
         self.kept.output_at = now;
@@ -221,7 +216,6 @@ impl<P: Pty> Actor<P> {
         self.kept.due.get_or_insert(now + QUIET);
     }
 
-    /// When a checkpoint may be due.
     pub(super) fn checkpoint_due(&self) -> Option<Moment> {
         self.kept.due.into_iter().chain(self.end_owed_at()).min()
     }

@@ -22,14 +22,10 @@ pub(super) const END_TOLD_MAX: Duration = Duration::from_secs(2);
 
 type Killing = Pin<Box<dyn Future<Output = Result<(), KillError>> + Send>>;
 
-/// How far the end of a session is.
 #[derive(Default)]
 pub(super) struct Ending {
-    /// How the program ended.
     pub(super) exit: Option<Exit>,
-    /// The exit was not told yet.
     untold: bool,
-    /// When the session is forgotten.
     pub(super) remove_at: Option<Moment>,
     killing: Option<Killing>,
     killers: Vec<Reply<()>>,
@@ -47,12 +43,10 @@ impl Ending {
         self.parting.is_some() || self.remove_at.is_some_and(|at| at <= now)
     }
 
-    /// When something of it is due.
     pub(super) fn deadline(&self) -> Option<Moment> {
         self.remove_at.into_iter().chain(self.killers_until).min()
     }
 
-    /// Whether its processes are being ended.
     pub(super) fn is_killing(&self) -> bool {
         self.killing.is_some()
     }
@@ -65,7 +59,6 @@ impl Ending {
         }
     }
 
-    /// Answers those who killed it.
     fn answer_killers(&mut self, problem: Option<&str>) {
         self.killers_until = None;
         for reply in self.killers.drain(..) {
@@ -109,7 +102,7 @@ impl<P: Pty> Actor<P> {
         if self.ending.killing.is_none() {
             self.ending.answer_killers(None);
         }
-        tracing::info!(session = %self.identity.id, ?exit, "the program ended");
+        tracing::info!(session = %self.id, ?exit, "the program ended");
     }
 
     /// Ends everything in the terminal for a caller, who is answered then.
@@ -157,7 +150,6 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Lets the terminal go.
     pub(super) async fn part(mut self) {
         if self.ending.parting == Some(Parting::Leave)
             && self.pty.outlives_daemon()

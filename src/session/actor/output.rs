@@ -1,26 +1,32 @@
 //! What the program wrote, on its way into the screen.
 
+use std::future::Future;
 use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::timeout;
 
 use crate::core::frame::Exit;
+use crate::core::input::request::DiscardCause;
+use crate::core::moment::Moment;
 use crate::core::screen::report::Report;
 use crate::session::actor::Actor;
 use crate::session::actor::ending::END_TOLD_MAX;
-use crate::session::pty::{Output, Pty};
-use crate::session::records::gaps::Gap;
+use crate::session::pty::{Pty, ReadOutput};
+use crate::session::records::Gap;
 use crate::session::restore::CANCEL;
 
 impl<P: Pty> Actor<P> {
-    pub(super) async fn on_output(&mut self, output: std::io::Result<Output>) {
+    pub(super) async fn on_output(&mut self, output: std::io::Result<ReadOutput>) {
         match output {
-            Ok(Output::Bytes(count)) => {
+            Ok(ReadOutput::Bytes(count)) => {
                 self.count_output(self.unfed.offset + count as u64);
                 self.unfed.on_read(self.clock.now());
                 self.feed_slice();
             }
-            Ok(Output::End) => {
+            Ok(ReadOutput::End) => {
                 let exit = self.pty.exited().await;
                 if exit == Exit::Lost && self.pty.is_superseded() {
                     self.make_way().await;
@@ -29,7 +35,7 @@ impl<P: Pty> Actor<P> {
             }
             Err(error) if error.kind() == ErrorKind::InvalidInput && self.skip_lost() => {}
             Err(error) => {
-                tracing::warn!(session = %self.identity.id, %error, "the terminal cannot be read");
+                tracing::warn!(session = %self.id, %error, "the terminal cannot be read");
                 let _ = self.pty.kill().await;
                 let exit = timeout(END_TOLD_MAX, self.pty.exited()).await;
                 self.on_exit(exit.unwrap_or(Exit::Unknown));
@@ -49,7 +55,7 @@ impl<P: Pty> Actor<P> {
     /// Tells that another daemon has the session, and answers nobody any more: whoever asks here is to ask
     /// there, and finds that daemon once this one has ended.
     async fn make_way(&mut self) {
-        tracing::error!(session = %self.identity.id, "another daemon has its terminal");
+        tracing::error!(session = %self.id, "another daemon has its terminal");
         self.outlets.facts.tell_superseded();
         std::future::pending::<()>().await;
     }
@@ -62,7 +68,7 @@ impl<P: Pty> Actor<P> {
         if bytes == 0 {
             return false;
         }
-        tracing::warn!(session = %self.identity.id, bytes, "output was lost");
+        tracing::warn!(session = %self.id, bytes, "output was lost");
         // It is no output, and counts as none.
         let now = self.clock.now();
         self.screen.feed(now, CANCEL);
@@ -94,7 +100,6 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    /// Puts the next slice of what was read on the screen.
     pub(super) fn feed_slice(&mut self) {
         // What was answered before is not answered again.
         let answered = usize::try_from(self.unfed.answered.saturating_sub(self.unfed.offset));
@@ -126,5 +131,181 @@ impl<P: Pty> Actor<P> {
         }
         self.shell.on_output(now);
         self.pace.dirty = true;
+    }
+}
+
+/// How long feeding a slice may take; much less, and the next one is longer.
+const SLICE_TIME: Duration = Duration::from_micros(500);
+
+/// The shortest slice, and the one that a session begins with, in bytes.
+const SLICE_MIN: usize = 1024;
+const SLICE_FIRST: usize = 16 * 1024;
+
+/// Output on its way to the screen.
+#[derive(Debug)]
+pub(super) struct Unfed {
+    /// How much output was fed, in bytes.
+    pub(super) offset: u64,
+    /// The queries in the output before this offset were answered by a daemon before.
+    pub(super) answered: u64,
+    /// All of it is output; what was fed of it stays until the rest is.
+    pub(super) bytes: Vec<u8>,
+    fed: usize,
+    /// When it was read.
+    since: Moment,
+    slice: usize,
+}
+
+impl Unfed {
+    pub(super) fn new(now: Moment, offset: u64, answered: u64) -> Self {
+        Self { offset, answered, bytes: Vec::new(), fed: 0, since: now, slice: SLICE_FIRST }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.fed == self.bytes.len()
+    }
+
+    /// When the oldest of it was read; none when there is none.
+    pub(super) fn since(&self) -> Option<Moment> {
+        (!self.is_empty()).then_some(self.since)
+    }
+
+    /// Notes that more was read just now, after all before it was fed.
+    pub(super) fn on_read(&mut self, now: Moment) {
+        self.since = now;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.fed = 0;
+    }
+
+    /// Takes the next slice out, of so many bytes at most, to be given back with [`Unfed::put_back`].
+    pub(super) fn take(&mut self, most: usize) -> Slice {
+        let length = self.slice.min(most).min(self.bytes.len() - self.fed);
+        let from = self.fed;
+        self.fed += length;
+        Slice { bytes: std::mem::take(&mut self.bytes), from, length }
+    }
+
+    /// Gives a slice back that was fed, which took so long.
+    pub(super) fn put_back(&mut self, slice: Slice, took: Duration) {
+        let Slice { bytes, length, .. } = slice;
+        self.bytes = bytes;
+        if self.is_empty() {
+            self.clear();
+        }
+        if took > SLICE_TIME {
+            self.slice = (length / 2).max(SLICE_MIN);
+        } else if took < SLICE_TIME / 4 && length == self.slice {
+            self.slice = self.slice.saturating_mul(2).min(SLICE_FIRST * 4);
+        }
+    }
+}
+
+/// A piece of output, while it is fed.
+#[derive(Debug)]
+pub(super) struct Slice {
+    bytes: Vec<u8>,
+    from: usize,
+    length: usize,
+}
+
+impl Slice {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.from..self.from + self.length]
+    }
+}
+
+/// Waits until the terminal answers again, or is gone.
+pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<P: Pty> Actor<P> {
+    /// Whether it matters if the terminal is silent.
+    pub(super) fn minds_silence(&self) -> bool {
+        self.returning.is_some() || self.ending.exit.is_none()
+    }
+
+    /// Begins to wait for a terminal that has fallen silent.
+    pub(super) fn mind_silence(&mut self) {
+        if self.returning.is_none() && self.ending.exit.is_none() && self.pty.is_silent() {
+            tracing::warn!(session = %self.id, "its shim does not answer, and is asked again");
+            let pty = Arc::clone(&self.pty);
+            self.returning = Some(Box::pin(async move { pty.returned().await }));
+        }
+    }
+
+    /// Nobody knows how much of the input on its way was taken, so none of it is written again.
+    pub(super) fn on_silence(&mut self) {
+        self.input.discard(self.clock.now(), DiscardCause::TerminalSilent);
+        self.mind_silence();
+    }
+
+    pub(super) fn on_returned(&mut self) {
+        self.returning = None;
+        tracing::info!(session = %self.id, "its shim answers again, or has ended");
+        self.records.keep_again(&*self.pty);
+        self.kept.forget();
+        self.checkpoint_now(false);
+        if let Err(error) = self.pty.resize(self.size) {
+            tracing::debug!(session = %self.id, %error, "the terminal takes no size");
+        }
+    }
+}
+
+/// Waits until a terminal falls silent, or until one that is silent answers again or is gone; says whether
+/// it was the latter.
+pub(super) async fn silence_changes(pty: &impl Pty, returning: &mut Option<Returning>) -> bool {
+    match returning {
+        Some(returning) => returning.as_mut().await,
+        None => pty.fell_silent().await,
+    }
+    returning.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfed(count: usize) -> Unfed {
+        let mut unfed = Unfed::new(Moment::default(), 0, 0);
+        unfed.bytes = vec![b'x'; count];
+        unfed
+    }
+
+    /// The length of the next slice, if the one before took so long.
+    fn next(unfed: &mut Unfed, took: Duration) -> usize {
+        let slice = unfed.take(usize::MAX);
+        let length = slice.bytes().len();
+        unfed.put_back(slice, took);
+        length
+    }
+
+    #[test]
+    fn all_of_it_is_fed_once_and_in_its_order() {
+        let mut unfed = Unfed::new(Moment::default(), 0, 0);
+        unfed.bytes = (0..100_000_u32).map(|byte| byte as u8).collect();
+        let expected = unfed.bytes.clone();
+        let mut fed = Vec::new();
+        while !unfed.is_empty() {
+            let slice = unfed.take(7_000);
+            assert!(slice.bytes().len() <= 7_000);
+            fed.extend_from_slice(slice.bytes());
+            unfed.put_back(slice, Duration::ZERO);
+        }
+        assert!(fed == expected && unfed.bytes.is_empty());
+    }
+
+    #[test]
+    fn a_slice_that_takes_long_is_followed_by_shorter_ones_and_a_quick_one_by_longer_ones() {
+        let mut unfed = unfed(10_000_000);
+        let slow = [(); 8].map(|()| next(&mut unfed, Duration::from_millis(20)));
+        assert!(slow.is_sorted_by(|one, other| one >= other), "{slow:?}");
+        assert_eq!(slow.last(), Some(&SLICE_MIN));
+        let quick = [(); 9].map(|()| next(&mut unfed, Duration::ZERO));
+        assert!(quick.is_sorted(), "{quick:?}");
+        assert_eq!(quick.last(), Some(&(4 * SLICE_FIRST)));
+        assert_eq!(next(&mut unfed, SLICE_TIME / 2), 4 * SLICE_FIRST);
+        assert_eq!(next(&mut unfed, SLICE_TIME / 2), 4 * SLICE_FIRST);
     }
 }

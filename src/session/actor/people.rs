@@ -19,13 +19,12 @@ use crate::core::keys::unit::Unit;
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 use crate::session::actor::Actor;
-use crate::session::actor::write::Accompanied;
-use crate::session::command::{Reply, Written};
+use crate::session::command::{
+    Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Reply, TypedInput, Written,
+};
 use crate::session::error::SessionError;
-use crate::session::people::{Ask, PEOPLE_COMMANDS_MAX, PersonCommand, Typed};
 use crate::session::pty::Pty;
 
-/// The people at the keyboard of a session.
 #[derive(Debug, Default)]
 pub(super) struct Typists {
     /// Those in the middle of a paste or a sequence.
@@ -41,12 +40,10 @@ impl Typists {
     }
 }
 
-/// What becomes of something that is to be typed.
 enum Keyed {
     New(WriteId, Grant),
     /// It was asked for before, and waits for the terminal.
     Waits(WriteId),
-    /// All of it was typed before.
     Typed,
 }
 
@@ -110,7 +107,13 @@ impl<P: Pty> Actor<P> {
         }
     }
 
-    fn on_typed(&mut self, caller: &Caller, fresh: LeaseId, typed: Typed, reply: Reply<Written>) {
+    fn on_typed(
+        &mut self,
+        caller: &Caller,
+        fresh: LeaseId,
+        typed: TypedInput,
+        reply: Reply<Written>,
+    ) {
         // Output that came before the keys must not look like their effect.
         self.publish_output();
         match self.type_in(caller, fresh, &typed) {
@@ -125,7 +128,8 @@ impl<P: Pty> Actor<P> {
             Ok(Keyed::New(write, grant)) => {
                 self.screen.set_typist(Arc::from(caller.name().to_string()));
                 self.begin_typing();
-                self.follow_write(write, Accompanied::grant(grant), caller, reply);
+                let pending = self.queued(caller, grant, reply);
+                self.follow_write(write, pending);
                 self.settle();
             }
             Err(error) => {
@@ -140,7 +144,7 @@ impl<P: Pty> Actor<P> {
         &mut self,
         caller: &Caller,
         fresh: LeaseId,
-        typed: &Typed,
+        typed: &TypedInput,
     ) -> Result<Keyed, SessionError> {
         let now = self.clock.now();
         let stamp = typed.key.as_ref().map(|key| WriteStamp::of_person(&caller.tenant, key));
@@ -195,13 +199,13 @@ impl<P: Pty> Actor<P> {
 
     /// Tells the log what a person did, also one that does not stay to hear of it.
     fn note(&self, person: &Caller, did: &'static str) {
-        let (session, by) = (self.identity.id, person.name());
+        let (session, by) = (self.id, person.name());
         tracing::info!(%session, %by, tenant = %person.tenant, "{did}");
     }
 
     /// Gives the terminal the size of the view of whoever has the keyboard.
     fn take_size(&mut self, view: Option<Size>) {
         let Some(Err(error)) = view.map(|view| self.resize(view)) else { return };
-        tracing::warn!(session = %self.identity.id, %error, "the terminal takes no other size");
+        tracing::warn!(session = %self.id, %error, "the terminal takes no other size");
     }
 }

@@ -10,7 +10,6 @@ use crate::session::pty::Pty;
 
 use std::sync::Arc;
 
-/// When the next frame is due.
 #[derive(Debug, Default)]
 pub(super) struct FramePace {
     /// Output came that no frame shows yet.

@@ -16,12 +16,9 @@ use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
-use crate::session::records::gaps::{Gap, Gaps};
 use crate::session::records::identity::SessionRecord;
-use crate::session::records::lease;
-use crate::session::records::stillness::Stillness;
+use crate::session::records::{Gap, Gaps, Stillness, lease};
 
-/// What is kept beside the terminal.
 #[derive(Debug)]
 pub(super) struct Records {
     session: SessionRecord,
@@ -31,9 +28,9 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// What is known at the beginning.
     pub(super) fn begin(
-        (session, mut commands): (SessionRecord, CommandsRecord),
+        session: SessionRecord,
+        mut commands: CommandsRecord,
         lease: &LeaseManager,
         command: CommandId,
         gaps: Gaps,
@@ -147,7 +144,6 @@ impl<P: Pty> Actor<P> {
         self.outlets.live.set_gaps(self.records.gaps.clone());
     }
 
-    /// Keeps which size the terminal has.
     pub(super) fn remember_size(&mut self, size: Size) {
         self.records.session.size = Some(size);
         self.records.keep_identity(&*self.pty);

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
@@ -30,8 +31,10 @@ use crate::session::actor::running::Mailbox;
 use crate::session::control::Entries;
 use crate::session::off_worker::{in_steps, is_large};
 use crate::session::pty::surroundings::host_name;
-use crate::session::pty::{Output, Pty, Stamp};
-use crate::session::records::gaps::Gap;
+use crate::session::pty::{Pty, ReadOutput, Stamp};
+use crate::session::records::Gap;
+#[cfg(test)]
+use crate::session::tests::faults;
 use crate::shim::wire::RESULTS_MAX;
 
 /// So many failures within a minute end the state of the emulator, and more that of history, too.
@@ -47,8 +50,7 @@ pub(super) const SENT_MAX: usize = RESULTS_MAX / 2;
 
 /// What the task goes on with when its parts have failed.
 #[derive(Debug)]
-pub(super) struct Reserve {
-    /// What was posted and not done.
+pub(super) struct Fallback {
     pub(super) inbox: Entries,
     /// What the switches leave open.
     pub(super) window: WriteWindow,
@@ -74,8 +76,7 @@ pub(super) struct Reserve {
     failed: bool,
 }
 
-impl Reserve {
-    /// What is known at the beginning.
+impl Fallback {
     pub(super) fn begin(input: &Input, offset: u64, paste: bool) -> Self {
         Self {
             inbox: Entries::default(),
@@ -94,7 +95,6 @@ impl Reserve {
         }
     }
 
-    /// Notes a failure.
     pub(super) fn on_failure(&mut self, now: Moment) {
         self.failed = true;
         self.failures.retain(|at| now.since(*at) < WITHIN);
@@ -134,27 +134,27 @@ impl Reserve {
 
 /// A part of a session's task failed, and what it said.
 #[derive(Debug)]
-pub(super) struct Failure(String);
+pub(super) struct TaskFailure(String);
 
 /// Runs this until it is done or fails.
-pub(super) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Failure> {
+pub(super) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, TaskFailure> {
     let mut running = pin!(running);
     std::future::poll_fn(|context| {
         match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
-            Err(panic) => Poll::Ready(Err(Failure::of(&*panic))),
+            Err(panic) => Poll::Ready(Err(TaskFailure::of(&*panic))),
         }
     })
     .await
 }
 
 /// Does this at once, unless it fails.
-pub(super) fn contained_now<T>(act: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| Failure::of(&*panic))
+pub(super) fn contained_now<T>(act: impl FnOnce() -> T) -> Result<T, TaskFailure> {
+    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| TaskFailure::of(&*panic))
 }
 
-impl Failure {
+impl TaskFailure {
     fn of(panic: &(dyn std::any::Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -167,8 +167,8 @@ impl<P: Pty> Actor<P> {
     pub(super) async fn serve_over_failures(&mut self, mailbox: &mut Mailbox) {
         let frames = self.frames.clone();
         let is_long = || is_large(frames.borrow().size.value);
-        while let Err(Failure(text)) = contained(in_steps(self.serve(mailbox), is_long)).await {
-            tracing::error!(session = %self.identity.id, %text, "its task failed and starts again");
+        while let Err(TaskFailure(text)) = contained(in_steps(self.serve(mailbox), is_long)).await {
+            tracing::error!(session = %self.id, %text, "its task failed and starts again");
             self.reserve.on_failure(self.clock.now());
             self.pause().await;
             if self.ending.parting.is_some() {
@@ -181,7 +181,7 @@ impl<P: Pty> Actor<P> {
     async fn pause(&mut self) {
         let often = self.reserve.failures.len() > FAILURES_MAX;
         let until = self.clock.now() + PAUSE;
-        let (urgent, clock) = (self.urgent.clone(), self.clock.clone());
+        let (urgent, clock) = (self.outlets.urgent.clone(), self.clock.clone());
         loop {
             self.collect_posted();
             if !often || self.ending.parting.is_some() || clock.now() >= until {
@@ -279,7 +279,7 @@ impl<P: Pty> Actor<P> {
             match Screen::restore_below(&saved.snapshot, history, limits) {
                 Ok(screen) => return Again { screen, offset: saved.offset, ended: false },
                 Err(error) => {
-                    tracing::error!(session = %self.identity.id, %error, "no screen again")
+                    tracing::error!(session = %self.id, %error, "no screen again")
                 }
             }
         }
@@ -294,7 +294,7 @@ impl<P: Pty> Actor<P> {
     async fn read_again(&mut self) {
         while self.unfed.offset < self.reserve.seen {
             match self.pty.read(self.unfed.offset, &mut self.unfed.bytes).await {
-                Ok(Output::Bytes(_)) => {
+                Ok(ReadOutput::Bytes(_)) => {
                     while !self.unfed.is_empty() {
                         self.feed_slice();
                         yield_now().await;
@@ -302,7 +302,7 @@ impl<P: Pty> Actor<P> {
                 }
                 Err(_) if self.skip_lost() => {}
                 // What is wrong is told where the output is read.
-                Ok(Output::End) | Err(_) => return,
+                Ok(ReadOutput::End) | Err(_) => return,
             }
         }
     }
@@ -322,4 +322,32 @@ fn blank(frame: &Frame, limits: ScreenLimits) -> Screen {
     let row = frame.base_row.plus(frame.lines.len());
     let origin = Origin { watermark: frame.watermark, row };
     Screen::new(frame.size.value, limits, origin)
+}
+
+/// A part of a session that its task calls; tests let any of these calls fail.
+#[derive(Debug)]
+pub(super) struct Part<T>(T);
+
+impl<T> From<T> for Part<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> Deref for Part<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        #[cfg(test)]
+        faults::pass();
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Part<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        #[cfg(test)]
+        faults::pass();
+        &mut self.0
+    }
 }

@@ -9,17 +9,15 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
 use crate::session::actor::Actor;
-use crate::session::actor::silence::silence_changes;
-use crate::session::alarm::Alarm;
-use crate::session::command::Command;
-use crate::session::people::PersonCommand;
+use crate::session::actor::output::silence_changes;
+use crate::session::clock::Alarm;
+use crate::session::command::{Command, PersonCommand};
 use crate::session::pty::Pty;
 
 /// So many of those who ask are served in a row before all else has a turn.
 const ASKED_MAX: usize = 16;
 
-/// What was done in a turn.
-enum Turn {
+enum TurnDone {
     /// Somebody asked for it.
     Asked,
     Other,
@@ -48,7 +46,7 @@ impl<P: Pty> Actor<P> {
         self.serve_over_failures(&mut mailbox).await;
         mailbox.commands.close();
         mailbox.people.close();
-        self.urgent.close();
+        self.outlets.urgent.close();
         self.part().await;
     }
 
@@ -61,9 +59,9 @@ impl<P: Pty> Actor<P> {
         while !self.ending.is_over(self.clock.now()) {
             alarm.set(self.deadline());
             match self.next_turn(mailbox, &mut alarm, asked < ASKED_MAX).await {
-                Turn::Asked => asked += 1,
-                Turn::Other => asked = 0,
-                Turn::Abandoned => return,
+                TurnDone::Asked => asked += 1,
+                TurnDone::Other => asked = 0,
+                TurnDone::Abandoned => return,
             }
             self.serve_people(&mut mailbox.people);
             self.settle();
@@ -72,25 +70,30 @@ impl<P: Pty> Actor<P> {
 
     /// Does the next thing. Whoever asks comes before output, which there may always be more of, unless
     /// `asks` says that it is the turn of all else.
-    async fn next_turn(&mut self, mailbox: &mut Mailbox, alarm: &mut Alarm, asks: bool) -> Turn {
+    async fn next_turn(
+        &mut self,
+        mailbox: &mut Mailbox,
+        alarm: &mut Alarm,
+        asks: bool,
+    ) -> TurnDone {
         let Mailbox { commands, people } = mailbox;
-        let urgent = Arc::clone(&self.urgent);
+        let urgent = Arc::clone(&self.outlets.urgent);
         let wants_to_write = self.ending.exit.is_none() && self.input.next_bytes().is_some();
         let reads = self.ending.exit.is_none() && self.unfed.is_empty();
         tokio::select! {
             biased;
-            () = urgent.posted(), if asks => return Turn::Asked,
+            () = urgent.posted(), if asks => return TurnDone::Asked,
             Some(command) = people.recv(), if asks => {
                 self.on_person(command);
-                return Turn::Asked;
+                return TurnDone::Asked;
             }
             command = commands.recv(), if asks => match command {
                 Some(command) => {
                     self.serve_people(people);
                     self.on_command(*command);
-                    return Turn::Asked;
+                    return TurnDone::Asked;
                 }
-                None => return Turn::Abandoned,
+                None => return TurnDone::Abandoned,
             },
             killed = self.ending.killed(), if self.ending.is_killing() => self.on_killed(killed),
             back = silence_changes(&*self.pty, &mut self.returning), if self.minds_silence() => {
@@ -109,7 +112,7 @@ impl<P: Pty> Actor<P> {
             () = alarm.ring() => {}
             () = ready(()), if !asks => {}
         }
-        Turn::Other
+        TurnDone::Other
     }
 }
 
@@ -118,5 +121,60 @@ impl<P: Pty> Actor<P> {
 async fn make_way(asks: bool) {
     if asks {
         yield_now().await;
+    }
+}
+
+impl<P: Pty> Actor<P> {
+    /// Takes in all that was posted since this was last asked, one thing after the other: what is not done
+    /// yet when one of them fails is done after it.
+    pub(super) fn drain_urgent(&mut self) {
+        self.collect_posted();
+        let now = self.clock.now();
+        while let Some((by, reply)) = self.reserve.inbox.preempts.pop_front() {
+            let held = self.input.preempt(now, by);
+            self.callers.preempted.push((reply, held));
+        }
+        while let Some(principal) = self.reserve.inbox.ended_rights.pop_first() {
+            self.input.end_right_of(now, principal);
+        }
+        while let Some(reply) = self.reserve.inbox.finders.pop_front() {
+            // Judged now, it is no lease that is over.
+            self.input.on_time(now);
+            let _ = reply.send(self.input.lease().command_lines());
+        }
+        while let Some((name, reply)) = self.reserve.inbox.renames.pop_front() {
+            let _ = reply.send(self.rename(name));
+        }
+        if let Some(window) = self.reserve.inbox.window.take() {
+            self.reserve.window = window;
+            self.input.set_window(now, window);
+        }
+        if std::mem::take(&mut self.reserve.inbox.reclaim) {
+            self.input.begin_reclaim(now);
+        }
+        while let Some(waiter) = self.reserve.inbox.cancelled.pop_first() {
+            self.give_up_waiting(waiter);
+        }
+        while let Some(write) = self.reserve.inbox.let_go.pop_first() {
+            if let Some(token) = self.callers.holds.remove(&write) {
+                self.input.let_go(now, token);
+            }
+        }
+        if std::mem::take(&mut self.reserve.inbox.spare_commands) {
+            self.running.spare();
+        }
+        while let Some(given_up) = self.reserve.inbox.interrupts.pop_front() {
+            self.running.on_given_up(now, given_up);
+        }
+        while let Some(connection) = self.reserve.inbox.closed.pop_first() {
+            self.on_connection_closed(connection);
+        }
+        self.typists.left.append(&mut self.reserve.inbox.detached);
+    }
+
+    /// Takes in what was posted, and does nothing of it but to note that the daemon ends.
+    pub(super) fn collect_posted(&mut self) {
+        self.reserve.inbox.add(self.outlets.urgent.take());
+        self.ending.parting = self.ending.parting.max(self.reserve.inbox.parting.take());
     }
 }

@@ -19,8 +19,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::caller::{Caller, Kind};
-use crate::core::frame::Exit;
-use crate::core::frame::Size;
+use crate::core::frame::{Exit, Size};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
 use crate::core::input::error::WriteError;
@@ -31,12 +30,11 @@ use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, TakeRule, WaiterId};
 use crate::core::policy::{Denial, PermittedAct};
 use crate::session::command::{
-    Accepted, Act, Content, Expectation, ManageOrder, ResizeOrder, WriteOrder,
+    Accepted, Act, Content, Expectation, ManageOrder, PEOPLE_COMMANDS_MAX, ResizeOrder, WriteOrder,
 };
 use crate::session::control::Parting;
 use crate::session::facts::Board;
-use crate::session::handle::{About, Ends, Session};
-use crate::session::people::PEOPLE_COMMANDS_MAX;
+use crate::session::handle::{About, Session, SessionEnds};
 use crate::session::pty::tests::fake::{FakeTerminal, pair};
 use crate::session::tests::permitted::permit;
 
@@ -78,38 +76,31 @@ impl Desk {
         let facts = Board::default();
         let live = Arc::new(Live::new(Arc::from("fake")));
         let urgent = Arc::new(Urgent::default());
-        let identity = Arc::new(Identity {
-            id: SessionId::from_random(Uuid::from_u128(1 << 80)),
-            tenant: TenantId::of_uid(1000),
-        });
+        let id = SessionId::from_random(Uuid::from_u128(1 << 80));
+        let tenant = TenantId::of_uid(1000);
         let screen = ScreenLimits::default();
-        let unknown = SessionRecord::unknown(identity.id, identity.tenant.clone(), clock.now());
+        let unknown = SessionRecord::unknown(id, tenant.clone(), clock.now());
         let record = SessionRecord { nonce: nonce.and_then(|nonce| nonce.parse().ok()), ..unknown };
-        let (actor, frames) = Actor::new(Setup {
-            identity: Arc::clone(&identity),
-            records: (record, CommandsRecord::default()),
-            rules: Rules {
-                screen,
-                frame_interval: Duration::from_millis(8),
-                keep_ended: Duration::from_secs(3_600),
-            },
-            clock: clock.clone(),
-            pty,
-            opening,
-            input: Input::new(
-                LeaseManager::new(Epoch::default(), LeaseLimits::default()),
-                WriteWindow::Open,
-            ),
-            outlets: Outlets {
-                facts: facts.clone(),
-                changes: watch::Sender::new(0),
-                live: Arc::clone(&live),
-                counters: Arc::default(),
-            },
+        let lease = LeaseManager::new(Epoch::default(), LeaseLimits::default());
+        let input = Input::new(lease, WriteWindow::Open);
+        let rules = Rules {
+            screen,
+            frame_interval: Duration::from_millis(8),
+            keep_ended: Duration::from_secs(3_600),
+        };
+        let outlets = Outlets {
+            facts: facts.clone(),
+            changes: watch::Sender::new(0),
+            live: Arc::clone(&live),
+            counters: Arc::default(),
             urgent: Arc::clone(&urgent),
-        });
+        };
+        let setup = Setup { record, commands: CommandsRecord::default(), opening, input, pty };
+        let (actor, frames) = Actor::new(setup, rules, clock.clone(), outlets);
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let about = About {
+            id,
+            tenant,
             command: "fake".to_owned(),
             pid: 1,
             cwd: "/".into(),
@@ -118,10 +109,16 @@ impl Desk {
             created_at: Moment::default(),
         };
         let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
-        let urgent_end = Arc::clone(&urgent);
-        let ends =
-            Ends { commands, people, urgent: urgent_end, frames, live, clock: clock.clone() };
-        let session = Session::new(identity, about, ends);
+        let (urgent_end, clock_end) = (Arc::clone(&urgent), clock.clone());
+        let session = Session::new(SessionEnds {
+            about,
+            commands,
+            people,
+            urgent: urgent_end,
+            frames,
+            live,
+            clock: clock_end,
+        });
         let task = tokio::spawn(actor.run(queue, asked));
         Self { session, terminal, urgent, clock, facts, task }
     }

@@ -28,7 +28,6 @@ use crate::session::control::{GivenUp, Interrupt};
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
 
-/// A write whose caller waits for its completion.
 #[derive(Debug)]
 pub(super) struct Pending {
     reply: Reply<Written>,
@@ -50,22 +49,6 @@ impl Pending {
     }
 }
 
-/// What goes with a write that was queued, back to its caller.
-#[derive(Debug)]
-pub(super) struct Accompanied {
-    pub(super) grant: Grant,
-    pub(super) kept: Option<KeepAlive>,
-    pub(super) command: Option<CommandSent>,
-    pub(super) interrupt: Option<Interrupt>,
-}
-
-impl Accompanied {
-    /// A write that sends no command and keeps nothing alive.
-    pub(super) fn grant(grant: Grant) -> Self {
-        Self { grant, kept: None, command: None, interrupt: None }
-    }
-}
-
 impl<P: Pty> Actor<P> {
     pub(super) fn on_write(&mut self, order: &WriteOrder, reply: Reply<Written>) {
         // Output that came before the write must not look like its effect.
@@ -75,18 +58,18 @@ impl<P: Pty> Actor<P> {
         match self.try_write(order) {
             Ok(Step::Queued(queued)) => {
                 self.screen.set_typist(Arc::from(order.caller.name().to_string()));
-                let write = queued.write;
-                let with = match &order.command {
-                    Some(command) => self.send_command(command, &order.caller, queued),
-                    None => {
-                        self.begin_typing();
-                        if let Some(stamp) = queued.stamp {
-                            self.remember_length(stamp, queued.length);
-                        }
-                        Accompanied { kept: queued.kept, ..Accompanied::grant(queued.grant) }
+                let (write, stamp, length) = (queued.write, queued.stamp, queued.length);
+                let mut pending = self.queued(&order.caller, queued.grant, reply);
+                pending.kept = queued.kept;
+                if let Some(command) = &order.command {
+                    self.send_command(command, &order.caller, (write, stamp), &mut pending);
+                } else {
+                    self.begin_typing();
+                    if let Some(stamp) = stamp {
+                        self.remember_length(stamp, length);
                     }
-                };
-                self.follow_write(write, with, &order.caller, reply);
+                }
+                self.follow_write(write, pending);
                 self.settle();
             }
             Ok(Step::Earlier(EarlierCall { write: EarlierResult::InFlight(write), command })) => {
@@ -120,22 +103,23 @@ impl<P: Pty> Actor<P> {
         &mut self,
         command: &CommandOrder,
         by: &Caller,
-        queued: QueuedWrite,
-    ) -> Accompanied {
-        let QueuedWrite { write, grant, mut kept, stamp, .. } = queued;
+        (write, stamp): (WriteId, Option<WriteStamp>),
+        pending: &mut Pending,
+    ) {
         let before = self.frames.borrow().watermark;
         let id = self.begin_command(command, by, stamp);
         let sent = CommandSent { id, before };
         self.input.note_command(write, sent);
-        let interrupt = command.interrupts.then(|| {
-            let (by, sent_in) = (by.clone(), Some(grant.epoch));
-            let given_up = GivenUp { command: id, by, sent_in, kept: kept.take() };
-            Interrupt::new(Arc::clone(&self.urgent), given_up)
-        });
-        Accompanied { grant, kept, command: Some(sent), interrupt }
+        pending.command = Some(sent);
+        if command.interrupts {
+            let sent_in = pending.grant.as_ref().map(|grant| grant.epoch);
+            let given_up =
+                GivenUp { command: id, by: by.clone(), sent_in, kept: pending.kept.take() };
+            let urgent = Arc::clone(&self.outlets.urgent);
+            pending.interrupt = Some(Interrupt::new(urgent, given_up));
+        }
     }
 
-    /// Tells which command a call sent before.
     pub(super) fn on_recall(
         &mut self,
         caller: &Caller,
@@ -159,23 +143,20 @@ impl<P: Pty> Actor<P> {
     }
 
     /// Answers a queued write when the terminal has taken it.
-    pub(super) fn follow_write(
-        &mut self,
-        write: WriteId,
-        with: Accompanied,
-        writer: &Caller,
-        reply: Reply<Written>,
-    ) {
-        let before = self.frames.borrow().watermark;
-        let warning = self.warning_for(writer);
-        let Accompanied { grant, kept, command, interrupt } = with;
-        let grant = Some(grant);
-        let replayed = false;
-        let pending = Pending { reply, before, grant, warning, kept, replayed, command, interrupt };
+    pub(super) fn follow_write(&mut self, write: WriteId, mut pending: Pending) {
+        // As it is right before the write.
+        pending.before = self.frames.borrow().watermark;
         self.join(write, pending);
         // What the program makes of it is worth a frame of its own, without waiting for the
         // interval that the frame before the write began.
         self.pace.published_at = None;
+    }
+
+    /// A caller whose write was queued under this grant.
+    pub(super) fn queued(&mut self, by: &Caller, grant: Grant, reply: Reply<Written>) -> Pending {
+        let warning = self.warning_for(by);
+        let again = self.again(by, None, reply);
+        Pending { warning, grant: Some(grant), replayed: false, ..again }
     }
 
     fn try_write(&mut self, order: &WriteOrder) -> Result<Step, SessionError> {
@@ -203,7 +184,7 @@ impl<P: Pty> Actor<P> {
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
         let kept = hold.map(|hold| {
             self.callers.holds.insert(write, hold);
-            KeepAlive::new(Arc::clone(&self.urgent), write)
+            KeepAlive::new(Arc::clone(&self.outlets.urgent), write)
         });
         Ok(Step::Queued(QueuedWrite { write, grant, kept, stamp, length }))
     }
@@ -255,7 +236,6 @@ impl<P: Pty> Actor<P> {
         Ok(())
     }
 
-    /// Answers the writes that the terminal has taken, or that took too long.
     pub(super) fn answer_writes(&mut self) {
         for completion in self.input.take_completions() {
             for pending in self.callers.writing.remove(&completion.write).unwrap_or_default() {
@@ -345,22 +325,17 @@ impl<P: Pty> Actor<P> {
     }
 }
 
-/// How far a write got at once.
 enum Step {
     Queued(QueuedWrite),
-    /// The same call was made before.
     Earlier(EarlierCall),
-    /// It would be made.
     Rehearsed,
 }
 
-/// A write that waits for the terminal.
 struct QueuedWrite {
     write: WriteId,
     grant: Grant,
     kept: Option<KeepAlive>,
     stamp: Option<WriteStamp>,
-    /// In bytes.
     length: usize,
 }
 

@@ -37,19 +37,16 @@ pub fn now() -> Moment {
 /// The pending deadlines, and the task that serves them.
 #[derive(Debug)]
 pub struct BootTimers {
-    shared: Arc<Shared>,
+    shared: Arc<TimerShared>,
     task: JoinHandle<()>,
 }
 
 impl BootTimers {
     /// Makes the timer and starts its task on the current runtime.
-    ///
-    /// # Errors
-    /// Returns the kernel's error if it refuses a timer.
     pub fn start() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = watch(TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?)?;
-        let shared = Arc::new(Shared { timer, table: Mutex::new(Table::default()) });
+        let shared = Arc::new(TimerShared { timer, table: Mutex::new(Deadlines::default()) });
         let task = tokio::spawn(serve(Arc::clone(&shared)));
         Ok(Self { shared, task })
     }
@@ -86,13 +83,13 @@ impl AsRawFd for Descriptor {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TimerShared {
     timer: AsyncFd<Descriptor>,
-    table: Mutex<Table>,
+    table: Mutex<Deadlines>,
 }
 
-impl Shared {
-    fn table(&self) -> MutexGuard<'_, Table> {
+impl TimerShared {
+    fn table(&self) -> MutexGuard<'_, Deadlines> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,7 +103,7 @@ impl Shared {
 
 /// The waiters by deadline. Serial numbers separate equal deadlines.
 #[derive(Debug, Default)]
-struct Table {
+struct Deadlines {
     waiting: BTreeMap<(Moment, u64), Waker>,
     next_serial: u64,
     /// The deadline that the kernel timer is set for. A discarded deadline leaves it unchanged: one needless
@@ -114,7 +111,7 @@ struct Table {
     armed: Option<Moment>,
 }
 
-impl Table {
+impl Deadlines {
     fn insert(&mut self, deadline: Moment, waker: Waker) -> Option<u64> {
         if self.waiting.len() >= DEADLINES_MAX {
             return None;
@@ -143,7 +140,7 @@ impl Table {
     }
 }
 
-async fn serve(shared: Arc<Shared>) {
+async fn serve(shared: Arc<TimerShared>) {
     while let Ok(mut ready) = shared.timer.readable().await {
         // The result does not matter: the current time decides which waiters are due.
         let _ = shared.timer.get_ref().0.wait();
@@ -167,7 +164,7 @@ enum Slept {
 }
 
 struct Sleep<'a> {
-    shared: &'a Shared,
+    shared: &'a TimerShared,
     deadline: Moment,
     serial: Option<u64>,
 }

@@ -9,36 +9,29 @@ use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{LeaseId, PrincipalId};
 use crate::core::policy::{Permit, PermittedAct};
-use crate::session::command::Written;
+use crate::session::command::{Ask, PersonCommand, TypedInput, Written};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::session::people::{Ask, PersonCommand, Typed};
 
 impl Session {
     /// Types, and answers as [`Session::write`] does. The person gets the keyboard first if it does
     /// not have it, and keeps it until it pauses; a lease in force is suspended meanwhile.
     ///
     /// # Errors
-    /// Why nothing was typed: [`LeaseError::Held`] when another person took the keyboard over.
-    ///
-    /// [`LeaseError::Held`]: crate::core::lease::error::LeaseError::Held
+    /// [`LeaseError::Held`](crate::core::lease::error::LeaseError::Held) when another person took the
+    /// keyboard over, among others.
     pub async fn type_in(
         &self,
         permit: &Permit,
         caller: Caller,
-        typed: Typed,
+        typed: TypedInput,
     ) -> Result<Written, SessionError> {
         self.check_caller(permit, PermittedAct::Type, &caller)?;
-        let (reply, answer) = oneshot::channel();
-        self.ask_as_person(caller, Ask::TypeIn(typed, reply))?;
-        answer.await.map_err(|_| self.unanswered())?
+        self.ask_as_person(caller, |reply| Ask::TypeIn(typed, reply)).await?
     }
 
     /// Takes the keyboard without typing, until it is handed back; the session takes the size of
     /// the person's view.
-    ///
-    /// # Errors
-    /// Why nobody may write.
     pub async fn take_over(
         &self,
         permit: &Permit,
@@ -46,26 +39,16 @@ impl Session {
         view: Option<Size>,
     ) -> Result<(), SessionError> {
         self.check_caller(permit, PermittedAct::Type, &caller)?;
-        let (reply, answer) = oneshot::channel();
-        self.ask_as_person(caller, Ask::TakeOver(view, reply))?;
-        answer.await.map_err(|_| self.unanswered())?
+        self.ask_as_person(caller, |reply| Ask::TakeOver(view, reply)).await?
     }
 
     /// Hands the keyboard back; says whether the person had it. Whoever was suspended goes on.
-    ///
-    /// # Errors
-    /// [`SessionError::Busy`] or [`SessionError::Closed`].
     pub async fn hand_back(&self, caller: Caller) -> Result<bool, SessionError> {
-        let (reply, answer) = oneshot::channel();
-        self.ask_as_person(caller, Ask::HandBack(reply))?;
-        answer.await.map_err(|_| self.unanswered())
+        self.ask_as_person(caller, Ask::HandBack).await
     }
 
     /// Gives the session the size of a person's view, if that person has the keyboard; says whether
     /// it has.
-    ///
-    /// # Errors
-    /// Why the terminal did not take it.
     pub async fn resize_for_person(
         &self,
         permit: &Permit,
@@ -73,9 +56,7 @@ impl Session {
         view: Size,
     ) -> Result<bool, SessionError> {
         self.check_caller(permit, PermittedAct::Resize, &caller)?;
-        let (reply, answer) = oneshot::channel();
-        self.ask_as_person(caller, Ask::Resize(view, reply))?;
-        answer.await.map_err(|_| self.unanswered())?
+        self.ask_as_person(caller, |reply| Ask::Resize(view, reply)).await?
     }
 
     /// Tells the session that a person is no longer attached: it hands back what it has, after all
@@ -86,12 +67,17 @@ impl Session {
         });
     }
 
-    fn ask_as_person(&self, caller: Caller, ask: Ask) -> Result<(), SessionError> {
-        let fresh = LeaseId(Uuid::new_v4());
-        let command = PersonCommand { caller, fresh, ask };
+    async fn ask_as_person<T>(
+        &self,
+        caller: Caller,
+        ask: impl FnOnce(oneshot::Sender<T>) -> Ask,
+    ) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        let command = PersonCommand { caller, fresh: LeaseId(Uuid::new_v4()), ask: ask(reply) };
         self.0.people.try_send(command).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => SessionError::Busy,
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
-        })
+        })?;
+        answer.await.map_err(|_| self.unanswered())
     }
 }

@@ -11,7 +11,6 @@ use crate::core::frame::Size;
 use crate::core::ids::SessionId;
 use crate::session::pty::environment::Environment;
 
-/// The search path if the environment has no PATH.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Shells to fall back to, best first.
@@ -33,9 +32,6 @@ pub enum Launch {
 impl Launch {
     /// Interprets `create_session`'s `command` and `args`. No command means the shell. A command without
     /// `args` is a shell line; with `args`, even empty ones, it is a program.
-    ///
-    /// # Errors
-    /// [`CommandError::NoCommand`] for arguments without a command.
     pub fn new(command: Option<String>, args: Option<Vec<String>>) -> Result<Self, CommandError> {
         match (command, args) {
             (None, None) => Ok(Self::Shell),
@@ -46,12 +42,11 @@ impl Launch {
     }
 }
 
-/// Why a command cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     #[error("there are arguments but no command")]
     NoCommand,
-    #[error("there is no program {name:?}, looked for in {searched}")]
+    #[error("program not found: {name:?}, searched in {searched}")]
     NotFound { name: String, searched: String },
     #[error("{path} is not a file that can be executed")]
     NotExecutable { path: PathBuf },
@@ -61,7 +56,6 @@ pub enum CommandError {
     NulByte,
 }
 
-/// All that is needed to start a session's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnSpec {
     /// The session. Every process in it has this id in its environment.
@@ -70,7 +64,6 @@ pub struct SpawnSpec {
     pub program: PathBuf,
     /// The value of `argv[0]`.
     pub name: OsString,
-    /// The arguments after `argv[0]`.
     pub args: Vec<OsString>,
     /// An absolute path.
     pub cwd: PathBuf,
@@ -80,9 +73,6 @@ pub struct SpawnSpec {
 
 impl SpawnSpec {
     /// Finds the program for `launch`, using this directory and environment.
-    ///
-    /// # Errors
-    /// If the program, an argument or the directory is unusable.
     pub fn resolve(
         launch: Launch,
         session: SessionId,
@@ -145,9 +135,6 @@ fn check_directory(path: &Path) -> Result<(), CommandError> {
 
 /// Finds a program as `execvp` does. A name with a slash is a path relative to `cwd`. Any other name is
 /// searched in PATH, where an empty entry means `cwd`.
-///
-/// # Errors
-/// If the program does not exist or is not executable.
 pub fn find_program(
     name: &str,
     cwd: &Path,

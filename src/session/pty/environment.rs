@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Variables, sorted by name.
 pub type Environment = BTreeMap<OsString, OsString>;
 
 /// The variable on every process of a session. Its value is the session's id.
 pub const SESSION_MARK: &str = "TERMGATE_SESSION";
 
-/// The prefix of the daemon's own variables.
 const OWN_PREFIX: &str = "TERMGATE_";
 
 /// Variables of other terminals, of service managers, and of shells themselves.
@@ -61,7 +59,6 @@ const DROPPED: [&str; 42] = [
     "XTERM_VERSION",
 ];
 
-/// Prefixes of such variables.
 const DROPPED_PREFIXES: [&str; 14] = [
     OWN_PREFIX,
     "ALACRITTY_",
@@ -99,7 +96,6 @@ impl ClientEnvironment {
     }
 }
 
-/// Why a variable cannot be set for a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     #[error("{name:?} cannot be the name of an environment variable")]
@@ -112,9 +108,6 @@ pub enum EnvironmentError {
 
 /// Builds a session's environment: `base` without dropped variables, then `client`, then the terminal's
 /// variables, then `own`. Later values win.
-///
-/// # Errors
-/// The first variable of `own` that cannot be set.
 pub fn clean_environment(
     base: &Environment,
     client: &ClientEnvironment,

@@ -5,10 +5,8 @@
 pub mod contact;
 mod joining;
 mod link;
-pub mod living;
-pub mod options;
 pub mod recovered;
-mod silence;
+pub mod shims;
 mod store;
 
 use std::fs::{File, OpenOptions};
@@ -29,20 +27,22 @@ use tokio::time::timeout;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::session::pty::condemned::Shim;
-use crate::session::pty::held::link::{Link, Presence, Room};
-use crate::session::pty::held::options::Shims;
+use crate::session::pty::held::link::{InputRoom, Link, ShimPresence};
+use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::processes::{self, Process};
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
+use crate::session::pty::{
+    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+};
 use crate::shim::readiness::{self, READABLE};
-use crate::shim::ring::{Reader, Unread};
+use crate::shim::ring::{RingError, RingReader};
 use crate::shim::terminal;
-use crate::shim::wire::from_shim::Outcome;
-use crate::shim::wire::to_shim::{Input, ToShim};
-use crate::shim::wire::{INPUT_MAX, Note as WireNote};
+use crate::shim::wire::from_shim::InputOutcome;
+use crate::shim::wire::to_shim::{InputFrame, ToShim};
+use crate::shim::wire::{INPUT_MAX, NoteFrame};
 
 /// A checkpoint is due once more than 1/`OWED_PART` of the ring is uncommitted.
 const OWED_PART: u64 = 4;
@@ -61,9 +61,8 @@ pub struct HeldPty {
     remains: Remains,
     /// Replaced when a silent shim answers again.
     link: Mutex<Arc<Link>>,
-    ring: Reader,
+    ring: RingReader,
     bell: AsyncFd<OwnedFd>,
-    /// The end of the output that checkpoints cover.
     committed: AtomicU64,
     store: Mutex<Store>,
     leader: ProcessId,
@@ -72,22 +71,18 @@ pub struct HeldPty {
     shim: Shim,
     /// Readable once the shim has ended.
     shim_ended: AsyncFd<OwnedFd>,
-    /// The path of the terminal's slave end.
     terminal: PathBuf,
 }
 
 impl HeldPty {
-    /// The pid of the shim.
     pub fn shim(&self) -> ProcessId {
         self.shim.pid
     }
 
-    /// The process that the session started.
     pub fn leader(&self) -> ProcessId {
         self.leader
     }
 
-    /// The path of the shim's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -96,7 +91,6 @@ impl HeldPty {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for a shim that was asked to end.
     async fn shim_ends(&self) -> Result<(), Elapsed> {
         timeout(SHIM_END_MAX, self.shim_ended.readable()).await.map(drop)
     }
@@ -107,8 +101,8 @@ impl HeldPty {
 
     /// If the shim now serves another daemon, treats this connection as gone.
     fn mind_successor(&self, link: &Link) {
-        if link.presence() == Presence::Silent && self.has_successor(link) {
-            link.lose(Presence::Gone);
+        if link.presence() == ShimPresence::Silent && self.has_successor(link) {
+            link.lose(ShimPresence::Gone);
         }
     }
 
@@ -120,7 +114,7 @@ impl HeldPty {
     /// Reads the last frames of a shim that has ended.
     fn on_shim_ended(&self, link: &Link) {
         link.hear_all();
-        link.lose(Presence::Gone);
+        link.lose(ShimPresence::Gone);
     }
 
     fn foreground(&self) -> Option<ProcessId> {
@@ -131,7 +125,7 @@ impl HeldPty {
     /// Opens the slave end, to ask the kernel instead of the shim. Its path stays valid while the shim runs.
     /// The caller must close it soon: an open slave end would hide the end of the terminal.
     fn open(&self) -> io::Result<File> {
-        if self.link().presence() == Presence::Gone {
+        if self.link().presence() == ShimPresence::Gone {
             return Err(io::ErrorKind::NotFound.into());
         }
         OpenOptions::new()
@@ -142,7 +136,7 @@ impl HeldPty {
 }
 
 impl Pty for HeldPty {
-    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<ReadOutput> {
         let link = self.link();
         let mut standing = link.standing();
         loop {
@@ -150,15 +144,15 @@ impl Pty for HeldPty {
             self.mind_successor(&link);
             let known = *standing.borrow_and_update();
             match self.ring.copy(offset, READ_MAX, into) {
-                Ok(0) if known.exit.is_some() || known.presence == Presence::Gone => {
-                    return Ok(Output::End);
+                Ok(0) if known.exit.is_some() || known.presence == ShimPresence::Gone => {
+                    return Ok(ReadOutput::End);
                 }
                 Ok(0) => {}
-                Ok(count) => return Ok(Output::Bytes(count)),
-                Err(error @ Unread::NotThere) => {
+                Ok(count) => return Ok(ReadOutput::Bytes(count)),
+                Err(error @ RingError::NotThere) => {
                     return Err(io::Error::new(ErrorKind::InvalidInput, error));
                 }
-                Err(error @ Unread::Damaged) => {
+                Err(error @ RingError::Damaged) => {
                     return Err(io::Error::new(ErrorKind::InvalidData, error));
                 }
             }
@@ -188,7 +182,7 @@ impl Pty for HeldPty {
         true
     }
 
-    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         // Stored even if the shim is gone, because later daemons need it exactly then.
         let ours = || self.shims.are_ours();
         let kept = self.remains.keep_screen(&checkpoint.snapshot, checkpoint.quiet, &ours);
@@ -207,7 +201,7 @@ impl Pty for HeldPty {
     fn remember(&self, note: Note, bytes: &[u8]) {
         let slot = recovered::slot_of(note);
         let bytes = &bytes[..bytes.len().min(Note::BYTES_MAX)];
-        if let Err(error) = self.link().say(&ToShim::Note(WireNote { slot, bytes }), &[]) {
+        if let Err(error) = self.link().say(&ToShim::Note(NoteFrame { slot, bytes }), &[]) {
             tracing::warn!(session = %self.session, ?note, %error, "a note was not kept");
         }
     }
@@ -225,7 +219,7 @@ impl Pty for HeldPty {
         if link.standing().borrow().exit.is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let input = Input {
+        let input = InputFrame {
             sequence: 0,
             epoch: stamp.epoch.map_or(0, |epoch| epoch.0),
             answered: stamp.answered,
@@ -237,13 +231,13 @@ impl Pty for HeldPty {
             if told || self.has_successor(&link) { io::ErrorKind::BrokenPipe.into() } else { error }
         };
         match link.input(input).map_err(ended)? {
-            Outcome::Bytes(count) => {
+            InputOutcome::Bytes(count) => {
                 let full = count == 0 && !bytes.is_empty();
-                link.set_room(if full { Room::Full } else { Room::Free });
+                link.set_room(if full { InputRoom::Full } else { InputRoom::Free });
                 Ok(count as usize)
             }
-            Outcome::Ended => Err(io::ErrorKind::BrokenPipe.into()),
-            Outcome::Refused => Err(io::ErrorKind::PermissionDenied.into()),
+            InputOutcome::Ended => Err(io::ErrorKind::BrokenPipe.into()),
+            InputOutcome::Refused => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
@@ -253,14 +247,16 @@ impl Pty for HeldPty {
         loop {
             let known = *standing.borrow_and_update();
             // The next write then reports the end.
-            if known.exit.is_some() || known.presence == Presence::Gone {
+            if known.exit.is_some() || known.presence == ShimPresence::Gone {
                 return Ok(());
             }
             match (known.presence, known.room) {
-                (Presence::Silent, _) | (_, Room::Awaited) => link.hear(&mut standing).await?,
-                (_, Room::Free) => return Ok(()),
-                (_, Room::Full) => {
-                    link.set_room(Room::Awaited);
+                (ShimPresence::Silent, _) | (_, InputRoom::Awaited) => {
+                    link.hear(&mut standing).await?
+                }
+                (_, InputRoom::Free) => return Ok(()),
+                (_, InputRoom::Full) => {
+                    link.set_room(InputRoom::Awaited);
                     // If the shim is silent, the next loop iteration notices.
                     let _ = link.say(&ToShim::WantWritable, &[]);
                 }
@@ -273,7 +269,7 @@ impl Pty for HeldPty {
     fn resize(&self, size: Size) -> io::Result<()> {
         let link = self.link();
         link.say(&ToShim::Resize(size.into()), &[])?;
-        link.input(Input::NOTHING)?;
+        link.input(InputFrame::NOTHING)?;
         match terminal::size(self.open()?.as_fd())? == size.into() {
             true => Ok(()),
             false => Err(io::Error::other("the terminal has not taken the size")),
@@ -289,9 +285,9 @@ impl Pty for HeldPty {
         processes::signal_group(self.leader, foreground, signal.number())
     }
 
-    fn evidence(&self) -> io::Result<Evidence> {
+    fn evidence(&self) -> io::Result<TerminalEvidence> {
         let modes = tcgetattr(self.open()?)?;
-        Ok(Evidence::of(self.leader, self.foreground(), &modes))
+        Ok(TerminalEvidence::of(self.leader, self.foreground(), &modes))
     }
 
     fn unread(&self) -> io::Result<bool> {
@@ -303,7 +299,7 @@ impl Pty for HeldPty {
     fn all_read(&self, offset: u64) -> io::Result<bool> {
         let link = self.link();
         for _ in 0..2 {
-            link.input(Input::NOTHING)?;
+            link.input(InputFrame::NOTHING)?;
         }
         Ok(self.ring.head() == offset)
     }
@@ -316,7 +312,7 @@ impl Pty for HeldPty {
             let known = *standing.borrow_and_update();
             match known.exit {
                 Some((exit, _)) => return exit,
-                None if known.presence == Presence::Gone => break,
+                None if known.presence == ShimPresence::Gone => break,
                 None => {}
             }
             tokio::select! {
@@ -350,13 +346,13 @@ impl Pty for HeldPty {
     }
 
     fn is_silent(&self) -> bool {
-        self.is_left_alone()
+        self.link().presence() == ShimPresence::Silent
     }
 
     async fn fell_silent(&self) {
         let mut standing = self.link().standing();
         // `self` keeps the sender alive, so this wait ends only with the expected state.
-        let _ = standing.wait_for(|known| known.presence == Presence::Silent).await;
+        let _ = standing.wait_for(|known| known.presence == ShimPresence::Silent).await;
     }
 
     /// A lost lock means that another daemon may exist. A closed connection means that the shim may serve it.

@@ -12,7 +12,7 @@ use crate::session::pty::kill::{self, KillError, Tree};
 use crate::session::pty::processes::ticks;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Checkpoint, Evidence, Note, Output, Pty, Stamp};
+use crate::session::pty::{Note, Pty, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence};
 
 /// The remains of a session whose shim was killed.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ fn gone() -> io::Error {
 }
 
 impl Pty for GonePty {
-    async fn read(&self, _offset: u64, _into: &mut Vec<u8>) -> io::Result<Output> {
-        Ok(Output::End)
+    async fn read(&self, _offset: u64, _into: &mut Vec<u8>) -> io::Result<ReadOutput> {
+        Ok(ReadOutput::End)
     }
 
     fn oldest(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Pty for GonePty {
         false
     }
 
-    fn commit(&self, _checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, _checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         Err(gone())
     }
 
@@ -76,7 +76,7 @@ impl Pty for GonePty {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    fn evidence(&self) -> io::Result<Evidence> {
+    fn evidence(&self) -> io::Result<TerminalEvidence> {
         Err(gone())
     }
 

@@ -21,12 +21,12 @@ use crate::session::pty::signal::Signal;
 use crate::session::pty::spawn::{self, SpawnError};
 use crate::session::pty::watch::watch;
 use crate::session::pty::{
-    Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp, processes,
+    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+    processes,
 };
 use crate::shim::readiness::{self, READABLE};
-use crate::shim::terminal::{self, DRAIN_MAX, DRAIN_QUIET, Ends};
+use crate::shim::terminal::{self, DRAIN_MAX, DRAIN_QUIET, TerminalEnds};
 
-/// The buffer for one read from the kernel, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// How many bytes without a checkpoint make one due, and how many are kept at most.
@@ -75,7 +75,7 @@ impl Reading {
         self.kept.extend_from_slice(bytes);
     }
 
-    fn on_committed(&mut self, checkpoint: &Checkpoint) {
+    fn on_committed(&mut self, checkpoint: &TerminalCheckpoint) {
         let covered = checkpoint.offset.saturating_sub(self.oldest());
         let covered = usize::try_from(covered).unwrap_or(usize::MAX).min(self.kept.len());
         self.kept.drain(..covered);
@@ -85,22 +85,12 @@ impl Reading {
     }
 }
 
-/// The result of one attempt to read.
-enum Look {
-    Bytes(usize),
-    Nothing,
-    End,
-}
-
 impl OwnPty {
     /// Opens a terminal and starts the program in it.
     ///
     /// Must be called inside a runtime. Blocks for a fork and an exec.
-    ///
-    /// # Errors
-    /// If the start failed; nothing is left behind then.
     pub fn open(spec: &SpawnSpec) -> Result<Self, SpawnError> {
-        let Ends { master, slave } =
+        let TerminalEnds { master, slave } =
             terminal::open_terminal(spec.size.into()).map_err(SpawnError::Terminal)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         let master = watch(master, interest).map_err(SpawnError::Terminal)?;
@@ -121,8 +111,9 @@ impl OwnPty {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the available output. With `quiet`, an empty read means that the output is complete.
-    fn look(&self, into: &mut Vec<u8>, quiet: bool) -> io::Result<Look> {
+    /// Reads the available output; `None` if there is none yet. With `quiet`, an empty read means that the output
+    /// is complete.
+    fn look(&self, into: &mut Vec<u8>, quiet: bool) -> io::Result<Option<ReadOutput>> {
         let mut reading = self.reading();
         let exited = self.child.known_exit().is_some();
         let before = into.len();
@@ -131,7 +122,7 @@ impl OwnPty {
         if taken > 0 {
             reading.since_exit += if exited { taken } else { 0 };
             reading.ended = reading.since_exit > DRAIN_MAX;
-            return Ok(Look::Bytes(taken));
+            return Ok(Some(ReadOutput::Bytes(taken)));
         }
         match stopped {
             // EIO means that no process has the terminal open.
@@ -139,7 +130,7 @@ impl OwnPty {
             Some(Errno::EAGAIN) => reading.ended = quiet,
             Some(errno) => return Err(errno.into()),
         }
-        Ok(if reading.ended { Look::End } else { Look::Nothing })
+        Ok(reading.ended.then_some(ReadOutput::End))
     }
 
     /// Waits for the exit, closes the slave end, then waits for the quiet time.
@@ -156,16 +147,16 @@ impl OwnPty {
 }
 
 impl Pty for OwnPty {
-    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<ReadOutput> {
         {
             let reading = self.reading();
             let again = reading.again(offset).ok_or(io::ErrorKind::InvalidInput)?;
             if !again.is_empty() {
                 into.extend_from_slice(again);
-                return Ok(Output::Bytes(again.len()));
+                return Ok(ReadOutput::Bytes(again.len()));
             }
             if reading.ended {
-                return Ok(Output::End);
+                return Ok(ReadOutput::End);
             }
         }
         let quiet = self.quiet_after_exit();
@@ -176,17 +167,15 @@ impl Pty for OwnPty {
                     let mut ready = ready?;
                     let found = self.look(into, false)?;
                     // One look drains the terminal, unless it reached the limit.
-                    if !matches!(found, Look::Bytes(READ_MAX)) {
+                    if found != Some(ReadOutput::Bytes(READ_MAX)) {
                         ready.clear_ready();
                     }
                     found
                 }
                 () = &mut quiet => self.look(into, true)?,
             };
-            match found {
-                Look::Bytes(count) => return Ok(Output::Bytes(count)),
-                Look::End => return Ok(Output::End),
-                Look::Nothing => {}
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
     }
@@ -203,7 +192,7 @@ impl Pty for OwnPty {
         false
     }
 
-    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         self.reading().on_committed(checkpoint);
         Ok(())
     }
@@ -240,9 +229,9 @@ impl Pty for OwnPty {
         processes::signal_group(self.child.pid(), foreground, signal.number())
     }
 
-    fn evidence(&self) -> io::Result<Evidence> {
+    fn evidence(&self) -> io::Result<TerminalEvidence> {
         let modes = tcgetattr(&self.master)?;
-        Ok(Evidence::of(self.child.pid(), self.foreground(), &modes))
+        Ok(TerminalEvidence::of(self.child.pid(), self.foreground(), &modes))
     }
 
     fn unread(&self) -> io::Result<bool> {

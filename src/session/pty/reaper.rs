@@ -34,12 +34,10 @@ fn children() -> MutexGuard<'static, BTreeSet<ProcessId>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is a child of ours that is not yet reaped.
 pub fn is_child(pid: ProcessId) -> bool {
     children().contains(&pid)
 }
 
-/// A child of ours.
 #[derive(Debug)]
 pub struct Child {
     pid: ProcessId,
@@ -52,9 +50,6 @@ impl Child {
     /// Starts a process with `spawn`, which returns its pid, and watches it.
     ///
     /// Must be called inside a runtime. A child that cannot be watched is killed at once.
-    ///
-    /// # Errors
-    /// Returns the error of `spawn` or of the watch.
     pub fn start(spawn: impl FnOnce() -> io::Result<u32>) -> io::Result<Self> {
         let _spawning = SPAWNING.read().unwrap_or_else(PoisonError::into_inner);
         let pid = spawn()?;
@@ -132,17 +127,11 @@ impl Drop for Child {
 }
 
 /// Makes this process adopt all orphans among its descendants.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
 /// Reaps orphans: the present ones, then again whenever a child ends. Runs until dropped.
-///
-/// # Errors
-/// If SIGCHLD cannot be watched.
 pub async fn reap_orphans() -> io::Result<()> {
     let mut child_ended = signal(SignalKind::child())?;
     loop {
@@ -165,7 +154,6 @@ pub fn is_left_to_us(process: &Process) -> bool {
         && getsid(None).map(|session| ProcessId(session.as_raw())) != Ok(process.session)
 }
 
-/// Reaps the orphans in this table.
 pub fn sweep(table: &Table) {
     let is_orphan = |process: &&Process| process.ended && is_left_to_us(process);
     for orphan in table.iter().filter(is_orphan) {
@@ -176,7 +164,6 @@ pub fn sweep(table: &Table) {
     }
 }
 
-/// Kills and reaps a child that cannot be watched.
 fn put_down(pid: ProcessId) {
     let pid = nix::unistd::Pid::from_raw(pid.0);
     // The child is not yet reaped, so the pid is still its own.

@@ -71,13 +71,13 @@ impl FromStr for Nonce {
 
 /// The shells that have a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shell {
+enum MarkingShell {
     Bash,
     Zsh,
     Fish,
 }
 
-impl Shell {
+impl MarkingShell {
     /// The shell of this name. A bash that runs as `sh` does not count, because it reads other files.
     fn of(program: &Path) -> Option<Self> {
         match program.file_name()?.to_str()? {
@@ -103,23 +103,23 @@ impl Shell {
 /// non-interactive run, and if the script is missing. A shell that is sent to a missing file would not find
 /// its user's files either.
 pub fn prepare(spec: &mut SpawnSpec, scripts: &Path) -> Option<Nonce> {
-    let shell = Shell::of(&spec.program).filter(|_| interactive(&spec.args))?;
+    let shell = MarkingShell::of(&spec.program).filter(|_| interactive(&spec.args))?;
     let script = scripts.join(shell.script());
     if !script.is_file() {
         return None;
     }
     match shell {
-        Shell::Bash if is_login(&spec.args) => {
+        MarkingShell::Bash if is_login(&spec.args) => {
             // A login shell reads none of our files, but in POSIX mode it reads the file that `ENV` names.
             // The script leaves that mode at once.
             spec.args.insert(0, "--posix".into());
             put_aside(spec, ENV, &escaped(&script, b"\"$\\`"));
         }
-        Shell::Bash => {
+        MarkingShell::Bash => {
             spec.args.splice(0..0, ["--rcfile".into(), script.into_os_string()]);
         }
-        Shell::Zsh => put_aside(spec, ZDOTDIR, script.parent()?.as_os_str()),
-        Shell::Fish => spec.args.extend(["--init-command".into(), fish_source(&script)]),
+        MarkingShell::Zsh => put_aside(spec, ZDOTDIR, script.parent()?.as_os_str()),
+        MarkingShell::Fish => spec.args.extend(["--init-command".into(), fish_source(&script)]),
     }
     let nonce = Nonce::random();
     spec.environment.insert(NONCE.into(), nonce.as_str().into());

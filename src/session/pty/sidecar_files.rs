@@ -15,9 +15,7 @@ use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use crate::session::pty::Note;
 use crate::shim::readiness;
 
-/// The file extension of the session's identity.
 const IDENTITY: &str = "session";
-/// The file extension of the last screen.
 const SCREEN: &str = "screen";
 /// All extensions of these files, including files that are being written.
 const ENDINGS: [&str; 4] = [IDENTITY, "session.new", SCREEN, "screen.new"];
@@ -30,7 +28,6 @@ const SCREEN_EVERY: Duration = Duration::from_secs(1);
 /// Whether this daemon may still write the files; another one may have taken over.
 type Ours<'a> = &'a dyn Fn() -> bool;
 
-/// The sidecar files of one session.
 #[derive(Debug)]
 pub struct Remains {
     socket: PathBuf,
@@ -45,7 +42,6 @@ pub struct LastScreen {
 }
 
 impl Remains {
-    /// The files beside a shim's socket.
     pub fn beside(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), screen_at: Mutex::default() }
     }
@@ -56,10 +52,6 @@ impl Remains {
         ENDINGS.contains(&ending).then_some(owner)
     }
 
-    /// Replaces the session's identity.
-    ///
-    /// # Errors
-    /// Returns the system's error; nothing is stored then.
     pub fn keep_identity(&self, bytes: &[u8], ours: Ours<'_>) -> io::Result<()> {
         self.keep(IDENTITY, bytes, ours)
     }
@@ -72,9 +64,6 @@ impl Remains {
     /// Replaces the screen, unless the last one is recent and the terminal is not `still`.
     ///
     /// Only on tmpfs, because screens may show what must not reach a disk.
-    ///
-    /// # Errors
-    /// Returns the system's error; nothing is stored then.
     pub fn keep_screen(&self, snapshot: &[u8], still: bool, ours: Ours<'_>) -> io::Result<()> {
         let mut kept_at = self.screen_at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = readiness::now();
@@ -100,7 +89,6 @@ impl Remains {
         matches!(system, Some(Ok(system)) if system.filesystem_type() == TMPFS_MAGIC)
     }
 
-    /// Removes all files of the session.
     pub fn clear(&self) {
         for ending in ENDINGS {
             // Usually the file does not exist.

@@ -6,18 +6,19 @@ use std::str::FromStr;
 use nix::libc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
 pub enum Signal {
-    Hangup,
-    Interrupt,
-    Quit,
-    Kill,
-    User1,
-    User2,
-    Terminate,
-    Continue,
-    Stop,
-    TerminalStop,
-    WindowChange,
+    Hangup = libc::SIGHUP,
+    Interrupt = libc::SIGINT,
+    Quit = libc::SIGQUIT,
+    Kill = libc::SIGKILL,
+    User1 = libc::SIGUSR1,
+    User2 = libc::SIGUSR2,
+    Terminate = libc::SIGTERM,
+    Continue = libc::SIGCONT,
+    Stop = libc::SIGSTOP,
+    TerminalStop = libc::SIGTSTP,
+    WindowChange = libc::SIGWINCH,
 }
 
 impl Signal {
@@ -37,35 +38,12 @@ impl Signal {
 
     /// The name as in `kill -l`, such as `TERM`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Hangup => "HUP",
-            Self::Interrupt => "INT",
-            Self::Quit => "QUIT",
-            Self::Kill => "KILL",
-            Self::User1 => "USR1",
-            Self::User2 => "USR2",
-            Self::Terminate => "TERM",
-            Self::Continue => "CONT",
-            Self::Stop => "STOP",
-            Self::TerminalStop => "TSTP",
-            Self::WindowChange => "WINCH",
-        }
+        let name = name_of_signal(self.number()).and_then(|name| name.strip_prefix("SIG"));
+        name.expect("the system has a name for each of these")
     }
 
     pub fn number(self) -> i32 {
-        match self {
-            Self::Hangup => libc::SIGHUP,
-            Self::Interrupt => libc::SIGINT,
-            Self::Quit => libc::SIGQUIT,
-            Self::Kill => libc::SIGKILL,
-            Self::User1 => libc::SIGUSR1,
-            Self::User2 => libc::SIGUSR2,
-            Self::Terminate => libc::SIGTERM,
-            Self::Continue => libc::SIGCONT,
-            Self::Stop => libc::SIGSTOP,
-            Self::TerminalStop => libc::SIGTSTP,
-            Self::WindowChange => libc::SIGWINCH,
-        }
+        self as i32
     }
 }
 

@@ -1,5 +1,6 @@
 //! Converts a session's program for the shim, and explains why a start failed.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -21,7 +22,6 @@ pub fn give_children_descriptors(soft: u64) {
     let _ = DESCRIPTORS.set(soft);
 }
 
-/// The soft limit of open files for programs, if it was set.
 pub(crate) fn descriptors_of_children() -> Option<u64> {
     DESCRIPTORS.get().copied()
 }
@@ -37,14 +37,12 @@ pub enum SpawnError {
     Shim(#[source] io::Error),
     #[error("another daemon has taken the place of this one")]
     Superseded,
-    /// The shim directory is unusable.
     #[error("cannot use the directory {}, where terminals are held: {source}", path.display())]
     Place { path: PathBuf, source: io::Error },
     #[error("cannot start {program}: {source}")]
     Program { program: String, source: io::Error },
 }
 
-/// The resource that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     Descriptors,
@@ -100,4 +98,18 @@ pub(crate) fn program_of(spec: &SpawnSpec) -> Program {
         cwd: spec.cwd.clone().into(),
         environment: environment.into_iter().collect(),
     }
+}
+
+/// The descriptors that a session keeps open, plus a few for short use.
+pub const OF_A_SESSION: usize = 8;
+
+/// The number of free descriptors, up to `most`.
+pub fn spare_descriptors(most: usize) -> usize {
+    let opened: Vec<File> = (0..most).map_while(|_| File::open("/dev/null").ok()).collect();
+    opened.len()
+}
+
+/// Whether an error means that no file descriptor was left.
+pub fn is_want_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

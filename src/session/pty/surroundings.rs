@@ -11,7 +11,7 @@ use nix::libc;
 
 use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::processes::{Process, is_running, told_of};
-use crate::session::pty::{Evidence, ProcessId};
+use crate::session::pty::{ProcessId, TerminalEvidence};
 
 /// Programs that take commands from people.
 const SHELLS: [&str; 10] =
@@ -43,8 +43,8 @@ pub fn host_name() -> Option<Arc<str>> {
 }
 
 /// Reads all facts. The slower search for readers runs only when the terminal has `settled`.
-pub fn look(evidence: Evidence, settled: bool) -> KernelView {
-    let Evidence { leader, foreground, canonical, echo, .. } = evidence;
+pub fn look(evidence: TerminalEvidence, settled: bool) -> KernelView {
+    let TerminalEvidence { leader, foreground, canonical, echo, .. } = evidence;
     let shell_in_front = evidence.leader_in_front() && is_interactive_shell(leader);
     let raw = settled && !canonical && !shell_in_front;
     KernelView {
@@ -60,8 +60,8 @@ pub fn look(evidence: Evidence, settled: bool) -> KernelView {
 
 /// Reads only the modes. Valid if the `known` shell has just marked its prompt and so runs no other program.
 /// `None` if another program is in the foreground.
-pub fn look_again(evidence: Evidence, known: &KernelView) -> Option<KernelView> {
-    let Evidence { leader, canonical, echo, .. } = evidence;
+pub fn look_again(evidence: TerminalEvidence, known: &KernelView) -> Option<KernelView> {
+    let TerminalEvidence { leader, canonical, echo, .. } = evidence;
     let in_front = known.foreground.as_ref().is_some_and(|known| known.group == leader.0);
     let same = evidence.leader_in_front() && in_front && known.shell_in_front;
     same.then(|| KernelView { canonical, echo, reading: None, relaying: false, ..known.clone() })
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_shell_that_was_in_front_is_asked_for_no_more_than_the_modes() {
         let shell = ProcessId(7);
-        let evidence = Evidence {
+        let evidence = TerminalEvidence {
             leader: shell,
             foreground: Some(shell),
             canonical: false,
@@ -245,8 +245,8 @@ mod tests {
         let now = KernelView { canonical: false, echo: true, reading: None, ..known.clone() };
         assert_eq!(look_again(evidence, &known), Some(now));
         let others = [
-            (Evidence { foreground: Some(ProcessId(8)), ..evidence }, known.clone()),
-            (Evidence { leader: ProcessId(8), ..evidence }, known.clone()),
+            (TerminalEvidence { foreground: Some(ProcessId(8)), ..evidence }, known.clone()),
+            (TerminalEvidence { leader: ProcessId(8), ..evidence }, known.clone()),
             (evidence, KernelView { shell_in_front: false, ..known.clone() }),
             (evidence, KernelView { foreground: None, ..known }),
         ];

@@ -17,7 +17,7 @@ const LAST_MAX: u64 = 1 << 53;
 const CALLS_MAX: usize = 64;
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Wire {
+struct CommandsNote {
     #[serde(default)]
     last: u64,
     /// The stamps of calls, in hexadecimal, with the commands that they sent.
@@ -68,18 +68,15 @@ impl CommandsRecord {
         let calls = self.calls.iter().map(|(stamp, command)| (digits(stamp), command.0));
         let lengths = self.lengths.iter().map(|(stamp, length)| (digits(stamp), *length));
         let (calls, lengths) = (calls.collect(), lengths.collect());
-        write(Wire { last: self.last.0, calls, lengths, paste: self.paste })
+        write(CommandsNote { last: self.last.0, calls, lengths, paste: self.paste })
     }
 
     /// Reads a note. An empty note gives the default: no commands.
-    ///
-    /// # Errors
-    /// If the note is unreadable.
     pub fn from_note(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.is_empty() {
             return Ok(Self::default());
         }
-        let Wire { last, calls, lengths, paste } = read(bytes)?;
+        let CommandsNote { last, calls, lengths, paste } = read(bytes)?;
         if last > LAST_MAX {
             return Err(RecordError::value("last", last));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::core::frame::Size;
 use crate::core::ids::{SessionId, TenantId};
 use crate::core::moment::Moment;
-use crate::session::create_error::{NAME_MAX, TAGS_MAX, check_name};
+use crate::session::error::{NAME_MAX, TAGS_MAX, check_name};
 use crate::session::pty::shell::Nonce;
 use crate::session::records::{RecordError, cut, millis, moment, read, write};
 
@@ -35,7 +35,7 @@ pub struct SessionRecord {
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Wire {
+struct IdentityNote {
     id: String,
     tenant: String,
     #[serde(default)]
@@ -78,7 +78,7 @@ impl SessionRecord {
     }
 
     pub fn to_note(&self) -> Vec<u8> {
-        write(Wire {
+        write(IdentityNote {
             id: self.id.to_string(),
             tenant: self.tenant.as_str().to_owned(),
             name: cut(&self.name, NAME_MAX),
@@ -96,7 +96,7 @@ impl SessionRecord {
     /// # Errors
     /// If the note is unreadable or belongs to another session.
     pub fn from_note(bytes: &[u8], id: SessionId) -> Result<Self, RecordError> {
-        let Wire { id: of, tenant, name, command, cwd, tags, nonce, created_ms, size } =
+        let IdentityNote { id: of, tenant, name, command, cwd, tags, nonce, created_ms, size } =
             read(bytes)?;
         if of != id.to_string() {
             return Err(RecordError::value("id", of));

@@ -17,15 +17,15 @@ const LABEL_BYTES: usize = 128;
 const REASON_BYTES: usize = 1_024;
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Wire {
+struct LeaseNote {
     #[serde(default)]
     epoch: u64,
     #[serde(default)]
-    holding: Option<HoldingWire>,
+    holding: Option<HoldingNote>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
-struct HoldingWire {
+struct HoldingNote {
     lease: String,
     tenant: String,
     kind: String,
@@ -34,7 +34,7 @@ struct HoldingWire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<u64>,
     ttl_ms: Option<u64>,
-    on_disconnect: Option<OnDisconnectWire>,
+    on_disconnect: Option<OnDisconnectNote>,
     reason: Option<String>,
     #[serde(default)]
     must_look: bool,
@@ -42,31 +42,28 @@ struct HoldingWire {
 
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OnDisconnectWire {
+enum OnDisconnectNote {
     Release,
     GraceMs(u64),
     Keep,
 }
 
 pub fn to_note(record: &LeaseRecord) -> Vec<u8> {
-    let holding = record.holding.as_ref().map(HoldingWire::of);
-    write(Wire { epoch: record.epoch.0, holding })
+    let holding = record.holding.as_ref().map(HoldingNote::of);
+    write(LeaseNote { epoch: record.epoch.0, holding })
 }
 
 /// Reads a note.
-///
-/// # Errors
-/// If the note is unreadable.
 pub fn from_note(bytes: &[u8]) -> Result<LeaseRecord, RecordError> {
-    let Wire { epoch, holding } = read(bytes)?;
+    let LeaseNote { epoch, holding } = read(bytes)?;
     if epoch > Epoch::MAX.0 {
         return Err(RecordError::value("epoch", epoch));
     }
-    let holding = holding.map(HoldingWire::record).transpose()?;
+    let holding = holding.map(HoldingNote::record).transpose()?;
     Ok(LeaseRecord { epoch: Epoch(epoch), holding })
 }
 
-impl HoldingWire {
+impl HoldingNote {
     fn of(holding: &HoldingRecord) -> Self {
         Self {
             lease: holding.lease.to_string(),
@@ -76,9 +73,9 @@ impl HoldingWire {
             token: holding.token,
             ttl_ms: Some(millis(holding.ttl)),
             on_disconnect: Some(match holding.on_disconnect {
-                OnDisconnect::Release => OnDisconnectWire::Release,
-                OnDisconnect::Grace(grace) => OnDisconnectWire::GraceMs(millis(grace)),
-                OnDisconnect::Keep => OnDisconnectWire::Keep,
+                OnDisconnect::Release => OnDisconnectNote::Release,
+                OnDisconnect::Grace(grace) => OnDisconnectNote::GraceMs(millis(grace)),
+                OnDisconnect::Keep => OnDisconnectNote::Keep,
             }),
             reason: holding.reason.as_deref().map(|reason| cut(reason, REASON_BYTES)),
             must_look: holding.must_look,
@@ -101,11 +98,11 @@ impl HoldingWire {
             token,
             ttl: ttl_ms.map_or(limits.ttl_default, Duration::from_millis),
             on_disconnect: match on_disconnect {
-                Some(OnDisconnectWire::Release) => OnDisconnect::Release,
-                Some(OnDisconnectWire::GraceMs(grace)) => {
+                Some(OnDisconnectNote::Release) => OnDisconnect::Release,
+                Some(OnDisconnectNote::GraceMs(grace)) => {
                     OnDisconnect::Grace(Duration::from_millis(grace).min(limits.ttl_max))
                 }
-                Some(OnDisconnectWire::Keep) => OnDisconnect::Keep,
+                Some(OnDisconnectNote::Keep) => OnDisconnect::Keep,
                 None => OnDisconnect::Grace(limits.grace_default),
             },
             reason: reason.map(String::into_boxed_str),

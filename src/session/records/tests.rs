@@ -7,10 +7,8 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::commands::CommandsRecord;
-use super::gaps::{Gap, Gaps};
 use super::identity::SessionRecord;
 use super::lease::{from_note, to_note};
-use super::stillness::Stillness;
 use super::*;
 use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
@@ -19,7 +17,7 @@ use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
 use crate::core::lease::record::{HoldingRecord, LeaseRecord};
 use crate::core::lease::request::OnDisconnect;
 use crate::core::shell::commands::record::CommandId;
-use crate::session::create_error::{NAME_MAX, TAGS_MAX};
+use crate::session::error::{NAME_MAX, TAGS_MAX};
 
 fn id() -> SessionId {
     SessionId::from_random(Uuid::from_u128(7 << 80))

@@ -19,16 +19,15 @@ use crate::core::moment::Moment;
 use crate::session::handle::Session;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::AttachError;
-use crate::session::pty::held::living::living_shims;
-use crate::session::pty::held::options::{Shims, socket_of};
 use crate::session::pty::held::recovered::Recovered;
+use crate::session::pty::held::shims::{Shims, living_shims, socket_of};
 use crate::session::pty::orphaned::GonePty;
 use crate::session::pty::sidecar_files::Remains;
-use crate::session::pty::spare::{OF_A_SESSION, is_want_of_descriptors, spare_descriptors};
+use crate::session::pty::spawn::{OF_A_SESSION, is_want_of_descriptors, spare_descriptors};
 use crate::session::pty::{Note, Pty};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
-use crate::session::recover::{Notes, Survivor};
+use crate::session::recover::{FoundTerminal, RecoveredNotes};
 use crate::session::registry::Registry;
 use crate::session::restore::Opening;
 use crate::shim::socket;
@@ -37,10 +36,10 @@ use crate::shim::socket;
 const AT_A_TIME: usize = 16;
 
 /// What was found at the path of a shim's socket.
-enum Found {
-    Survivor(Box<Survivor<HeldPty>>),
+enum Sighting {
+    Survivor(Box<FoundTerminal<HeldPty>>),
     /// A shim that was killed, and possibly programs that survived it.
-    Remains(Box<Survivor<GonePty>>),
+    Remains(Box<FoundTerminal<GonePty>>),
     /// No shim, or a session that no client knows.
     Nothing,
     /// A process that does not answer as a shim, or a shim that must not be asked now.
@@ -141,16 +140,16 @@ impl Registry {
                     else => break,
                 };
                 match found.expect("looking neither panics nor is given up") {
-                    Found::Survivor(mut survivor) => {
+                    Sighting::Survivor(mut survivor) => {
                         let SessionRecord { id, tenant, .. } = &survivor.notes.session;
                         survivor.window = window(tenant, *id);
                         let registry = self.clone();
                         recovering.spawn(async move { registry.recover(*survivor).await });
                     }
-                    Found::Remains(remains) => drop(self.recover(*remains).await),
-                    Found::Nothing => {}
-                    Found::Silent(id) => silent.push(id),
-                    Found::Crowded(id) => crowded.push(id),
+                    Sighting::Remains(remains) => drop(self.recover(*remains).await),
+                    Sighting::Nothing => {}
+                    Sighting::Silent(id) => silent.push(id),
+                    Sighting::Crowded(id) => crowded.push(id),
                 }
             }
             rest = others;
@@ -158,13 +157,13 @@ impl Registry {
         Unanswered { silent, crowded }
     }
 
-    fn find_all(&self, sessions: &[SessionId], living: &Arc<Living>) -> JoinSet<Found> {
+    fn find_all(&self, sessions: &[SessionId], living: &Arc<Living>) -> JoinSet<Sighting> {
         let mut finding = JoinSet::new();
         for id in sessions {
             let (registry, id, living) = (self.clone(), *id, Arc::clone(living));
             finding.spawn(async move {
                 let found = spawn_blocking(move || registry.find(id, &living)).await;
-                found.unwrap_or(Found::Silent(id))
+                found.unwrap_or(Sighting::Silent(id))
             });
         }
         finding
@@ -176,8 +175,8 @@ impl Registry {
     }
 
     /// Looks at one session. Blocks until the shim answers.
-    fn find(&self, id: SessionId, living: &Living) -> Found {
-        let Some(shims) = self.own_shims() else { return Found::Silent(id) };
+    fn find(&self, id: SessionId, living: &Living) -> Sighting {
+        let Some(shims) = self.own_shims() else { return Sighting::Silent(id) };
         match HeldPty::attach(shims, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(error) if error.is_of_place() => {
@@ -186,13 +185,13 @@ impl Registry {
             Err(AttachError::Gone { source, .. } | AttachError::Memory { source, .. })
                 if is_want_of_descriptors(&source) =>
             {
-                Found::Crowded(id)
+                Sighting::Crowded(id)
             }
             Err(error) => {
                 if !self.is_silent(id) {
                     tracing::warn!(session = %id, %error, "its shim does not answer as it should yet");
                 }
-                Found::Silent(id)
+                Sighting::Silent(id)
             }
         }
     }
@@ -206,7 +205,7 @@ impl Registry {
         error: &AttachError,
         socket: PathBuf,
         living: &Living,
-    ) -> Found {
+    ) -> Sighting {
         let lies_there = socket.symlink_metadata().is_ok();
         if living.has(id, socket.parent().unwrap_or(&socket)) {
             if !self.is_silent(id) {
@@ -218,19 +217,19 @@ impl Registry {
             {
                 tracing::warn!(session = %id, %error, "its shim cannot listen: its place is taken");
             }
-            Found::Silent(id)
+            Sighting::Silent(id)
         } else if lies_there {
             tracing::warn!(session = %id, %error, "its terminal is gone: the process that held it died");
             self.remains(id, socket)
         } else {
             // The shim ended by itself.
             Remains::beside(&socket).clear();
-            Found::Nothing
+            Sighting::Nothing
         }
     }
 
     /// Makes a session that has ended, so that clients learn of it. Its task ends the remaining processes.
-    fn remains(&self, id: SessionId, socket: PathBuf) -> Found {
+    fn remains(&self, id: SessionId, socket: PathBuf) -> Sighting {
         /// The size if it is unknown.
         const SIZE: Size = Size { rows: 24, cols: 80 };
         let (now, limits) = (self.clock().now(), self.limits().screen);
@@ -253,8 +252,8 @@ impl Registry {
         };
         let size = session.size.unwrap_or(SIZE);
         let opening = opening.unwrap_or_else(|| Opening::empty(size, limits));
-        Found::Remains(Box::new(Survivor {
-            notes: Notes {
+        Sighting::Remains(Box::new(FoundTerminal {
+            notes: RecoveredNotes {
                 session,
                 lease: LeaseRecord::default(),
                 commands: CommandsRecord::default(),
@@ -269,29 +268,30 @@ impl Registry {
         }))
     }
 
-    fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Found {
+    fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Sighting {
         if recovered.notes.get(Note::Identity).is_empty() {
             // The previous daemon ended before it announced this session.
             pty.forget();
-            return Found::Nothing;
+            return Sighting::Nothing;
         }
         let now = self.clock().now();
-        let notes = Notes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
+        let notes =
+            RecoveredNotes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
         let mut opening = Opening::restored(&id, recovered, self.limits().screen, now);
-        if opening.screen.size() != recovered.size
+        if opening.screen.size() != recovered.size()
             && let Err(error) = pty.resize(opening.screen.size())
         {
             tracing::warn!(session = %id, %error, "its terminal keeps another size");
-            let _ = pty.resize(recovered.size);
-            opening.screen.resize(recovered.size);
+            let _ = pty.resize(recovered.size());
+            opening.screen.resize(recovered.size());
         }
-        Found::Survivor(Box::new(Survivor {
+        Sighting::Survivor(Box::new(FoundTerminal {
             notes,
             pty,
-            pid: recovered.leader.0,
+            pid: recovered.attached.leader.pid,
             opening,
-            newest: recovered.epoch,
-            writes: recovered.writes.clone(),
+            newest: Epoch(recovered.attached.epoch),
+            writes: recovered.writes(),
             window: WriteWindow::Closed,
         }))
     }

@@ -28,16 +28,16 @@ use crate::core::shell::commands::record::CommandId;
 use crate::session::clock::Clock;
 use crate::session::command::{Accepted, Content, Expectation, WriteOrder};
 use crate::session::control::Parting;
-use crate::session::create::Creation;
 use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::session::pty::held::options::{Holding, OWN_PROGRAM, Shims, socket_of};
+use crate::session::pty::held::shims::{Holding, HoldingLimits, OWN_PROGRAM, Shims, socket_of};
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
 use crate::session::pty::{Note, ProcessId};
-use crate::session::registry::{HoldingLimits, RenameError, SessionLimits, Settings};
+use crate::session::registry::creating::Creation;
+use crate::session::registry::{RenameError, SessionLimits, Settings};
 use crate::session::tests::permitted::permit;
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::socket;
@@ -84,7 +84,7 @@ fn registry_by(clock: Clock, holding: Option<Holding>) -> Registry {
     Registry::new(settings, clock).0
 }
 
-fn notes(number: u128) -> Notes {
+fn notes(number: u128) -> RecoveredNotes {
     let session = SessionRecord {
         id: id(number),
         tenant: tenant(),
@@ -109,12 +109,12 @@ fn notes(number: u128) -> Notes {
     };
     let lease = LeaseRecord { epoch: Epoch(3), holding: Some(holding) };
     let commands = CommandsRecord { last: CommandId(7), ..CommandsRecord::default() };
-    Notes { session, lease, commands }
+    RecoveredNotes { session, lease, commands }
 }
 
-fn survivor(notes: Notes) -> (Survivor<FakePty>, FakeTerminal) {
+fn survivor(notes: RecoveredNotes) -> (FoundTerminal<FakePty>, FakeTerminal) {
     let (pty, terminal) = pair();
-    let survivor = Survivor {
+    let survivor = FoundTerminal {
         notes,
         pty,
         pid: 4,
@@ -137,9 +137,9 @@ pub(in crate::session) fn caller() -> Caller {
 }
 
 /// The newest notes, as the next daemon finds them.
-fn read_back(terminal: &FakeTerminal, number: u128) -> Notes {
+fn read_back(terminal: &FakeTerminal, number: u128) -> RecoveredNotes {
     let kept = Note::ALL.map(|note| terminal.note(note).unwrap_or_default());
-    Notes::read((id(number), &tenant()), |note| &kept[note as usize], Moment::default())
+    RecoveredNotes::read((id(number), &tenant()), |note| &kept[note as usize], Moment::default())
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn what_a_recovered_session_keeps_is_enough_for_yet_another_daemon() {
     let registry = registry();
     // A version before kept no size.
     let session = SessionRecord { size: None, ..notes(1).session };
-    let (survivor, terminal) = survivor(Notes { session, ..notes(1) });
+    let (survivor, terminal) = survivor(RecoveredNotes { session, ..notes(1) });
     registry.recover(survivor).await;
     let again = read_back(&terminal, 1);
     assert_eq!(again.session, notes(1).session);
@@ -220,7 +220,7 @@ async fn a_new_name_is_kept_before_anybody_is_told() {
 #[tokio::test(start_paused = true)]
 async fn an_ended_session_keeps_the_name_that_it_got_for_the_one_it_gave_away() {
     let registry = registry();
-    let (first, ended) = survivor(Notes {
+    let (first, ended) = survivor(RecoveredNotes {
         session: SessionRecord { name: Arc::from("x".repeat(64)), ..notes(1).session },
         ..notes(1)
     });
@@ -272,7 +272,7 @@ async fn of_two_sessions_with_one_name_the_later_gets_a_number() {
 async fn a_terminal_of_which_nothing_else_is_known_is_a_free_session_called_by_its_id() {
     let registry = registry();
     let now = registry.clock().now();
-    let garbage = Notes::read((id(1), &tenant()), |_| b"\xff", now);
+    let garbage = RecoveredNotes::read((id(1), &tenant()), |_| b"\xff", now);
     let (survivor, terminal) = survivor(garbage);
     let session = registry.recover(survivor).await;
     assert_eq!(session.name().to_string(), id(1).to_string());

@@ -3,20 +3,41 @@
 //! The first lease of a session is granted as any other: by its task, to a call that still waits. The
 //! session is listed by then, so that whatever ends a right or a connection finds it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
 
-use crate::core::lease::request::Grant;
+use crate::core::caller::Caller;
+use crate::core::frame::Size;
+use crate::core::ids::{Epoch, SessionId, TenantId};
+use crate::core::input::{Input, WriteWindow};
+use crate::core::lease::LeaseManager;
+use crate::core::lease::request::{AcquireRequest, Grant};
 use crate::core::policy::{Permit, PermittedAct};
-use crate::session::command::Reply;
+use crate::session::actor::{Actor, COMMANDS_MAX, Setup};
+use crate::session::command::{PEOPLE_COMMANDS_MAX, Reply};
 use crate::session::control::Parting;
-use crate::session::create::{Creation, Started, fresh_id, name_of, resolve, start};
-use crate::session::create_error::CreateError;
-use crate::session::error::SessionError;
-use crate::session::handle::{Identity, Session};
+use crate::session::error::{CreateError, NAME_MAX, SessionError, check_name};
+use crate::session::handle::{About, Session, SessionEnds};
+use crate::session::pty::command::{Launch, SpawnSpec};
+use crate::session::pty::environment::{ClientEnvironment, clean_environment};
+use crate::session::pty::held::HeldPty;
+use crate::session::pty::held::shims::{end_shim, socket_of};
+use crate::session::pty::orphaned::GonePty;
+use crate::session::pty::own::OwnPty;
+use crate::session::pty::spawn::SpawnError;
+use crate::session::pty::{Pty, shell};
+use crate::session::records::commands::CommandsRecord;
+use crate::session::records::identity::SessionRecord;
 use crate::session::registry::{Registry, RenameError};
+use crate::session::restore::Opening;
+use crate::session::stats::Live;
 
 impl Registry {
     /// Creates a session and waits until its doors are open. `listed` is called once everybody finds
@@ -60,19 +81,18 @@ impl Registry {
         if self.0.ending.load(Ordering::SeqCst) {
             return Err(CreateError::Ending);
         }
-        let id = fresh_id(|id| self.0.sessions.contains_key(&id));
+        let id = fresh_id(|id| self.0.entries.contains_key(&id));
         let spec = resolve(self, id, &creation)?;
         let name = match &creation.name {
             Some(name) => self.take_name_of_ended(&tenant, name, id).await?,
             None => self.take_free_name(&tenant, &name_of(&creation.launch, &spec), id),
         };
-        let identity = Identity { id, tenant: tenant.clone() };
         let started = match self.check_room(&tenant) {
-            Ok(()) => start(self, identity, Arc::clone(&name), &creation, spec).await,
+            Ok(()) => start(self, Arc::clone(&name), &creation, spec).await,
             Err(error) => Err(error),
         };
-        let Started { session, task } = started.inspect_err(|_| {
-            self.0.names.remove(&(tenant, name));
+        let (session, task) = started.inspect_err(|_| {
+            self.free_name(&tenant, name, id);
         })?;
         if let Some((caller, request)) = creation.first.take() {
             session.ask_first(caller, request, reply);
@@ -91,9 +111,6 @@ impl Registry {
     }
 
     /// Gives a session another name, be it that of one that has ended.
-    ///
-    /// # Errors
-    /// Why it cannot have the name, or that it is gone.
     pub async fn rename(
         &self,
         permit: &Permit,
@@ -106,6 +123,155 @@ impl Registry {
         }
         let name = self.take_name_of_ended(session.tenant(), name, session.id()).await?;
         Ok(self.rename_to(session, name).await?)
+    }
+}
+
+/// What a client asks for in a new session.
+#[derive(Clone, Debug)]
+pub struct Creation {
+    pub tenant: TenantId,
+    /// `None` derives a name from the command.
+    pub name: Option<String>,
+    pub launch: Launch,
+    /// `None` means the daemon's working directory.
+    pub cwd: Option<PathBuf>,
+    /// The variables that the command line or the bridge passes on.
+    pub client: ClientEnvironment,
+    pub env: BTreeMap<String, String>,
+    pub size: Size,
+    pub tags: Vec<String>,
+    /// The holder and the terms of the first lease. No other caller can acquire it before. `None` creates a
+    /// free session.
+    pub first: Option<(Caller, AcquireRequest)>,
+}
+
+/// The default name of a session, derived from its program.
+fn name_of(launch: &Launch, spec: &SpawnSpec) -> String {
+    let program = match launch {
+        Launch::Shell => spec.name.to_string_lossy().into_owned(),
+        Launch::Line(line) => line.split_whitespace().next().unwrap_or("sh").to_owned(),
+        Launch::Program { name, .. } => name.clone(),
+    };
+    let base = program.rsplit('/').next().unwrap_or_default();
+    let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = base.chars().filter(fine).take(NAME_MAX - 8).collect();
+    if check_name(&name).is_ok() { name } else { "session".to_owned() }
+}
+
+/// The command as a person would type it.
+fn command_text(launch: &Launch, spec: &SpawnSpec) -> String {
+    match launch {
+        Launch::Shell => spec.program.display().to_string(),
+        Launch::Line(line) => line.clone(),
+        Launch::Program { name, args } => {
+            let words = std::iter::once(name.as_str()).chain(args.iter().map(String::as_str));
+            words.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// Resolves the program, directory and environment of a new session.
+fn resolve(
+    registry: &Registry,
+    id: SessionId,
+    creation: &Creation,
+) -> Result<SpawnSpec, CreateError> {
+    let environment = clean_environment(registry.environment(), &creation.client, &creation.env)?;
+    let cwd = creation.cwd.clone().unwrap_or_else(|| registry.default_cwd().to_owned());
+    Ok(SpawnSpec::resolve(creation.launch.clone(), id, cwd, environment, creation.size)?)
+}
+
+/// The future that serves a session until it is removed.
+type SessionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn start(
+    registry: &Registry,
+    name: Arc<str>,
+    creation: &Creation,
+    mut spec: SpawnSpec,
+) -> Result<(Session, SessionTask), CreateError> {
+    let command = command_text(&creation.launch, &spec);
+    let nonce = registry.scripts().and_then(|scripts| shell::prepare(&mut spec, scripts));
+    let record = SessionRecord {
+        id: spec.session,
+        tenant: creation.tenant.clone(),
+        name,
+        command,
+        cwd: spec.cwd.clone(),
+        tags: creation.tags.clone(),
+        nonce,
+        created_at: registry.clock().now(),
+        size: Some(creation.size),
+    };
+    match registry.hold_options() {
+        Some(options) => {
+            let socket = socket_of(&options.shims.directory, record.id);
+            // The start waits for other processes, so it must not block the runtime.
+            let starting = spawn_blocking(move || HeldPty::start(&spec, &options));
+            let started =
+                starting.await.unwrap_or_else(|error| Err(SpawnError::Shim(error.into())));
+            if let Err(SpawnError::Shim(_)) = started {
+                // It may have started the program, and then died or been stopped.
+                let at = socket.clone();
+                let _ = spawn_blocking(move || end_shim(&at)).await;
+                let left = GonePty::left_at(socket, record.id, record.created_at).kill().await;
+                left.unwrap_or_else(
+                    |error| tracing::error!(session = %record.id, %error, "it was not started"),
+                );
+            }
+            Ok(begin(registry, record, creation, started?))
+        }
+        None => Ok(begin(registry, record, creation, OwnPty::open(&spec)?)),
+    }
+}
+
+/// Makes the session of a program that has just started. Writes stay closed until the task gets the state of
+/// the write switches.
+fn begin<P: Pty>(
+    registry: &Registry,
+    record: SessionRecord,
+    creation: &Creation,
+    pty: P,
+) -> (Session, SessionTask) {
+    let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
+    let input = Input::new(lease, WriteWindow::Closed);
+    let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
+    let opening = Opening::empty(creation.size, registry.limits().screen);
+    let commands = CommandsRecord::default();
+    make(registry, pid, Setup { record, commands, opening, input, pty })
+}
+
+/// Makes a session on any terminal, and the task that serves it.
+pub(in crate::session) fn make<P: Pty>(
+    registry: &Registry,
+    pid: i32,
+    setup: Setup<P>,
+) -> (Session, SessionTask) {
+    let SessionRecord { id, tenant, name, command, cwd, tags, nonce, created_at, .. } =
+        setup.record.clone();
+    let about = About { id, tenant, command, pid, cwd, tags, marks: nonce.is_some(), created_at };
+    let (opening, clock) = (&setup.opening, registry.clock().clone());
+    let live = Arc::new(Live::new(name));
+    live.set_gaps(opening.gaps.clone());
+    live.output_bytes.add(opening.offset);
+    live.set_unread(opening.offset, opening.unread_until);
+    live.set_lease_expires_at(setup.input.lease().expires_at(clock.now()));
+    let outlets = registry.outlets(Arc::clone(&live));
+    let urgent = Arc::clone(&outlets.urgent);
+    let (actor, frames) = Actor::new(setup, registry.rules(), clock.clone(), outlets);
+    let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
+    let (people, asked) = mpsc::channel(PEOPLE_COMMANDS_MAX);
+    let ends = SessionEnds { about, commands, people, urgent, frames, live, clock };
+    (Session::new(ends), Box::pin(actor.run(receiver, asked)))
+}
+
+/// Generates a session id that is not taken.
+fn fresh_id(taken: impl Fn(SessionId) -> bool) -> SessionId {
+    loop {
+        let id = SessionId::from_random(Uuid::new_v4());
+        if !taken(id) {
+            return id;
+        }
     }
 }
 

@@ -2,13 +2,11 @@
 //!
 //! It knows names and not what runs under them: a name is taken before its session is there.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use dashmap::mapref::entry::Entry;
-
 use crate::core::ids::{SessionId, TenantId};
-use crate::session::create_error::{CreateError, NAME_MAX, check_name};
-use crate::session::error::SessionError;
+use crate::session::error::{CreateError, NAME_MAX, SessionError, check_name};
 use crate::session::handle::Session;
 use crate::session::registry::Registry;
 
@@ -23,12 +21,16 @@ impl Registry {
     /// who create at the same time count each other.
     pub(super) fn check_room(&self, tenant: &TenantId) -> Result<(), CreateError> {
         let most = self.limits().sessions_max.of(tenant, &self.0.own_tenant);
-        let named = self.0.names.iter().filter(|it| it.key().0 == *tenant).count();
+        let named = self.index().names.keys().filter(|(of, _)| of == tenant).count();
         if named > most { Err(CreateError::TooMany(most)) } else { Ok(()) }
     }
 
     pub(super) fn free_name(&self, tenant: &TenantId, name: Arc<str>, id: SessionId) {
-        self.0.names.remove_if(&(tenant.clone(), name), |_, owner| *owner == id);
+        let key = (tenant.clone(), name);
+        let mut index = self.index();
+        if index.names.get(&key) == Some(&id) {
+            index.names.remove(&key);
+        }
     }
 
     /// Takes a name that no session has, or only one that has ended: that one is found by another.
@@ -40,7 +42,7 @@ impl Registry {
     ) -> Result<Arc<str>, CreateError> {
         let taken = self.take_name(tenant, name, id);
         let Err(CreateError::NameTaken(_)) = &taken else { return taken };
-        let owner = self.0.names.get(&(tenant.clone(), Arc::from(name))).map(|owner| *owner);
+        let owner = self.owner_of(tenant, name);
         let ended = |session: &Session| session.frame().exit.value.is_some();
         match owner.and_then(|owner| self.get(owner)).filter(ended) {
             Some(ended) => self.set_aside(&ended, name).await,
@@ -85,6 +87,10 @@ impl Registry {
         self.claim_name(tenant, name, id)
     }
 
+    fn owner_of(&self, tenant: &TenantId, name: &str) -> Option<SessionId> {
+        self.index().names.get(&(tenant.clone(), Arc::from(name))).copied()
+    }
+
     fn claim_name(
         &self,
         tenant: &TenantId,
@@ -92,7 +98,7 @@ impl Registry {
         id: SessionId,
     ) -> Result<Arc<str>, CreateError> {
         let name: Arc<str> = Arc::from(name);
-        match self.0.names.entry((tenant.clone(), Arc::clone(&name))) {
+        match self.index().names.entry((tenant.clone(), Arc::clone(&name))) {
             Entry::Occupied(_) => Err(CreateError::NameTaken(name.to_string())),
             Entry::Vacant(free) => {
                 free.insert(id);
@@ -108,8 +114,7 @@ impl Registry {
         name: &str,
         id: SessionId,
     ) -> Arc<str> {
-        let own = self.0.names.get(&(tenant.clone(), Arc::from(name))).map(|owner| *owner);
-        if own == Some(id) {
+        if self.owner_of(tenant, name) == Some(id) {
             // It was taken while nobody answered for the terminal.
             return Arc::from(name);
         }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use crate::core::ids::{SessionId, TenantId};
 use crate::session::handle::Session;
-use crate::session::pty::held::options::socket_of;
+use crate::session::pty::held::shims::socket_of;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::records::identity::SessionRecord;
-use crate::session::registry::Registry;
+use crate::session::registry::{Entry, Registry};
 
-/// A session that is there.
 #[derive(Clone, Debug)]
 pub enum Known {
     /// This daemon has it.
@@ -21,7 +20,6 @@ pub enum Known {
 }
 
 impl Known {
-    /// Its id.
     pub fn id(&self) -> SessionId {
         match self {
             Self::Here(session) => session.id(),
@@ -29,12 +27,10 @@ impl Known {
         }
     }
 
-    /// Whether nobody answers for its terminal.
     pub fn is_silent(&self) -> bool {
         matches!(self, Self::Silent(_))
     }
 
-    /// The tenant it belongs to.
     pub fn tenant(&self) -> &TenantId {
         match self {
             Self::Here(session) => session.tenant(),
@@ -42,7 +38,6 @@ impl Known {
         }
     }
 
-    /// Its name, unique among the sessions of its tenant.
     pub fn name(&self) -> Arc<str> {
         match self {
             Self::Here(session) => session.name(),
@@ -54,18 +49,19 @@ impl Known {
 impl Registry {
     /// Every session that is there, in no order.
     pub fn known(&self) -> Vec<Known> {
-        // Looked at first, since what leaves them is among the others before.
-        let mut silent = self.silent();
-        let here = self.all();
-        silent.retain(|record| here.iter().all(|session| session.id() != record.id));
-        here.into_iter().map(Known::Here).chain(silent.into_iter().map(Known::Silent)).collect()
+        let known = |entry: &Entry| match (&entry.session, &entry.silent) {
+            (Some(session), _) => Some(Known::Here(session.clone())),
+            (None, Some(Some(record))) => Some(Known::Silent(Arc::clone(record))),
+            (None, Some(None) | None) => None,
+        };
+        self.0.entries.iter().filter_map(|entry| known(&entry)).collect()
     }
 
     /// The session with this id once somebody answers for its terminal; none when there is none.
     pub async fn once_here(&self, id: SessionId) -> Option<Session> {
         let mut changes = self.changes();
         loop {
-            // As in `known`.
+            // Looked at first, since a session is here before its silence ends.
             let silent = self.is_silent(id);
             if let Some(session) = self.get(id) {
                 return Some(session);
@@ -76,28 +72,28 @@ impl Registry {
         }
     }
 
-    /// Whether it was noted that nobody answers for the terminal of a session.
     pub(in crate::session) fn is_silent(&self, id: SessionId) -> bool {
-        self.0.silent.contains_key(&id)
+        self.0.entries.get(&id).is_some_and(|entry| entry.silent.is_some())
     }
 
     /// Notes for whose terminals nobody answers now; those of which no record can be read are known to
     /// nobody else.
     pub(in crate::session) fn set_silent(&self, ids: &[SessionId]) {
-        for id in self.0.silent.iter().map(|entry| *entry.key()).collect::<Vec<_>>() {
-            if !ids.contains(&id) {
-                self.end_silence(id);
-            }
+        for (id, _) in self.silent_names().into_iter().filter(|(id, _)| !ids.contains(id)) {
+            self.end_silence(id);
         }
         for id in ids.iter().filter(|id| !self.is_silent(**id)) {
-            self.0.silent.insert(*id, self.record_of(*id).map(Arc::new));
+            let record = self.record_of(*id).map(Arc::new);
+            self.0.entries.entry(*id).or_default().silent = Some(record);
             self.0.changes.send_modify(|count| *count += 1);
         }
     }
 
     /// Forgets that a session was silent, which is here by now or is not there at all.
     pub(in crate::session) fn end_silence(&self, id: SessionId) {
-        let Some((_, record)) = self.0.silent.remove(&id) else { return };
+        let ended = self.0.entries.get_mut(&id).and_then(|mut entry| entry.silent.take());
+        let Some(record) = ended else { return };
+        self.0.entries.remove_if(&id, |_, entry| entry.session.is_none());
         if let Some(record) = record {
             let is_its = |session: Session| {
                 *session.tenant() == record.tenant && session.name() == record.name
@@ -115,12 +111,8 @@ impl Registry {
             Some(record) => Arc::clone(&record.name),
             None => Arc::from(id.to_string()),
         };
-        let all = self.0.silent.iter();
-        all.map(|entry| (*entry.key(), name(*entry.key(), entry.value()))).collect()
-    }
-
-    pub(super) fn silent(&self) -> Vec<Arc<SessionRecord>> {
-        self.0.silent.iter().filter_map(|entry| entry.value().clone()).collect()
+        let silent = |id, entry: &Entry| Some((id, name(id, entry.silent.as_ref()?)));
+        self.0.entries.iter().filter_map(|entry| silent(*entry.key(), &entry)).collect()
     }
 
     /// What was kept beside a terminal, with a name that is taken for it.

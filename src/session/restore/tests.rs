@@ -1,12 +1,12 @@
 //! What is found beside a terminal becomes the screen it was, or one that nobody mistakes for it.
 
 use crate::core::frame::{Frame, Size};
-use crate::core::ids::{Epoch, Watermark};
+use crate::core::ids::Watermark;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
-use crate::session::pty::ProcessId;
-use crate::session::pty::held::recovered::{Notes, Recovered, Segment, Snapshot};
+use crate::session::pty::held::recovered::{HistorySegment, Notes, Recovered, ScreenSnapshot};
 use crate::shim::wire;
+use crate::shim::wire::from_shim::Attached;
 
 use super::*;
 
@@ -22,20 +22,18 @@ fn recovered(pieces: &[&str]) -> Recovered {
         offset += piece.len() as u64;
         let kept = screen.checkpoint(since);
         since = kept.end_row;
-        snapshots.push(Snapshot { offset, bytes: kept.snapshot });
-        segments.push(Segment { end_row: kept.end_row, rows: kept.rows });
+        snapshots.push(ScreenSnapshot { offset, bytes: kept.snapshot });
+        segments.push(HistorySegment { end_row: kept.end_row, rows: kept.rows });
     }
-    Recovered {
-        generation: 2,
-        leader: ProcessId(1),
-        size: SIZE,
+    let attached = Attached {
+        window: SIZE.into(),
         committed: offset,
         head: offset,
-        gap: None,
-        answered: 0,
-        epoch: Epoch(1),
-        exit: None,
-        writes: Vec::new(),
+        tail: offset,
+        ..Attached::default()
+    };
+    Recovered {
+        attached: Box::new(attached),
         notes: Notes::default(),
         snapshots,
         segments,
@@ -81,7 +79,7 @@ fn a_screen_is_still_since_it_last_changed_unless_more_came_or_some_is_missing()
     let noted = |offset| {
         let mut kept = recovered(&["one", "\r\ntwo"]);
         let note = Stillness { offset, at: at(7) }.to_note();
-        kept.notes.set(wire::Note { slot: 2, bytes: &note });
+        kept.notes.set(wire::NoteFrame { slot: 2, bytes: &note });
         kept
     };
     let since = |kept: &Recovered, now| {
@@ -91,8 +89,10 @@ fn a_screen_is_still_since_it_last_changed_unless_more_came_or_some_is_missing()
     let kept = noted(8);
     assert_eq!(since(&kept, 9), Some(at(7)));
     assert_eq!(since(&kept, 5), Some(at(5)), "not later than now");
-    assert_eq!(since(&Recovered { head: 9, ..kept.clone() }, 9), None);
-    assert_eq!(since(&Recovered { gap: Some(8..9), ..kept }, 9), None);
+    let (mut more, mut gap) = (kept.clone(), kept);
+    more.attached.head = 9;
+    gap.attached.tail = 9;
+    assert_eq!((since(&more, 9), since(&gap, 9)), (None, None));
     assert_eq!(since(&noted(3), 9), None, "that was before the last output");
     assert_eq!(since(&recovered(&["one"]), 9), None);
 }
@@ -102,7 +102,10 @@ fn after_a_damaged_snapshot_the_one_before_is_gone_on_with() {
     let mut kept = recovered(&["one", "\r\ntwo"]);
     kept.snapshots[1].bytes = b"nonsense".to_vec();
     let mut opening = opened(&kept);
-    assert_eq!(opening.offset, kept.committed, "what is read next is what nobody has seen");
+    assert_eq!(
+        opening.offset, kept.attached.committed,
+        "what is read next is what nobody has seen"
+    );
     assert_eq!(shown(&frame(&mut opening)), ["one", "", ""]);
     assert_eq!(opening.gaps.as_slice(), [lost(0, Some(5))], "what came behind it is not shown");
 }
@@ -122,9 +125,9 @@ fn without_any_snapshot_numbers_go_on_above_all_that_were_told() {
 #[test]
 fn what_follows_lost_output_is_read_from_its_beginning() {
     let mut kept = recovered(&["one \x1b]0;a title that"]);
-    kept.gap = Some(kept.committed..kept.committed + 100);
+    kept.attached.tail = kept.attached.committed + 100;
     let mut opening = opened(&kept);
-    assert_eq!(opening.offset, kept.committed + 100);
+    assert_eq!(opening.offset, kept.attached.committed + 100);
     assert_eq!(opening.gaps.as_slice(), [lost(0, Some(100))]);
     opening.screen.feed(Moment::default(), b"two");
     assert_eq!(shown(&frame(&mut opening))[0], "one two");
@@ -140,7 +143,6 @@ fn many_segments_are_put_together_into_one() {
 
 #[test]
 fn where_nothing_was_kept_and_nothing_is_gone_all_is_read_again_and_nothing_was_lost() {
-    let fresh = Recovered { committed: 0, ..recovered(&[]) };
-    let opening = opened(&fresh);
+    let opening = opened(&recovered(&[]));
     assert_eq!((opening.offset, opening.gaps.as_slice()), (0, [].as_slice()));
 }

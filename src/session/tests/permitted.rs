@@ -11,10 +11,11 @@ use crate::core::policy::switches::{Scope, Switches};
 use crate::core::policy::{
     Door, Permit, PermittedAct, Reach, Standing, decide_operate, decide_write,
 };
-use crate::session::command::{Accepted, ManageOrder, ResizeOrder, WriteOrder, Written};
+use crate::session::command::{
+    Accepted, ManageOrder, ResizeOrder, TypedInput, WriteOrder, Written,
+};
 use crate::session::error::SessionError;
 use crate::session::handle::Session;
-use crate::session::people::Typed;
 
 fn standing(caller: &Caller, door: Door) -> Standing {
     let caller = caller.clone();
@@ -87,7 +88,7 @@ impl Session {
     pub(in crate::session) async fn permitted_type_in(
         &self,
         caller: Caller,
-        typed: Typed,
+        typed: TypedInput,
     ) -> Result<Written, SessionError> {
         self.type_in(&self.permit(&caller, PermittedAct::Type), caller, typed).await
     }

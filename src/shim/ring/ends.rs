@@ -1,20 +1,85 @@
 //! The lock-free protocol of a ring: one process writes, others read.
 //! It is generic over the memory, so that a test can try every order of memory accesses.
 
-use crate::shim::ring::Unread;
-use crate::shim::ring::marks::{Marks, Word};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::shim::ring::RingError;
 
 /// No program writes this many bytes: at 10 GB/s it takes ten days.
 const HEAD_MAX: u64 = 1 << 53;
 
+/// A number in shared memory.
+pub trait Word {
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    /// A memory fence.
+    fn fence(order: Ordering);
+}
+
+impl Word for AtomicU64 {
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    fn fence(order: Ordering) {
+        fence(order);
+    }
+}
+
+/// The end of the written data, and the start of the data that is still valid.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct RingMarks<W> {
+    head: W,
+    tail: W,
+}
+
+impl<W: Word> RingMarks<W> {
+    pub fn new(head: W, tail: W) -> Self {
+        Self { head, tail }
+    }
+
+    /// Announces that the data before `head` is written. Call this after the write.
+    pub fn publish(&self, head: u64) {
+        self.head.store(head, Ordering::Release);
+    }
+
+    /// Announces that the data before `tail` will be overwritten. Call this before the write.
+    pub fn release(&self, tail: u64) {
+        // A reader that sees this tail also sees a head that is at least as high.
+        self.tail.store(tail, Ordering::Release);
+        // A reader that sees a byte written after this fence also sees the tail.
+        W::fence(Ordering::Release);
+    }
+
+    /// The end of the written data.
+    pub fn head(&self) -> u64 {
+        self.head.load(Ordering::Acquire)
+    }
+
+    /// The start of the valid data, as last announced.
+    pub fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Acquire)
+    }
+
+    /// Whether data just copied from `offset` may have been overwritten during the copy.
+    pub fn has_released(&self, offset: u64) -> bool {
+        W::fence(Ordering::Acquire);
+        self.tail.load(Ordering::Relaxed) > offset
+    }
+}
+
 /// Memory that both ends share: the marks, and data that wraps around at its end.
-pub trait Memory {
+pub trait RingMemory {
     /// The atomic type of the marks.
     type Word: Word;
 
-    fn marks(&self) -> &Marks<Self::Word>;
+    fn marks(&self) -> &RingMarks<Self::Word>;
 
-    /// The capacity in bytes.
     fn bytes(&self) -> usize;
 
     /// Appends `count` bytes from position `at` to `into`. They do not wrap around, and may change during the
@@ -23,7 +88,7 @@ pub trait Memory {
 }
 
 /// The position of the byte at `offset`, and the bytes from there to the wrap-around.
-fn place(memory: &impl Memory, offset: u64) -> (usize, usize) {
+fn place(memory: &impl RingMemory, offset: u64) -> (usize, usize) {
     let at = (offset % memory.bytes() as u64) as usize;
     (at, memory.bytes() - at)
 }
@@ -36,7 +101,7 @@ pub struct WritingEnd<M> {
     tail: u64,
 }
 
-impl<M: Memory> WritingEnd<M> {
+impl<M: RingMemory> WritingEnd<M> {
     /// Starts at offset 0.
     pub fn new(memory: M) -> Self {
         Self { memory, head: 0, tail: 0 }
@@ -46,17 +111,14 @@ impl<M: Memory> WritingEnd<M> {
         &self.memory
     }
 
-    /// The bytes written since the start.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// The offset of the oldest byte in the ring.
     pub fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// The free bytes.
     pub fn room(&self) -> usize {
         self.memory.bytes() - (self.head - self.tail) as usize
     }
@@ -74,9 +136,6 @@ impl<M: Memory> WritingEnd<M> {
     }
 
     /// Calls `write` with a position and a maximum, then publishes the number of bytes that `write` returns.
-    ///
-    /// # Errors
-    /// Returns the error of `write`.
     pub fn fill<E>(
         &mut self,
         most: usize,
@@ -98,13 +157,12 @@ impl<M: Memory> WritingEnd<M> {
     }
 }
 
-/// A reading end. Readers disturb neither each other nor the writer.
 #[derive(Debug)]
 pub struct ReadingEnd<M> {
     memory: M,
 }
 
-impl<M: Memory> ReadingEnd<M> {
+impl<M: RingMemory> ReadingEnd<M> {
     pub fn new(memory: M) -> Self {
         Self { memory }
     }
@@ -118,13 +176,13 @@ impl<M: Memory> ReadingEnd<M> {
     /// # Errors
     /// If some of it was overwritten, `offset` is beyond the output, or the marks are damaged. Nothing is
     /// appended then.
-    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, Unread> {
+    pub fn copy(&self, offset: u64, most: usize, into: &mut Vec<u8>) -> Result<usize, RingError> {
         let marks = self.memory.marks();
         let head = marks.head();
         if head > HEAD_MAX {
-            return Err(Unread::Damaged);
+            return Err(RingError::Damaged);
         }
-        let there = head.checked_sub(offset).ok_or(Unread::NotThere)?;
+        let there = head.checked_sub(offset).ok_or(RingError::NotThere)?;
         if there > self.memory.bytes() as u64 {
             return Err(self.gone(offset));
         }
@@ -145,10 +203,10 @@ impl<M: Memory> ReadingEnd<M> {
 
     /// Why the output at `offset` is missing. A correct writer releases what it overwrites, and never more
     /// than it wrote.
-    fn gone(&self, offset: u64) -> Unread {
+    fn gone(&self, offset: u64) -> RingError {
         let marks = self.memory.marks();
         let tail = marks.tail();
-        if tail > offset && tail <= marks.head() { Unread::NotThere } else { Unread::Damaged }
+        if tail > offset && tail <= marks.head() { RingError::NotThere } else { RingError::Damaged }
     }
 }
 

@@ -15,13 +15,13 @@ fn write(ring: &mut Ring, bytes: &[u8]) -> usize {
     taken
 }
 
-fn pair(bytes: usize) -> (Ring, Reader) {
+fn pair(bytes: usize) -> (Ring, RingReader) {
     let ring = Ring::create(bytes).unwrap();
-    let reader = Reader::open(memory::read_only(ring.file()).unwrap(), bytes).unwrap();
+    let reader = RingReader::open(memory::read_only(ring.file()).unwrap(), bytes).unwrap();
     (ring, reader)
 }
 
-fn read(reader: &Reader, offset: u64) -> Result<Vec<u8>, Unread> {
+fn read(reader: &RingReader, offset: u64) -> Result<Vec<u8>, RingError> {
     let mut bytes = Vec::new();
     reader.copy(offset, usize::MAX, &mut bytes).map(|count| {
         assert_eq!(count, bytes.len());
@@ -37,7 +37,7 @@ fn what_is_written_is_read_from_any_offset() {
     assert_eq!(read(&reader, 0), Ok(b"hello".to_vec()));
     assert_eq!(read(&reader, 3), Ok(b"lo".to_vec()));
     assert_eq!(read(&reader, 5), Ok(Vec::new()));
-    assert_eq!(read(&reader, 6), Err(Unread::NotThere));
+    assert_eq!(read(&reader, 6), Err(RingError::NotThere));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_full_ring_takes_nothing_until_something_is_released() {
     assert_eq!(ring.room(), 0);
     ring.release(1_000);
     assert_eq!(write(&mut ring, &[b'b'; 1_000]), 1_000);
-    assert_eq!(read(&reader, 999), Err(Unread::NotThere));
+    assert_eq!(read(&reader, 999), Err(RingError::NotThere));
     let all = read(&reader, 1_000).unwrap();
     assert_eq!(all, [[b'a'; 3_096].as_slice(), [b'b'; 1_000].as_slice()].concat());
 }
@@ -70,7 +70,7 @@ fn the_oldest_output_makes_room_for_the_newest() {
     ring.make_room(10);
     assert_eq!(ring.tail(), 10);
     assert_eq!(write(&mut ring, &[b'b'; 10]), 10);
-    assert_eq!(read(&reader, 0), Err(Unread::NotThere));
+    assert_eq!(read(&reader, 0), Err(RingError::NotThere));
     assert!(read(&reader, 10).unwrap().ends_with(&[b'b'; 10]));
     assert_eq!(ring.room(), 0);
 }
@@ -112,7 +112,7 @@ fn marks_that_no_writer_makes_are_an_error_and_no_output() {
         (5 + 4_097, 5 + 4_098),
     ] {
         forge(&ring, head, tail);
-        assert_eq!(read(&reader, 5), Err(Unread::Damaged), "{head} {tail}");
+        assert_eq!(read(&reader, 5), Err(RingError::Damaged), "{head} {tail}");
         assert!(reader.tail() <= reader.head(), "{head} {tail}");
     }
     forge(&ring, 5, 0);
@@ -122,6 +122,6 @@ fn marks_that_no_writer_makes_are_an_error_and_no_output() {
 #[test]
 fn memory_that_is_no_ring_of_this_size_is_refused() {
     let (ring, _) = pair(4_096);
-    assert!(Reader::open(ring.file(), 4_097).is_err());
-    assert!(Reader::open(ring.file(), 0).is_err());
+    assert!(RingReader::open(ring.file(), 4_097).is_err());
+    assert!(RingReader::open(ring.file(), 0).is_err());
 }

@@ -1,10 +1,9 @@
 //! Frames from a shim to a daemon.
 
 use crate::shim::bounded::Bounded;
-use crate::shim::wire::fields::{Reader, Writer};
 use crate::shim::wire::{
-    Ended, Frame, MAGIC, Malformed, Note, RESULTS_MAX, SEGMENTS_MAX, SNAPSHOTS_MAX, Window,
-    WriteName,
+    Frame, FrameReader, FrameWriter, MAGIC, Malformed, NoteFrame, ProgramEnd, RESULTS_MAX,
+    SEGMENTS_MAX, SNAPSHOTS_MAX, Window, WriteName,
 };
 
 const ATTACHED: u16 = 65;
@@ -20,37 +19,33 @@ pub enum FromShim<'a> {
     /// the snapshots, oldest first. The notes follow.
     Attached(Box<Attached>),
     /// Answers a start that failed. The shim has exited.
-    Failed(Failed),
+    Failed(StartFailure),
     /// Answers each input frame.
-    Taken(Taken),
+    Taken(InputTaken),
     /// The terminal accepts input again.
     Writable,
     /// The program has ended, and its output ends at `head`.
     Exited {
-        ended: Ended,
+        ended: ProgramEnd,
         head: u64,
     },
-    Note(Note<'a>),
+    Note(NoteFrame<'a>),
 }
 
-/// The state of a shim and its terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     /// The shim's protocol version.
     pub version: u16,
     /// Counts the attached connections. The shim serves only the newest.
     pub generation: u64,
     /// The shim's own process.
-    pub shim: Process,
-    /// The process that the session started.
-    pub leader: Process,
+    pub shim: ProcessIdentity,
+    pub leader: ProcessIdentity,
     /// The number of the terminal under `/dev/pts`.
     pub terminal: u32,
     pub window: Window,
     pub ring_bytes: u32,
-    /// How many note frames follow.
     pub notes: u16,
-    /// The bytes that the program has written.
     pub head: u64,
     /// The end of the output that the snapshots and segments cover.
     pub committed: u64,
@@ -60,18 +55,17 @@ pub struct Attached {
     pub answered: u64,
     pub epoch: u64,
     /// How the program ended; `None` until all its output is in the ring.
-    pub ended: Option<Ended>,
+    pub ended: Option<ProgramEnd>,
     /// The results of the last named writes: those of agents, then those of people, each oldest first.
-    pub results: Bounded<Written, RESULTS_MAX>,
+    pub results: Bounded<WriteProgress, RESULTS_MAX>,
     /// The valid bytes of each segment, oldest first.
     pub segments: Bounded<u64, SEGMENTS_MAX>,
     /// The end of the output that each snapshot covers, oldest first.
     pub snapshots: Bounded<u64, SNAPSHOTS_MAX>,
 }
 
-/// A process, identified even if its pid is reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessIdentity {
     pub pid: i32,
     /// In clock ticks since boot.
     pub started: u64,
@@ -79,21 +73,20 @@ pub struct Process {
 
 /// How many bytes of a write the terminal has taken in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteProgress {
     pub write: WriteName,
     pub bytes: u64,
 }
 
-/// Why a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
-    pub stage: Stage,
+pub struct StartFailure {
+    pub stage: StartStage,
     pub errno: i32,
 }
 
 /// The step of a start that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StartStage {
     /// The shim's own resources, such as its memory or socket.
     Shim,
     Terminal,
@@ -101,48 +94,45 @@ pub enum Stage {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct InputTaken {
     pub sequence: u32,
-    pub outcome: Outcome,
+    pub outcome: InputOutcome,
 }
 
-/// The result of an input frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InputOutcome {
     /// The terminal took this many bytes; the shim drops the rest.
     Bytes(u32),
-    /// The program has ended.
     Ended,
     /// The shim has seen a higher epoch.
     Refused,
 }
 
 impl<'a> FromShim<'a> {
-    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
         match self {
             Self::Attached(attached) => attached.encode(frame),
             Self::Failed(failed) => {
-                let mut out = Writer::new(frame, FAILED);
+                let mut out = FrameWriter::new(frame, FAILED);
                 out.u16(match failed.stage {
-                    Stage::Shim => 0,
-                    Stage::Terminal => 1,
-                    Stage::Program => 2,
+                    StartStage::Shim => 0,
+                    StartStage::Terminal => 1,
+                    StartStage::Program => 2,
                 });
                 out.u16(0);
                 out.i32(failed.errno);
                 out.finish()
             }
             Self::Taken(taken) => taken.encode(frame),
-            Self::Writable => Writer::new(frame, WRITABLE).finish(),
+            Self::Writable => FrameWriter::new(frame, WRITABLE).finish(),
             Self::Exited { ended, head } => {
-                let mut out = Writer::new(frame, EXITED);
+                let mut out = FrameWriter::new(frame, EXITED);
                 encode_ended(Some(*ended), &mut out);
                 out.u64(*head);
                 out.finish()
             }
             Self::Note(note) => {
-                let mut out = Writer::new(frame, NOTE);
+                let mut out = FrameWriter::new(frame, NOTE);
                 note.encode(&mut out);
                 out.finish()
             }
@@ -150,30 +140,26 @@ impl<'a> FromShim<'a> {
     }
 
     /// Reads a frame; `None` for an unknown kind.
-    ///
-    /// # Errors
-    /// If the frame is malformed.
     pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
-        let (kind, mut from) = Reader::new(frame)?;
+        let (kind, mut from) = FrameReader::new(frame)?;
         Ok(Some(match kind {
             ATTACHED => Self::Attached(Box::new(Attached::decode(&mut from)?)),
-            FAILED => Self::Failed(Failed::decode(&mut from)?),
-            TAKEN => Self::Taken(Taken::decode(&mut from)?),
+            FAILED => Self::Failed(StartFailure::decode(&mut from)?),
+            TAKEN => Self::Taken(InputTaken::decode(&mut from)?),
             WRITABLE => Self::Writable,
             EXITED => {
                 let ended = decode_ended(&mut from)?.ok_or(Malformed::Value)?;
                 Self::Exited { ended, head: from.u64()? }
             }
-            NOTE => Self::Note(Note::decode(&mut from)?),
+            NOTE => Self::Note(NoteFrame::decode(&mut from)?),
             _ => return Ok(None),
         }))
     }
 }
 
 impl Attached {
-    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
-        let mut out = Writer::new(frame, ATTACHED);
+        let mut out = FrameWriter::new(frame, ATTACHED);
         out.u32(MAGIC);
         out.u16(self.version);
         out.u16(self.notes);
@@ -200,12 +186,12 @@ impl Attached {
         out.finish()
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         if from.u32()? != MAGIC {
             return Err(Malformed::Magic);
         }
         let (version, notes, generation) = (from.u16()?, from.u16()?, from.u64()?);
-        let (shim, leader) = (Process::decode(from)?, Process::decode(from)?);
+        let (shim, leader) = (ProcessIdentity::decode(from)?, ProcessIdentity::decode(from)?);
         let (terminal, window, ring_bytes) = (from.u32()?, Window::decode(from)?, from.u32()?);
         let (head, committed, tail) = (from.u64()?, from.u64()?, from.u64()?);
         let (answered, epoch) = (from.u64()?, from.u64()?);
@@ -213,8 +199,8 @@ impl Attached {
         let results = from.count(RESULTS_MAX)?;
         let segments = from.count(SEGMENTS_MAX)?;
         let snapshots = from.count(SNAPSHOTS_MAX)?;
-        let written = |from: &mut Reader<'_>| -> Result<Written, Malformed> {
-            Ok(Written { write: from.array()?, bytes: from.u64()? })
+        let written = |from: &mut FrameReader<'_>| -> Result<WriteProgress, Malformed> {
+            Ok(WriteProgress { write: from.array()?, bytes: from.u64()? })
         };
         Ok(Self {
             version,
@@ -238,23 +224,23 @@ impl Attached {
     }
 }
 
-impl Process {
-    fn encode(self, out: &mut Writer<'_>) {
+impl ProcessIdentity {
+    fn encode(self, out: &mut FrameWriter<'_>) {
         out.i32(self.pid);
         out.u64(self.started);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         Ok(Self { pid: from.i32()?, started: from.u64()? })
     }
 }
 
-impl Failed {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+impl StartFailure {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         let stage = match from.u16()? {
-            0 => Stage::Shim,
-            1 => Stage::Terminal,
-            2 => Stage::Program,
+            0 => StartStage::Shim,
+            1 => StartStage::Terminal,
+            2 => StartStage::Program,
             _ => return Err(Malformed::Value),
         };
         from.u16()?;
@@ -262,50 +248,50 @@ impl Failed {
     }
 }
 
-impl Taken {
+impl InputTaken {
     fn encode(self, frame: &mut Frame) -> usize {
         let (outcome, count) = match self.outcome {
-            Outcome::Bytes(count) => (0, count),
-            Outcome::Ended => (1, 0),
-            Outcome::Refused => (2, 0),
+            InputOutcome::Bytes(count) => (0, count),
+            InputOutcome::Ended => (1, 0),
+            InputOutcome::Refused => (2, 0),
         };
-        let mut out = Writer::new(frame, TAKEN);
+        let mut out = FrameWriter::new(frame, TAKEN);
         out.u32(self.sequence);
         out.u32(count);
         out.u16(outcome);
         out.finish()
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         let (sequence, count) = (from.u32()?, from.u32()?);
         let outcome = match from.u16()? {
-            0 => Outcome::Bytes(count),
-            1 => Outcome::Ended,
-            2 => Outcome::Refused,
+            0 => InputOutcome::Bytes(count),
+            1 => InputOutcome::Ended,
+            2 => InputOutcome::Refused,
             _ => return Err(Malformed::Value),
         };
         Ok(Self { sequence, outcome })
     }
 }
 
-fn encode_ended(ended: Option<Ended>, out: &mut Writer<'_>) {
+fn encode_ended(ended: Option<ProgramEnd>, out: &mut FrameWriter<'_>) {
     let (kind, number) = match ended {
         None => (0, 0),
-        Some(Ended::Code(code)) => (1, code),
-        Some(Ended::Signal(signal)) => (2, signal),
-        Some(Ended::Unknown) => (3, 0),
+        Some(ProgramEnd::Code(code)) => (1, code),
+        Some(ProgramEnd::Signal(signal)) => (2, signal),
+        Some(ProgramEnd::Unknown) => (3, 0),
     };
     out.u16(kind);
     out.i32(number);
 }
 
-fn decode_ended(from: &mut Reader<'_>) -> Result<Option<Ended>, Malformed> {
+fn decode_ended(from: &mut FrameReader<'_>) -> Result<Option<ProgramEnd>, Malformed> {
     let (kind, number) = (from.u16()?, from.i32()?);
     match kind {
         0 => Ok(None),
-        1 => Ok(Some(Ended::Code(number))),
-        2 => Ok(Some(Ended::Signal(number))),
-        3 => Ok(Some(Ended::Unknown)),
+        1 => Ok(Some(ProgramEnd::Code(number))),
+        2 => Ok(Some(ProgramEnd::Signal(number))),
+        3 => Ok(Some(ProgramEnd::Unknown)),
         _ => Err(Malformed::Value),
     }
 }

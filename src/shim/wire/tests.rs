@@ -2,8 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::from_shim::{Attached, Failed, FromShim, Outcome, Process, Stage, Taken, Written};
-use super::to_shim::{Commit, Input, Start, ToShim, Unread};
+use super::from_shim::{
+    Attached, FromShim, InputOutcome, InputTaken, ProcessIdentity, StartFailure, StartStage,
+    WriteProgress,
+};
+use super::to_shim::{Commit, InputFrame, Start, ToShim, Unread};
 use super::*;
 use crate::shim::bounded::Bounded;
 
@@ -27,9 +30,9 @@ fn sent_from_shim(frame: &FromShim<'_>) {
     }
 }
 
-fn ended() -> impl Strategy<Value = Ended> {
-    let code = any::<i32>().prop_map(Ended::Code);
-    prop_oneof![code, any::<i32>().prop_map(Ended::Signal), Just(Ended::Unknown)]
+fn ended() -> impl Strategy<Value = ProgramEnd> {
+    let code = any::<i32>().prop_map(ProgramEnd::Code);
+    prop_oneof![code, any::<i32>().prop_map(ProgramEnd::Signal), Just(ProgramEnd::Unknown)]
 }
 
 fn window() -> impl Strategy<Value = Window> {
@@ -44,8 +47,8 @@ fn attached() -> impl Strategy<Value = Attached> {
     let lists = (results, segments, snapshots);
     (numbers, lists, prop::option::of(ended()), window()).prop_map(
         |((long, middle, pids, version, notes), (results, segments, snapshots), ended, window)| {
-            let process = |index: usize| Process { pid: pids[index], started: long[index] };
-            let result = |(write, bytes)| Written { write, bytes };
+            let process = |index: usize| ProcessIdentity { pid: pids[index], started: long[index] };
+            let result = |(write, bytes)| WriteProgress { write, bytes };
             Attached {
                 version,
                 generation: long[2],
@@ -76,7 +79,7 @@ proptest! {
         write: WriteName,
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        sent_to_shim(ToShim::Input(Input { sequence, epoch, answered, write, bytes: &bytes }));
+        sent_to_shim(ToShim::Input(InputFrame { sequence, epoch, answered, write, bytes: &bytes }));
     }
 
     #[test]
@@ -105,8 +108,8 @@ proptest! {
         slot in 0..NOTES as u16,
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        sent_to_shim(ToShim::Note(Note { slot, bytes: &bytes }));
-        sent_from_shim(&FromShim::Note(Note { slot, bytes: &bytes }));
+        sent_to_shim(ToShim::Note(NoteFrame { slot, bytes: &bytes }));
+        sent_from_shim(&FromShim::Note(NoteFrame { slot, bytes: &bytes }));
     }
 
     #[test]
@@ -145,11 +148,11 @@ fn frames_without_variety_come_back_as_they_were_written() {
     sent_to_shim(ToShim::Resize(Window { rows: 3, cols: 500 }));
     sent_to_shim(ToShim::End);
     sent_from_shim(&FromShim::Writable);
-    for outcome in [Outcome::Bytes(7), Outcome::Ended, Outcome::Refused] {
-        sent_from_shim(&FromShim::Taken(Taken { sequence: 9, outcome }));
+    for outcome in [InputOutcome::Bytes(7), InputOutcome::Ended, InputOutcome::Refused] {
+        sent_from_shim(&FromShim::Taken(InputTaken { sequence: 9, outcome }));
     }
-    for stage in [Stage::Shim, Stage::Terminal, Stage::Program] {
-        sent_from_shim(&FromShim::Failed(Failed { stage, errno: 2 }));
+    for stage in [StartStage::Shim, StartStage::Terminal, StartStage::Program] {
+        sent_from_shim(&FromShim::Failed(StartFailure { stage, errno: 2 }));
     }
 }
 
@@ -179,11 +182,11 @@ fn a_stranger_is_recognised_by_its_first_frame() {
 fn input_and_notes_beyond_their_bounds_are_refused() {
     let mut room = [0; FRAME_MAX];
     let bytes = vec![0; INPUT_MAX];
-    let input = Input { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &bytes };
+    let input = InputFrame { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &bytes };
     ToShim::Input(input).encode(&mut room);
     room[8..12].copy_from_slice(&(INPUT_MAX as u32 + 1).to_le_bytes());
     assert_eq!(ToShim::decode(&room), Err(Malformed::Value));
-    ToShim::Note(Note { slot: 0, bytes: &bytes[..10] }).encode(&mut room);
+    ToShim::Note(NoteFrame { slot: 0, bytes: &bytes[..10] }).encode(&mut room);
     room[4..6].copy_from_slice(&(NOTES as u16).to_le_bytes());
     assert_eq!(ToShim::decode(&room), Err(Malformed::Value));
 }

@@ -1,7 +1,9 @@
 //! Frames from a daemon to a shim.
 
-use crate::shim::wire::fields::{Reader, Writer};
-use crate::shim::wire::{Frame, INPUT_MAX, MAGIC, Malformed, Note, VERSION, Window, WriteName};
+use crate::shim::wire::{
+    Frame, FrameReader, FrameWriter, INPUT_MAX, MAGIC, Malformed, NoteFrame, VERSION, Window,
+    WriteName,
+};
 
 const START: u16 = 1;
 const ATTACH: u16 = 2;
@@ -20,18 +22,17 @@ pub enum ToShim<'a> {
     Attach {
         version: u16,
     },
-    Input(Input<'a>),
+    Input(InputFrame<'a>),
     /// Asks for a `Writable` frame once the terminal accepts input again.
     WantWritable,
     Resize(Window),
     /// Carries the descriptors of the snapshot and the segment that it announces, in this order.
     Commit(Commit),
-    Note(Note<'a>),
+    Note(NoteFrame<'a>),
     /// The session is over: the shim ends all its processes and itself.
     End,
 }
 
-/// How to set up a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     pub window: Window,
@@ -56,7 +57,7 @@ pub enum Unread {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Input<'a> {
+pub struct InputFrame<'a> {
     /// The answer repeats this number.
     pub sequence: u32,
     /// The epoch of the lease; 0 for input that needs no lease.
@@ -77,7 +78,6 @@ pub struct Commit {
     /// How many of the oldest segments to drop.
     pub segments_dropped: u16,
     pub snapshot: bool,
-    /// Whether the frame carries a new last segment.
     pub segment: bool,
     /// Whether no more output is expected soon, so that the shim may free memory.
     pub quiet: bool,
@@ -88,9 +88,8 @@ const CARRIES_SEGMENT: u16 = 2;
 const QUIET: u16 = 4;
 
 impl<'a> ToShim<'a> {
-    /// Writes the frame and returns its length.
     pub fn encode(&self, frame: &mut Frame) -> usize {
-        let mut out = Writer::new(frame, self.kind());
+        let mut out = FrameWriter::new(frame, self.kind());
         match self {
             Self::Start(start) => start.encode(&mut out),
             Self::Attach { version } => {
@@ -107,22 +106,19 @@ impl<'a> ToShim<'a> {
     }
 
     /// Reads a frame; `None` for an unknown kind.
-    ///
-    /// # Errors
-    /// If the frame is malformed.
     pub fn decode(frame: &'a [u8]) -> Result<Option<Self>, Malformed> {
-        let (kind, mut from) = Reader::new(frame)?;
+        let (kind, mut from) = FrameReader::new(frame)?;
         Ok(Some(match kind {
             START => Self::Start(Start::decode(&mut from)?),
             ATTACH => {
                 check_magic(&mut from)?;
                 Self::Attach { version: from.u16()? }
             }
-            INPUT => Self::Input(Input::decode(&mut from)?),
+            INPUT => Self::Input(InputFrame::decode(&mut from)?),
             WANT_WRITABLE => Self::WantWritable,
             RESIZE => Self::Resize(Window::decode(&mut from)?),
             COMMIT => Self::Commit(Commit::decode(&mut from)?),
-            NOTE => Self::Note(Note::decode(&mut from)?),
+            NOTE => Self::Note(NoteFrame::decode(&mut from)?),
             END => Self::End,
             _ => return Ok(None),
         }))
@@ -142,12 +138,12 @@ impl<'a> ToShim<'a> {
     }
 }
 
-fn check_magic(from: &mut Reader<'_>) -> Result<(), Malformed> {
+fn check_magic(from: &mut FrameReader<'_>) -> Result<(), Malformed> {
     if from.u32()? == MAGIC { Ok(()) } else { Err(Malformed::Magic) }
 }
 
 impl Start {
-    fn encode(&self, out: &mut Writer<'_>) {
+    fn encode(&self, out: &mut FrameWriter<'_>) {
         out.u32(MAGIC);
         out.u16(VERSION);
         out.u16(match self.unread {
@@ -160,7 +156,7 @@ impl Start {
         out.u64(self.descriptors);
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         check_magic(from)?;
         from.u16()?;
         let unread = match from.u16()? {
@@ -179,22 +175,22 @@ impl Start {
 }
 
 impl Window {
-    pub(super) fn encode(self, out: &mut Writer<'_>) {
+    pub(super) fn encode(self, out: &mut FrameWriter<'_>) {
         out.u16(self.rows);
         out.u16(self.cols);
     }
 
-    pub(super) fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         Ok(Self { rows: from.u16()?, cols: from.u16()? })
     }
 }
 
-impl<'a> Input<'a> {
+impl<'a> InputFrame<'a> {
     /// Empty input. The shim answers it as any other.
     pub const NOTHING: Self =
         Self { sequence: 0, epoch: 0, answered: 0, write: [0; 16], bytes: &[] };
 
-    fn encode(&self, out: &mut Writer<'_>) {
+    fn encode(&self, out: &mut FrameWriter<'_>) {
         let bytes = &self.bytes[..self.bytes.len().min(INPUT_MAX)];
         out.u32(self.sequence);
         out.u32(u32::try_from(bytes.len()).expect("input is shorter than that"));
@@ -204,7 +200,7 @@ impl<'a> Input<'a> {
         out.bytes(bytes);
     }
 
-    fn decode(from: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'a>) -> Result<Self, Malformed> {
         let sequence = from.u32()?;
         let length = from.u32()? as usize;
         if length > INPUT_MAX {
@@ -216,7 +212,7 @@ impl<'a> Input<'a> {
 }
 
 impl Commit {
-    fn encode(&self, out: &mut Writer<'_>) {
+    fn encode(&self, out: &mut FrameWriter<'_>) {
         let flag = |set: bool, flag: u16| if set { flag } else { 0 };
         out.u64(self.offset);
         out.u64(self.segment_bytes);
@@ -228,7 +224,7 @@ impl Commit {
         );
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(from: &mut FrameReader<'_>) -> Result<Self, Malformed> {
         let (offset, segment_bytes, segments_dropped) = (from.u64()?, from.u64()?, from.u16()?);
         let flags = from.u16()?;
         Ok(Self {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::core::frame::Frame;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::session::handle::Session;
-use crate::session::records::gaps::Gap;
+use crate::session::records::Gap;
 use crate::wire::date::rfc3339;
 use crate::wire::session::GapWire;
 

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::lease::request::AcquireRequest;
-use crate::session::create::Creation;
-use crate::session::create_error::TAGS_MAX;
+use crate::session::error::TAGS_MAX;
 use crate::session::handle::Session;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
+use crate::session::registry::creating::Creation;
 use crate::surface::answer::session::ALONE;
 use crate::surface::argument::plain;
 use crate::surface::call::{Call, note_touched};
@@ -105,7 +105,7 @@ impl Parameters {
         Ok(Creation {
             name: self.name,
             launch: Launch::new(self.command, self.args)
-                .map_err(crate::session::create_error::CreateError::from)?,
+                .map_err(crate::session::error::CreateError::from)?,
             cwd: self.cwd,
             client: ClientEnvironment::of(os(self.env_client)),
             env: self.env,

@@ -12,7 +12,7 @@ use crate::core::moment::Moment;
 use crate::core::shell::commands::output::{Output, before_cursor};
 use crate::core::shell::commands::record::{CommandId, CommandRecord};
 use crate::session::clock::Clock;
-use crate::session::drain::Waiting;
+use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
 use crate::surface::answer::budget::{cut, room_left};
 use crate::surface::answer::command::{Ends, Excerpt, output_uri};
@@ -52,7 +52,7 @@ impl Following {
     pub async fn end(
         self,
         clock: &Clock,
-        waiting: &Waiting,
+        waiting: &WaitingCall,
         max_lines: usize,
         share: &Share,
     ) -> Followed {

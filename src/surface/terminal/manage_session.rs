@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::core::policy::{Denial, Door, PermittedAct};
-use crate::session::command::Act;
-use crate::session::command::ManageOrder;
-use crate::session::create_error::check_name;
+use crate::session::command::{Act, ManageOrder};
+use crate::session::error::check_name;
 use crate::session::pty::signal::Signal;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;

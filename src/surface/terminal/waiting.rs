@@ -14,7 +14,7 @@ use crate::core::moment::Moment;
 use crate::core::wait::look::Progress;
 use crate::core::wait::{Conditions, Outcome, Wait};
 use crate::session::clock::Clock;
-use crate::session::drain::Waiting;
+use crate::session::drain::WaitingCall;
 use crate::session::handle::Session;
 use crate::session::stats::Attending;
 use crate::surface::error::SurfaceError;
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Waits until a condition holds, the time is over, the lease is lost or the daemon leaves.
-    pub async fn end(mut self, clock: &Clock, waiting: &Waiting) -> Waited {
+    pub async fn end(mut self, clock: &Clock, waiting: &WaitingCall) -> Waited {
         let timeout = self.bounds.started + self.bounds.timeout;
         let mut news = true;
         let end = loop {
@@ -120,7 +120,7 @@ impl Watch {
     async fn look(
         &mut self,
         clock: &Clock,
-        waiting: &Waiting,
+        waiting: &WaitingCall,
         timeout: Moment,
     ) -> Result<Option<Outcome>, End> {
         let mut look = self.wait.look(Arc::clone(&self.frame), clock.now());

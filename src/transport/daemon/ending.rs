@@ -10,8 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::session::registry::Registry;
-use crate::session::registry::parting::Unended;
+use crate::session::registry::{Registry, Unended};
 use crate::surface::call::Daemon;
 use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;

@@ -2,7 +2,8 @@
 
 use crate::config::{Config, HoldingConfig};
 use crate::core::lease::limits::LeaseLimits;
-use crate::session::registry::{HoldingLimits, SessionLimits};
+use crate::session::pty::held::shims::HoldingLimits;
+use crate::session::registry::SessionLimits;
 use crate::shim::wire::to_shim::Unread;
 use crate::transport::door::DoorLimits;
 use crate::transport::limits::Limits;

@@ -12,9 +12,9 @@ use crate::core::ids::LeaseId;
 use crate::core::lease::request::AcquireRequest;
 use crate::core::policy::PermittedAct;
 use crate::session::command::Accepted;
-use crate::session::create::Creation;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
+use crate::session::registry::creating::Creation;
 use crate::transport::daemon::{Assembly, Places};
 
 fn standing_of(number: u64) -> Standing {

@@ -7,7 +7,7 @@ use crate::core::ids::RowNumber;
 use crate::core::shell::commands::EndsBy;
 use crate::core::shell::commands::record::CommandId;
 use crate::session::command::CommandOrder;
-use crate::session::pty::{Checkpoint, Note};
+use crate::session::pty::{Note, TerminalCheckpoint};
 use crate::session::records::commands::CommandsRecord;
 
 /// The screen that the next daemon makes of the newest checkpoint.
@@ -46,7 +46,7 @@ async fn output_is_kept_once_it_has_been_silent_for_a_second() {
         assert_eq!(desk.terminal.checkpoints().len(), 1, "it is not silent yet");
     }
     desk.wait_until(|terminal| terminal.checkpoints().len() == 2).await;
-    let newest: Checkpoint = desk.terminal.checkpoints().remove(1);
+    let newest: TerminalCheckpoint = desk.terminal.checkpoints().remove(1);
     assert_eq!((newest.offset, newest.quiet), (9, true));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert_eq!(desk.terminal.checkpoints().len(), 2, "nothing more happened");
@@ -116,7 +116,7 @@ async fn no_frame_is_published_that_a_restart_could_count_again() {
     desk.terminal.refuse_checkpoints(true);
     desk.terminal.push("x");
     desk.wait_until(|_| desk.session.frame().cursor.value.col > 0).await;
-    let first: Checkpoint = desk.terminal.checkpoints().remove(0);
+    let first: TerminalCheckpoint = desk.terminal.checkpoints().remove(0);
     let mut screen = Screen::restore(&first.snapshot, [first.rows], ScreenLimits::default())
         .expect("it can be read");
     assert!(shown(&mut screen).watermark > desk.session.frame().watermark);

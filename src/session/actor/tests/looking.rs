@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::core::shell::activity::ActivityState;
-use crate::session::pty::{Evidence, ProcessId};
+use crate::session::pty::{ProcessId, TerminalEvidence};
 
 impl Desk {
     /// A program in front hides what is typed, and reads.
     fn hide(&self) {
         let evidence = self.terminal.evidence();
         let foreground = Some(ProcessId(evidence.leader.0 + 1));
-        self.terminal.set_evidence(Evidence { foreground, echo: false, ..evidence });
+        self.terminal.set_evidence(TerminalEvidence { foreground, echo: false, ..evidence });
         self.terminal.set_reading(Some(true));
     }
 

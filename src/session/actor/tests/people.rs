@@ -4,8 +4,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::core::input::idempotency::key::IdempotencyKey;
-use crate::session::command::Written;
-use crate::session::people::Typed;
+use crate::session::command::{TypedInput, Written};
 
 const VIEW: Size = Size { rows: 30, cols: 90 };
 
@@ -13,8 +12,8 @@ fn person(number: u64) -> Caller {
     Caller { kind: Kind::Human, label: Arc::from("person"), ..agent(number) }
 }
 
-fn keyboard(bytes: &[u8]) -> Typed {
-    Typed { bytes: bytes.to_vec(), key: None, view: None }
+fn keyboard(bytes: &[u8]) -> TypedInput {
+    TypedInput { bytes: bytes.to_vec(), key: None, view: None }
 }
 
 impl Desk {
@@ -166,7 +165,7 @@ async fn the_session_takes_the_size_of_whoever_has_the_keyboard() {
     let resized = desk.session.permitted_resize_for_person(person(5), VIEW).await;
     assert!(!resized.expect("alive"), "it has no keyboard yet");
     assert_eq!(desk.terminal.sizes(), []);
-    let typed = Typed { view: Some(VIEW), ..keyboard(b"x") };
+    let typed = TypedInput { view: Some(VIEW), ..keyboard(b"x") };
     desk.session.permitted_type_in(person(5), typed).await.expect("typed");
     assert_eq!(desk.session.frame().size.value, VIEW);
     let smaller = Size { rows: 10, cols: 40 };
@@ -183,13 +182,14 @@ async fn the_session_takes_the_size_of_whoever_has_the_keyboard() {
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_again_under_its_key_is_typed_once() {
     let desk = Desk::open();
-    let typed = || Typed { key: IdempotencyKey::new("one", 1), ..keyboard(b"ls") };
+    let typed = || TypedInput { key: IdempotencyKey::new("one", 1), ..keyboard(b"ls") };
     // As by somebody whose connection broke.
     for (who, replayed) in [(5, false), (6, true)] {
         let written = desk.session.permitted_type_in(person(who), typed()).await.expect("typed");
         assert_eq!((written.outcome.written, written.replayed), (2, replayed));
     }
-    let other = Typed { bytes: b"rm".to_vec(), key: IdempotencyKey::new("two", 2), view: None };
+    let other =
+        TypedInput { bytes: b"rm".to_vec(), key: IdempotencyKey::new("two", 2), view: None };
     desk.session.permitted_type_in(person(6), other).await.expect("typed");
     assert_eq!(desk.terminal.written(), b"lsrm");
 }

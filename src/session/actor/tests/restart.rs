@@ -8,9 +8,8 @@ use crate::core::ids::{Epoch, RowNumber, TenantId};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::lease::event::{LeaseChange, LeaseEvent};
-use crate::session::actor::restart::{Reserve, SENT_MAX};
-use crate::session::command::Provision;
-use crate::session::people::Typed;
+use crate::session::actor::restart::{Fallback, SENT_MAX};
+use crate::session::command::{Provision, TypedInput};
 use crate::session::pty::Note;
 use crate::session::records::lease::from_note;
 use crate::session::tests::faults;
@@ -78,7 +77,7 @@ impl Desk {
     }
 
     async fn type_once(&self, text: &str) -> Result<bool, SessionError> {
-        let typed = Typed { bytes: text.into(), key: None, view: None };
+        let typed = TypedInput { bytes: text.into(), key: None, view: None };
         match self.session.permitted_type_in(person(5), typed).await {
             Ok(written) => Ok(written.outcome.written == text.len()),
             Err(SessionError::Restarted) => Ok(false),
@@ -451,7 +450,7 @@ fn what_people_type_makes_no_write_of_an_agent_forgotten() {
         Stamp { write: Some(write), ..Stamp::default() }
     };
     let lease = LeaseManager::new(Epoch(0), LeaseLimits::default());
-    let mut reserve = Reserve::begin(&Input::new(lease, WriteWindow::Open), 0, false);
+    let mut reserve = Fallback::begin(&Input::new(lease, WriteWindow::Open), 0, false);
     reserve.on_taken(agents, None, b"abc");
     for number in 0..=100 {
         reserve.on_taken(persons(number), None, b"a");

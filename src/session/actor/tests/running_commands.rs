@@ -6,7 +6,7 @@ use super::*;
 use crate::core::shell::commands::EndsBy;
 use crate::session::command::{CommandOrder, Provision, Written};
 use crate::session::pty::signal::Signal;
-use crate::session::pty::{Evidence, ProcessId};
+use crate::session::pty::{ProcessId, TerminalEvidence};
 
 impl Desk {
     /// Sends a command whose caller gives it up before the terminal has taken it.
@@ -106,7 +106,7 @@ impl Desk {
     fn bring_to_front(&self, group: i32) {
         let evidence = self.terminal.evidence();
         let foreground = Some(ProcessId(group));
-        self.terminal.set_evidence(Evidence { foreground, echo: false, ..evidence });
+        self.terminal.set_evidence(TerminalEvidence { foreground, echo: false, ..evidence });
     }
 }
 

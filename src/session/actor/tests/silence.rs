@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::ids::RowNumber;
 use crate::session::pty::Note;
-use crate::session::records::gaps::{Gap, Gaps};
+use crate::session::records::{Gap, Gaps};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_silent_terminal_may_have_taken_is_not_written_again() {

@@ -6,13 +6,13 @@ fn at(seconds: u64) -> Moment {
     Moment::from_boot(Duration::from_secs(seconds))
 }
 
-fn insert(table: &mut Table, seconds: u64) -> Option<u64> {
+fn insert(table: &mut Deadlines, seconds: u64) -> Option<u64> {
     table.insert(at(seconds), Waker::noop().clone())
 }
 
 #[test]
 fn the_timer_is_set_for_the_earliest_deadline_and_only_when_it_must_be() {
-    let mut table = Table::default();
+    let mut table = Deadlines::default();
     assert_eq!(table.rearm(), None);
     insert(&mut table, 20);
     assert_eq!(table.rearm(), Some(at(20)));
@@ -24,7 +24,7 @@ fn the_timer_is_set_for_the_earliest_deadline_and_only_when_it_must_be() {
 
 #[test]
 fn what_is_due_is_taken_and_the_rest_waits_on() {
-    let mut table = Table::default();
+    let mut table = Deadlines::default();
     for seconds in [10, 20, 20, 30] {
         insert(&mut table, seconds);
     }
@@ -35,7 +35,7 @@ fn what_is_due_is_taken_and_the_rest_waits_on() {
 
 #[test]
 fn without_deadlines_the_timer_is_not_set_again() {
-    let mut table = Table::default();
+    let mut table = Deadlines::default();
     insert(&mut table, 10);
     table.rearm();
     table.take_due(at(10));
@@ -44,7 +44,7 @@ fn without_deadlines_the_timer_is_not_set_again() {
 
 #[test]
 fn a_full_table_takes_no_more() {
-    let mut table = Table::default();
+    let mut table = Deadlines::default();
     for seconds in 0..DEADLINES_MAX as u64 {
         assert!(insert(&mut table, seconds).is_some());
     }

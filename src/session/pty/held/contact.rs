@@ -14,13 +14,12 @@ use nix::errno::Errno;
 use crate::session::pty::ProcessId;
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::held::link::{PATIENCE, frame};
-use crate::session::pty::held::living;
 use crate::session::pty::held::recovered::Notes;
-use crate::session::pty::spawn::SpawnError;
-use crate::shim::program::Program;
+use crate::session::pty::held::shims;
+use crate::session::pty::spawn::{self, SpawnError};
 use crate::shim::readiness::{self, READABLE};
 use crate::shim::socket::{self, Descriptors, Other};
-use crate::shim::wire::from_shim::{Attached, Failed, FromShim, Stage};
+use crate::shim::wire::from_shim::{Attached, FromShim, StartFailure, StartStage};
 use crate::shim::wire::to_shim::{Start, ToShim};
 use crate::shim::wire::{Frame, Malformed, VERSION};
 use crate::shim::{NAME, WORD, memory};
@@ -28,7 +27,6 @@ use crate::shim::{NAME, WORD, memory};
 /// How long a shim may take to start its program.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// Why a shim cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// No process listens: the shim has ended, or was killed and left its socket.
@@ -37,7 +35,6 @@ pub enum AttachError {
     /// Another process listens there, not the shim of this session.
     #[error("process {pid} listens at {} and is not the shim of this session", path.display())]
     Impostor { path: PathBuf, pid: i32 },
-    /// The shim runs but does not answer.
     #[error("the shim at {} does not answer", path.display())]
     Silent { path: PathBuf },
     #[error("the shim at {} says what cannot be understood: {source}", path.display())]
@@ -65,47 +62,25 @@ fn is_of_other_kind(error: &io::Error) -> bool {
     matches!(Errno::from_raw(error.raw_os_error().unwrap_or(0)), Errno::EPROTOTYPE | Errno::ELOOP)
 }
 
-/// A connection to a shim that has answered.
 #[derive(Debug)]
 pub(super) struct Contact {
     pub(super) socket: OwnedFd,
-    pub(super) told: Told,
-}
-
-/// What a shim sent at first contact.
-#[derive(Debug)]
-pub(super) struct Told {
-    pub(super) attached: Attached,
+    pub(super) attached: Box<Attached>,
     pub(super) descriptors: Descriptors,
     pub(super) notes: Notes,
 }
 
-/// Why a start failed.
-#[derive(Debug)]
-pub(super) enum StartError {
-    /// The shim could not be started.
-    Shim(io::Error),
-    /// The shim reported what failed.
-    Failed(Failed),
-}
-
-impl StartError {
-    /// Converts the error, with the program and the shim directory as context.
-    pub(super) fn of(self, spec: &SpawnSpec, directory: &Path) -> SpawnError {
-        match self {
-            Self::Shim(error) => SpawnError::Shim(error),
-            Self::Failed(failed) => {
-                let error = io::Error::from_raw_os_error(failed.errno);
-                match failed.stage {
-                    Stage::Shim if is_of_place(&error) => {
-                        SpawnError::Place { path: directory.to_owned(), source: error }
-                    }
-                    Stage::Shim => SpawnError::Shim(error),
-                    Stage::Terminal => SpawnError::Terminal(error),
-                    Stage::Program => SpawnError::program(spec, error),
-                }
-            }
+/// What a shim reported, with the program and the shim's socket as context.
+fn not_started(failure: StartFailure, spec: &SpawnSpec, socket: &Path) -> SpawnError {
+    let error = io::Error::from_raw_os_error(failure.errno);
+    match failure.stage {
+        StartStage::Shim if is_of_place(&error) => {
+            let directory = socket.parent().unwrap_or(socket);
+            SpawnError::Place { path: directory.to_owned(), source: error }
         }
+        StartStage::Shim => SpawnError::Shim(error),
+        StartStage::Terminal => SpawnError::Terminal(error),
+        StartStage::Program => SpawnError::program(spec, error),
     }
 }
 
@@ -121,21 +96,43 @@ fn is_of_place(error: &io::Error) -> bool {
     )
 }
 
-impl From<io::Error> for StartError {
-    fn from(error: io::Error) -> Self {
-        Self::Shim(error)
-    }
-}
-
-/// Starts a shim that listens at `path`, and its program.
 pub(super) fn start(
     executable: &Path,
     path: &Path,
     start: Start,
-    program: &Program,
-) -> Result<Contact, StartError> {
+    spec: &SpawnSpec,
+) -> Result<Contact, SpawnError> {
+    let mut room = frame();
+    let socket = launch(executable, path, start, spec, &mut room).map_err(SpawnError::Shim)?;
+    let mut descriptors = Descriptors::default();
+    let until = readiness::now() + START_MAX;
+    let error = match receive(&socket, &mut room, &mut descriptors, until) {
+        Ok(Some(length)) => match answer(&room[..length]) {
+            Ok(Ok(attached)) => {
+                return Ok(Contact { socket, attached, descriptors, notes: Notes::default() });
+            }
+            Ok(Err(failure)) => return Err(not_started(failure, spec, path)),
+            Err(error) => io::Error::other(error),
+        },
+        Ok(None) => io::ErrorKind::TimedOut.into(),
+        Err(error) => error,
+    };
+    // The program may run already, and no daemon would know of it.
+    let length = ToShim::End.encode(&mut room);
+    let _ = socket::send(socket.as_fd(), &room[..length], &[]);
+    Err(SpawnError::Shim(error))
+}
+
+/// Starts a shim and tells it what to start. Returns the connection to it.
+fn launch(
+    executable: &Path,
+    path: &Path,
+    start: Start,
+    spec: &SpawnSpec,
+    room: &mut Frame,
+) -> io::Result<OwnedFd> {
     let text = memory::create(c"termgate-program", 0)?;
-    text.write_all_at(&program.encode(), 0)?;
+    text.write_all_at(&spawn::program_of(spec).encode(), 0)?;
     let (ours, theirs) = socket::pair()?;
     let mut child = Command::new(executable)
         .arg0(NAME)
@@ -148,26 +145,11 @@ pub(super) fn start(
         .spawn()?;
     // The process exits as soon as it has forked the shim.
     if !child.wait()?.success() {
-        return Err(StartError::Shim(Errno::EAGAIN.into()));
+        return Err(Errno::EAGAIN.into());
     }
-    let mut room = frame();
-    let length = ToShim::Start(start).encode(&mut room);
-    socket::send(ours.as_fd(), &room[..length], &[text.as_fd()]).map_err(io::Error::from)?;
-    let mut descriptors = Descriptors::default();
-    let error = match listen(&ours, &mut descriptors, readiness::now() + START_MAX) {
-        Ok(First::Attached(attached)) => {
-            let told = Told { attached: *attached, descriptors, notes: Notes::default() };
-            return Ok(Contact { socket: ours, told });
-        }
-        Ok(First::Failed(failed)) => return Err(StartError::Failed(failed)),
-        Ok(First::Malformed(error)) => io::Error::other(error),
-        Ok(First::Nothing) => io::ErrorKind::TimedOut.into(),
-        Err(error) => error,
-    };
-    // The program may run already, and no daemon would know of it.
-    let length = ToShim::End.encode(&mut room);
-    let _ = socket::send(ours.as_fd(), &room[..length], &[]);
-    Err(StartError::Shim(error))
+    let length = ToShim::Start(start).encode(room);
+    socket::send(ours.as_fd(), &room[..length], &[text.as_fd()])?;
+    Ok(ours)
 }
 
 /// Attaches to the shim that listens at `path`. The shim drops any earlier daemon.
@@ -183,16 +165,13 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
     sent.map_err(|errno| gone(errno.into()))?;
     let mut descriptors = Descriptors::default();
     let until = readiness::now() + PATIENCE;
-    let attached = match listen(&socket, &mut descriptors, until).map_err(gone)? {
-        First::Attached(attached) => *attached,
-        First::Failed(_) => return Err(malformed(Malformed::Value)),
-        First::Malformed(error) => return Err(malformed(error)),
-        First::Nothing => return Err(silent()),
+    let length = receive(&socket, &mut room, &mut descriptors, until);
+    let length = length.map_err(gone)?.ok_or_else(silent)?;
+    let attached = match answer(&room[..length]).map_err(malformed)? {
+        // A shim with a false pid would make the daemon signal and kill another process.
+        Ok(attached) if listener == attached.shim.pid => attached,
+        Ok(_) | Err(_) => return Err(malformed(Malformed::Value)),
     };
-    // A shim with a false pid would make the daemon signal and kill another process.
-    if listener != attached.shim.pid {
-        return Err(malformed(Malformed::Value));
-    }
     let mut notes = Notes::default();
     for _ in 0..attached.notes {
         let length = receive(&socket, &mut room, &mut Descriptors::default(), until);
@@ -201,7 +180,7 @@ pub(super) fn attach(path: &Path) -> Result<Contact, AttachError> {
             notes.set(note);
         }
     }
-    Ok(Contact { socket, told: Told { attached, descriptors, notes } })
+    Ok(Contact { socket, attached, descriptors, notes })
 }
 
 /// The process that listens at `path`, if it is the right shim.
@@ -214,7 +193,7 @@ fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     if pid == std::process::id().cast_signed() {
         return Ok(pid);
     }
-    match living::holds(ProcessId(pid), path) {
+    match shims::holds(ProcessId(pid), path) {
         Some(true) if listener.lives() => Ok(pid),
         Some(false) if listener.lives() => {
             Err(AttachError::Impostor { path: path.to_owned(), pid })
@@ -223,33 +202,15 @@ fn listener_of(socket: &OwnedFd, path: &Path) -> Result<i32, AttachError> {
     }
 }
 
-/// The first frame of a shim.
-enum First {
-    Attached(Box<Attached>),
-    Failed(Failed),
-    Malformed(Malformed),
-    Nothing,
-}
-
-fn listen(socket: &OwnedFd, descriptors: &mut Descriptors, until: Duration) -> io::Result<First> {
-    let mut room = frame();
-    let Some(length) = receive(socket, &mut room, descriptors, until)? else {
-        return Ok(First::Nothing);
-    };
-    Ok(match FromShim::decode(&room[..length]) {
-        Ok(Some(FromShim::Attached(attached))) => First::Attached(attached),
-        Ok(Some(FromShim::Failed(failed))) => First::Failed(failed),
-        Ok(
-            None
-            | Some(
-                FromShim::Taken(_)
-                | FromShim::Writable
-                | FromShim::Exited { .. }
-                | FromShim::Note(_),
-            ),
-        ) => First::Malformed(Malformed::Value),
-        Err(error) => First::Malformed(error),
-    })
+fn answer(frame: &[u8]) -> Result<Result<Box<Attached>, StartFailure>, Malformed> {
+    match FromShim::decode(frame)? {
+        Some(FromShim::Attached(attached)) => Ok(Ok(attached)),
+        Some(FromShim::Failed(failure)) => Ok(Err(failure)),
+        Some(
+            FromShim::Taken(_) | FromShim::Writable | FromShim::Exited { .. } | FromShim::Note(_),
+        )
+        | None => Err(Malformed::Value),
+    }
 }
 
 /// Receives a frame; `None` at the deadline `until`, on the clock of [`readiness::now`].

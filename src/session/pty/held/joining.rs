@@ -1,47 +1,57 @@
-//! Creates the daemon's side of a held terminal: starts a shim, or attaches to one that runs.
+//! Creates the daemon's side of a held terminal: starts a shim, or attaches to one that runs. Retries a silent one:
+//! a program in the session can stop its shim for any time, and the daemon keeps the session meanwhile.
 //! A failure leaves no unknown program behind.
 
+use std::fs;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use tokio::io::Interest;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
-use crate::core::ids::SessionId;
-use crate::session::pty::ProcessId;
+use crate::core::frame::Exit;
+use crate::core::ids::{RowNumber, SessionId};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::condemned::Shim;
+use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::HeldPty;
-use crate::session::pty::held::contact::{self, AttachError, Contact, Told};
+use crate::session::pty::held::contact::{self, AttachError, Contact};
 use crate::session::pty::held::link::{Link, exit_of};
-use crate::session::pty::held::options::{HoldOptions, Shims, socket_of};
-use crate::session::pty::held::recovered::{Recovered, Snapshot};
+use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
+use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
 use crate::session::pty::held::store::{self, Store};
 use crate::session::pty::processes::Process;
 use crate::session::pty::sidecar_files::Remains;
-use crate::session::pty::spare::{OF_A_SESSION, spare_descriptors};
-use crate::session::pty::spawn::{self, SpawnError};
+use crate::session::pty::signal::Signal;
+use crate::session::pty::spawn::{self, OF_A_SESSION, SpawnError, spare_descriptors};
 use crate::session::pty::watch::watch;
-use crate::shim::ring::Reader;
+use crate::session::pty::{ProcessId, Pty};
+use crate::shim::ring::RingReader;
+use crate::shim::socket::Descriptors;
+use crate::shim::wire::from_shim::Attached;
 use crate::shim::wire::to_shim::{Start, ToShim};
+
+/// The time between two attempts.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 impl HeldPty {
     /// Starts a shim and the program in its terminal.
     ///
     /// Must be called inside a runtime. Blocks for two forks and execs.
-    ///
-    /// # Errors
-    /// If the start failed; nothing is left behind then.
     pub fn start(spec: &SpawnSpec, options: &HoldOptions) -> Result<Self, SpawnError> {
+        let HoldingLimits { orphan_ttl, ring_bytes, unread } = options.limits;
         let start = Start {
             window: spec.size.into(),
-            ring_bytes: options.ring_bytes,
-            unread: options.unread,
-            orphan_ttl_ms: options.orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
+            ring_bytes,
+            unread,
+            orphan_ttl_ms: orphan_ttl.map_or(0, |ttl| (ttl.as_millis() as u64).max(1)),
             descriptors: spawn::descriptors_of_children().unwrap_or(0),
         };
         let shims = &options.shims;
@@ -51,12 +61,10 @@ impl HeldPty {
         check_room().map_err(SpawnError::Shim)?;
         make_again(&shims.directory)?;
         let socket = socket_of(&shims.directory, spec.session);
-        let program = spawn::program_of(spec);
-        let contact = contact::start(&options.program, &socket, start, &program);
-        let Contact { socket: connection, told } =
-            contact.map_err(|error| error.of(spec, &shims.directory))?;
-        let link = Link::new(connection, None).map(Arc::new).map_err(SpawnError::Shim)?;
-        match Self::of(spec.session, shims, Arc::clone(&link), told) {
+        let contact = contact::start(&options.program, &socket, start, spec)?;
+        let link = Link::new(contact.socket, None).map(Arc::new).map_err(SpawnError::Shim)?;
+        let kept = (contact.descriptors, contact.notes);
+        match Self::of(spec.session, shims, Arc::clone(&link), contact.attached, kept) {
             Ok((pty, _)) => Ok(pty),
             Err(error) => {
                 // A shim that cannot receive this is gone.
@@ -70,15 +78,14 @@ impl HeldPty {
     /// earlier daemon.
     ///
     /// Must be called inside a runtime. Blocks until the shim answers, at most 2 s.
-    ///
-    /// # Errors
-    /// If the shim cannot be reached.
     pub fn attach(shims: &Shims, session: SessionId) -> Result<(Self, Recovered), AttachError> {
         let socket = socket_of(&shims.directory, session);
-        let Contact { socket: connection, told } = contact::attach(&socket)?;
-        let exit = told.attached.ended.map(|ended| (exit_of(ended), told.attached.head));
-        Link::new(connection, exit)
-            .and_then(|link| Self::of(session, shims, Arc::new(link), told))
+        let Contact { socket: connection, attached, descriptors, notes } =
+            contact::attach(&socket)?;
+        Link::new(connection, exit_in(&attached))
+            .and_then(|link| {
+                Self::of(session, shims, Arc::new(link), attached, (descriptors, notes))
+            })
             .map_err(|source| AttachError::Memory { path: socket, source })
     }
 
@@ -86,21 +93,21 @@ impl HeldPty {
         session: SessionId,
         shims: &Shims,
         link: Arc<Link>,
-        told: Told,
+        attached: Box<Attached>,
+        (mut descriptors, notes): (Descriptors, Notes),
     ) -> io::Result<(Self, Recovered)> {
         let socket = socket_of(&shims.directory, session);
-        let Told { attached, mut descriptors, notes } = told;
         let mut take = || descriptors.take().ok_or(io::ErrorKind::InvalidData);
-        let ring = Reader::open(take()?, attached.ring_bytes as usize)?;
+        let ring = RingReader::open(take()?, attached.ring_bytes as usize)?;
         let bell = watch(take()?, Interest::READABLE)?;
-        let mut history = store::Found::default();
+        let mut history = store::FoundSegments::default();
         for bytes in attached.segments.as_slice() {
             history.read(session, take()?, *bytes)?;
         }
         let mut snapshots = Vec::new();
         for offset in attached.snapshots.as_slice() {
             let bytes = store::read_snapshot(session, take()?)?;
-            snapshots.push(Snapshot { offset: *offset, bytes });
+            snapshots.push(ScreenSnapshot { offset: *offset, bytes });
         }
         let shim = Shim { pid: ProcessId(attached.shim.pid), started: attached.shim.started };
         let process = Process::find(shim.pid).filter(|found| found.started == shim.started);
@@ -121,10 +128,70 @@ impl HeldPty {
             shim_ended: watch(process.open()?, Interest::READABLE)?,
             terminal: PathBuf::from(format!("/dev/pts/{}", attached.terminal)),
         };
-        let mut recovered = Recovered::of(&attached, notes, snapshots, history.segments);
-        recovered.history_damaged = history.damaged;
-        Ok((pty, recovered))
+        let (segments, history_damaged) = (history.segments, history.damaged);
+        Ok((pty, Recovered { attached, notes, snapshots, segments, history_damaged }))
     }
+
+    /// Retries a silent shim until it answers or has ended.
+    pub(super) async fn ask_until_answered(&self) {
+        while self.is_silent() {
+            // A shim that serves another daemon must not be taken back.
+            self.mind_successor(&self.link());
+            if !self.is_silent() {
+                return;
+            }
+            let asking_again = async {
+                sleep(ASK_AGAIN).await;
+                let (shims, socket) = (self.shims.clone(), self.socket.clone());
+                let ask = move || shims.are_ours().then(|| contact::attach(&socket));
+                spawn_blocking(ask).await
+            };
+            tokio::select! {
+                _ = self.shim_ended.readable() => self.on_shim_ended(&self.link()),
+                answered = asking_again => if let Ok(Some(Ok(contact))) = answered
+                    && let Err(error) = self.resume(contact)
+                {
+                    tracing::warn!(session = %self.session, %error, "its shim is another one");
+                }
+            }
+        }
+    }
+
+    /// Continues with a new connection to the same shim. What it stored last is unknown.
+    fn resume(&self, contact: Contact) -> io::Result<()> {
+        let Contact { socket, attached, .. } = contact;
+        let (pid, started) = (attached.shim.pid, attached.shim.started);
+        if (pid, started) != (self.shim.pid.0, self.shim.started) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let link = Arc::new(Link::new(socket, exit_in(&attached))?);
+        let extents = attached.segments.as_slice().iter().map(|bytes| (RowNumber(0), *bytes));
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Store::behind(extents);
+        self.committed.store(attached.committed, Ordering::Relaxed);
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        Ok(())
+    }
+
+    /// Signals the shim process, if it still runs.
+    pub(super) fn signal_shim(&self, signal: Signal) -> io::Result<()> {
+        let Shim { pid, started } = self.shim;
+        let process = Process::find(pid).filter(|found| found.started == started);
+        process.ok_or(io::ErrorKind::NotFound)?.open()?.signal(signal.number())
+    }
+
+    /// Kills a shim that cannot be asked to end.
+    pub(super) fn end_silent_shim(&self) {
+        // The session is forgotten, so the shim's content has no further use.
+        if let Err(error) = self.signal_shim(Signal::Kill) {
+            tracing::debug!(session = %self.session, %error, "its shim is gone");
+        }
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// How the program ended, and where its output ends, if the shim knew that when it was attached to.
+fn exit_in(attached: &Attached) -> Option<(Exit, u64)> {
+    attached.ended.map(|ended| (exit_of(ended), attached.head))
 }
 
 /// Checks that enough file descriptors are free for another session. Some must stay free, because ending a

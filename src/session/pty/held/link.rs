@@ -19,9 +19,9 @@ use crate::session::off_worker::while_others_go_on;
 use crate::session::pty::watch::watch;
 use crate::shim::readiness::{self, READABLE, WRITABLE};
 use crate::shim::socket::{self, Descriptors};
-use crate::shim::wire::from_shim::{FromShim, Outcome, Taken};
-use crate::shim::wire::to_shim::{Input, ToShim};
-use crate::shim::wire::{Ended, FRAME_MAX, Frame};
+use crate::shim::wire::from_shim::{FromShim, InputOutcome, InputTaken};
+use crate::shim::wire::to_shim::{InputFrame, ToShim};
+use crate::shim::wire::{FRAME_MAX, Frame, ProgramEnd};
 
 /// How long a shim may take to answer before it counts as silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -37,16 +37,16 @@ const HEARD_MAX: usize = 4096;
 
 /// The last known state of the shim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct LinkState {
     /// How the program ended, and where its output ends.
     pub(super) exit: Option<(Exit, u64)>,
-    pub(super) presence: Presence,
-    pub(super) room: Room,
+    pub(super) presence: ShimPresence,
+    pub(super) room: InputRoom,
 }
 
 /// Whether the shim can be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum ShimPresence {
     #[default]
     There,
     /// The shim does not answer or has hung up. This connection is closed. The shim may have ended, may serve
@@ -58,7 +58,7 @@ pub(super) enum Presence {
 
 /// Whether the terminal takes input, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum InputRoom {
     #[default]
     Free,
     Full,
@@ -70,7 +70,7 @@ pub(super) enum Room {
 pub(super) struct Link {
     socket: AsyncFd<OwnedFd>,
     exchange: Mutex<Exchange>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<LinkState>,
     /// Whether the shim closed the connection.
     hung_up: AtomicBool,
 }
@@ -88,11 +88,11 @@ pub(super) fn frame() -> Box<Frame> {
     zeros.try_into().expect("it was made with this length")
 }
 
-pub(super) fn exit_of(ended: Ended) -> Exit {
+pub(super) fn exit_of(ended: ProgramEnd) -> Exit {
     match ended {
-        Ended::Code(code) => Exit::Code(code),
-        Ended::Signal(signal) => Exit::Signal(signal),
-        Ended::Unknown => Exit::Unknown,
+        ProgramEnd::Code(code) => Exit::Code(code),
+        ProgramEnd::Signal(signal) => Exit::Signal(signal),
+        ProgramEnd::Unknown => Exit::Unknown,
     }
 }
 
@@ -102,20 +102,20 @@ impl Link {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
             exchange: Mutex::new(Exchange { room: frame(), sequence: 0 }),
-            standing: watch::Sender::new(Standing { exit, ..Standing::default() }),
+            standing: watch::Sender::new(LinkState { exit, ..LinkState::default() }),
             hung_up: AtomicBool::new(false),
         })
     }
 
     /// Watches the shim's state.
-    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+    pub(super) fn standing(&self) -> watch::Receiver<LinkState> {
         self.standing.subscribe()
     }
 
     /// Whether the connection is lost at this moment.
     pub(super) fn is_lost(&self) -> bool {
         self.hear_all();
-        self.presence() != Presence::There
+        self.presence() != ShimPresence::There
     }
 
     /// Whether the shim has closed the connection at this moment. A running shim does so only when another
@@ -126,7 +126,7 @@ impl Link {
     }
 
     /// The last known presence.
-    pub(super) fn presence(&self) -> Presence {
+    pub(super) fn presence(&self) -> ShimPresence {
         self.standing.borrow().presence
     }
 
@@ -144,18 +144,18 @@ impl Link {
     /// # Errors
     /// `BrokenPipe` if the shim is gone. `TimedOut` if it is silent or has hung up: it then takes none of
     /// this input, unless it was just about to.
-    pub(super) fn input(&self, input: Input<'_>) -> io::Result<Outcome> {
+    pub(super) fn input(&self, input: InputFrame<'_>) -> io::Result<InputOutcome> {
         let mut exchange = self.exchange();
         exchange.sequence = exchange.sequence.wrapping_add(1);
         let sequence = exchange.sequence;
-        self.send(&mut exchange, &ToShim::Input(Input { sequence, ..input }), &[])?;
+        self.send(&mut exchange, &ToShim::Input(InputFrame { sequence, ..input }), &[])?;
         let until = readiness::now() + PATIENCE;
         loop {
             match self.receive(&mut exchange) {
                 Heard::Taken(taken) if taken.sequence == sequence => return Ok(taken.outcome),
                 // A shim that sends other frames but no answer counts as silent.
                 Heard::Taken(_) | Heard::News if readiness::now() >= until => {
-                    self.lose(Presence::Silent);
+                    self.lose(ShimPresence::Silent);
                     return Err(self.absence().into());
                 }
                 Heard::Taken(_) | Heard::News => {}
@@ -165,7 +165,7 @@ impl Link {
         }
     }
 
-    pub(super) fn set_room(&self, room: Room) {
+    pub(super) fn set_room(&self, room: InputRoom) {
         self.standing.send_if_modified(|standing| {
             let changed = standing.room != room;
             standing.room = room;
@@ -174,12 +174,12 @@ impl Link {
     }
 
     /// Waits for news from the shim that `standing` has not seen.
-    pub(super) async fn hear(&self, standing: &mut watch::Receiver<Standing>) -> io::Result<()> {
+    pub(super) async fn hear(&self, standing: &mut watch::Receiver<LinkState>) -> io::Result<()> {
         tokio::select! {
             // The channel cannot close while `self` owns the sender.
             _ = standing.changed() => {}
             // A closed connection would stay readable forever.
-            ready = self.socket.readable(), if self.presence() == Presence::There => {
+            ready = self.socket.readable(), if self.presence() == ShimPresence::There => {
                 let mut ready = ready?;
                 if self.hear_all() {
                     ready.clear_ready();
@@ -211,7 +211,7 @@ impl Link {
         frame: &ToShim<'_>,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        if self.presence() != Presence::There {
+        if self.presence() != ShimPresence::There {
             return Err(self.absence().into());
         }
         let length = frame.encode(&mut exchange.room);
@@ -235,7 +235,7 @@ impl Link {
 
     /// Reads one frame and updates the state.
     fn receive(&self, exchange: &mut Exchange) -> Heard {
-        if self.presence() != Presence::There {
+        if self.presence() != ShimPresence::There {
             return Heard::Lost;
         }
         let socket = self.socket.get_ref().as_fd();
@@ -253,14 +253,14 @@ impl Link {
         };
         match FromShim::decode(&exchange.room[..length]) {
             Ok(Some(FromShim::Taken(taken))) => return Heard::Taken(taken),
-            Ok(Some(FromShim::Writable)) => self.set_room(Room::Free),
+            Ok(Some(FromShim::Writable)) => self.set_room(InputRoom::Free),
             Ok(Some(FromShim::Exited { ended, head })) => self.standing.send_modify(|standing| {
                 standing.exit = Some((exit_of(ended), head));
             }),
             // A later protocol version may have more kinds.
             Ok(None | Some(FromShim::Attached(_) | FromShim::Failed(_) | FromShim::Note(_))) => {}
             Err(_) => {
-                self.lose(Presence::Silent);
+                self.lose(ShimPresence::Silent);
                 return Heard::Lost;
             }
         }
@@ -281,7 +281,7 @@ impl Link {
             [ready] = while_others_go_on(|| wait(AFTER_A_STALL))?;
         }
         if ready == 0 && readiness::now() >= until {
-            self.lose(Presence::Silent);
+            self.lose(ShimPresence::Silent);
             return Err(self.absence().into());
         }
         Ok(())
@@ -289,16 +289,16 @@ impl Link {
 
     fn on_hang_up(&self) {
         self.hung_up.store(true, Ordering::Relaxed);
-        self.lose(Presence::Silent);
+        self.lose(ShimPresence::Silent);
     }
 
     /// Closes this connection. A shim that is gone stays gone.
-    pub(super) fn lose(&self, presence: Presence) {
+    pub(super) fn lose(&self, presence: ShimPresence) {
         // A running shim must neither keep this connection as its daemon nor take input that it has not
         // begun.
         let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
         self.standing.send_if_modified(|standing| {
-            let changed = standing.presence != presence && standing.presence != Presence::Gone;
+            let changed = standing.presence != presence && standing.presence != ShimPresence::Gone;
             if changed {
                 standing.presence = presence;
             }
@@ -309,8 +309,8 @@ impl Link {
     /// The error for a caller that cannot reach the shim.
     fn absence(&self) -> io::ErrorKind {
         match self.presence() {
-            Presence::Silent => io::ErrorKind::TimedOut,
-            Presence::There | Presence::Gone => io::ErrorKind::BrokenPipe,
+            ShimPresence::Silent => io::ErrorKind::TimedOut,
+            ShimPresence::There | ShimPresence::Gone => io::ErrorKind::BrokenPipe,
         }
     }
 }
@@ -318,7 +318,7 @@ impl Link {
 /// The result of one attempt to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
-    Taken(Taken),
+    Taken(InputTaken),
     News,
     Nothing,
     Lost,

@@ -3,96 +3,71 @@
 use std::ops::Range;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::ids::{Epoch, RowNumber};
+use crate::core::ids::RowNumber;
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
+use crate::session::pty::Note;
 use crate::session::pty::held::link::exit_of;
-use crate::session::pty::{Note, ProcessId};
 use crate::shim::wire;
-use crate::shim::wire::from_shim::Attached;
+use crate::shim::wire::from_shim::{Attached, WriteProgress};
 
 /// All that a shim stored, at the moment of the attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Counts the daemons that have attached; the first has 1.
-    pub generation: u64,
-    /// The process that the session started.
-    pub leader: ProcessId,
-    pub size: Size,
-    /// The end of the output that the newest snapshot and the segments cover.
-    pub committed: u64,
-    /// The bytes that the program had written. Output after `committed`, or after the gap, is read with
+    /// What the shim said of itself and its terminal. Output after `committed`, or after the gap, is read with
     /// [`crate::session::pty::Pty::read`].
-    pub head: u64,
-    /// The output after `committed` that was lost while no daemon was connected.
-    pub gap: Option<Range<u64>>,
-    /// All queries in the output before this offset have been answered.
-    pub answered: u64,
-    pub epoch: Epoch,
-    /// How the program ended, if it has.
-    pub exit: Option<Exit>,
-    /// The results of the last named writes, oldest first.
-    pub writes: Vec<FormerWrite>,
+    pub attached: Box<Attached>,
     pub notes: Notes,
     /// Oldest first. The last one belongs to `committed`.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<ScreenSnapshot>,
     /// The rows of history, oldest first.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<HistorySegment>,
     /// Whether some segments were unreadable. These and all older ones are missing.
     pub history_damaged: bool,
 }
 
 impl Recovered {
-    pub(super) fn of(
-        attached: &Attached,
-        notes: Notes,
-        snapshots: Vec<Snapshot>,
-        segments: Vec<Segment>,
-    ) -> Self {
-        let written = attached.results.as_slice().iter();
-        let lost = attached.committed..attached.tail;
-        Self {
-            generation: attached.generation,
-            leader: ProcessId(attached.leader.pid),
-            size: Size::nearest(attached.window.rows, attached.window.cols),
-            committed: attached.committed,
-            head: attached.head,
-            gap: (!lost.is_empty()).then_some(lost),
-            answered: attached.answered,
-            epoch: Epoch(attached.epoch),
-            exit: attached.ended.map(exit_of),
-            writes: written
-                .map(|one| FormerWrite {
-                    stamp: WriteStamp(one.write),
-                    own: None,
-                    taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
-                    length: None,
-                    command: None,
-                })
-                .collect(),
-            notes,
-            snapshots,
-            segments,
-            history_damaged: false,
-        }
+    pub fn size(&self) -> Size {
+        Size::nearest(self.attached.window.rows, self.attached.window.cols)
+    }
+
+    /// The output after `committed` that was lost while no daemon was connected.
+    pub fn gap(&self) -> Option<Range<u64>> {
+        let lost = self.attached.committed..self.attached.tail;
+        (!lost.is_empty()).then_some(lost)
+    }
+
+    /// How the program ended, if it has.
+    pub fn exit(&self) -> Option<Exit> {
+        self.attached.ended.map(exit_of)
+    }
+
+    /// The results of the last named writes, oldest first.
+    pub fn writes(&self) -> Vec<FormerWrite> {
+        let write = |one: &WriteProgress| FormerWrite {
+            stamp: WriteStamp(one.write),
+            own: None,
+            taken: usize::try_from(one.bytes).unwrap_or(usize::MAX),
+            length: None,
+            command: None,
+        };
+        self.attached.results.as_slice().iter().map(write).collect()
     }
 
     /// The offset at which reading continues.
     pub fn resume_at(&self) -> u64 {
-        self.gap.as_ref().map_or(self.committed, |gap| gap.end)
+        self.attached.committed.max(self.attached.tail)
     }
 }
 
-/// An encoded screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ScreenSnapshot {
     /// The snapshot covers the output before this offset.
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
 
-/// The rows of one checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct HistorySegment {
     /// The row after the newest one in history at this checkpoint.
     pub end_row: RowNumber,
     /// The rows since the previous checkpoint.
@@ -111,7 +86,7 @@ impl Notes {
     }
 
     /// Stores a note from a shim. Notes of later versions are ignored.
-    pub(in crate::session) fn set(&mut self, note: wire::Note<'_>) {
+    pub(in crate::session) fn set(&mut self, note: wire::NoteFrame<'_>) {
         if let Some(bytes) = self.bytes.get_mut(usize::from(note.slot)) {
             *bytes = note.bytes.to_vec();
         }

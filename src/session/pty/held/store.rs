@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crate::core::frame::kept::blocks::NUMBER_MAX;
 use crate::core::ids::{RowNumber, SessionId};
-use crate::session::pty::Checkpoint;
-use crate::session::pty::held::recovered::Segment;
+use crate::session::pty::TerminalCheckpoint;
+use crate::session::pty::held::recovered::HistorySegment;
 use crate::shim::memory;
 use crate::shim::wire::SEGMENTS_MAX;
 use crate::shim::wire::to_shim::Commit;
@@ -24,7 +24,6 @@ const SEGMENTS_BYTES_MAX: u64 = 3 << 29;
 /// The header of a checkpoint's rows, in bytes: the row after them and their length.
 const RECORD_HEADER: usize = 12;
 
-/// The segments that a shim stores for this session.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     segments: VecDeque<Extent>,
@@ -34,14 +33,12 @@ pub(super) struct Store {
     dropped: u16,
 }
 
-/// The end of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     end_row: RowNumber,
     bytes: u64,
 }
 
-/// A checkpoint, ready to send.
 #[derive(Debug)]
 pub(super) struct Handover {
     pub(super) commit: Commit,
@@ -60,7 +57,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns the kernel's error. The caller may hand the rows over again with the next checkpoint.
-    pub(super) fn hand_over(&mut self, checkpoint: &Checkpoint) -> io::Result<Handover> {
+    pub(super) fn hand_over(&mut self, checkpoint: &TerminalCheckpoint) -> io::Result<Handover> {
         let snapshot = match checkpoint.snapshot.as_slice() {
             [] => None,
             bytes => Some(snapshot(bytes)?),
@@ -82,7 +79,7 @@ impl Store {
     }
 
     /// Drops segments that history no longer needs.
-    fn trim(&mut self, checkpoint: &Checkpoint) {
+    fn trim(&mut self, checkpoint: &TerminalCheckpoint) {
         let unneeded = |front: &Extent| checkpoint.whole || front.end_row <= checkpoint.first_row;
         while self.segments.front().is_some_and(unneeded) {
             self.segments.pop_front();
@@ -139,19 +136,16 @@ fn record(rows: &[u8], end_row: RowNumber) -> io::Result<Vec<u8>> {
 
 /// The segments that were found, as far as they are readable.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) segments: Vec<Segment>,
+pub(super) struct FoundSegments {
+    pub(super) segments: Vec<HistorySegment>,
     /// The end of each segment, readable or not.
     pub(super) extents: Vec<(RowNumber, u64)>,
     /// Whether a segment was unreadable. History then begins after it.
     pub(super) damaged: bool,
 }
 
-impl Found {
+impl FoundSegments {
     /// Reads the next segment. An invalid one loses the history up to it, but nothing newer.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub(super) fn read(&mut self, session: SessionId, file: OwnedFd, bytes: u64) -> io::Result<()> {
         let before = self.extents.last().map_or(RowNumber(0), |(end_row, _)| *end_row);
         let sum = self.extents.iter().fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -180,9 +174,6 @@ impl Found {
 }
 
 /// Reads a snapshot. An invalid one gives an empty result: only what it covers is lost.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let bytes = file.metadata()?.len();
@@ -203,7 +194,7 @@ pub(super) fn read_snapshot(session: SessionId, file: OwnedFd) -> io::Result<Vec
 ///
 /// # Errors
 /// `InvalidData` for content that no daemon wrote; otherwise the kernel's error.
-pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<Segment>> {
+pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<HistorySegment>> {
     let file = File::from(file);
     // A superseded daemon may still have this file open. An earlier seal makes this call fail, which is fine.
     let _ = memory::seal(&file);
@@ -218,12 +209,12 @@ pub(super) fn read_segment(file: OwnedFd, bytes: u64) -> io::Result<Vec<Segment>
     Ok(segments)
 }
 
-fn read_record(bytes: &[u8]) -> Option<(Segment, &[u8])> {
+fn read_record(bytes: &[u8]) -> Option<(HistorySegment, &[u8])> {
     let (end_row, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (rows, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     let end_row = Some(u64::from_le_bytes(*end_row)).filter(|row| *row <= NUMBER_MAX)?;
-    Some((Segment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
+    Some((HistorySegment { end_row: RowNumber(end_row), rows: rows.to_vec() }, rest))
 }
 
 /// Trusts only the memory that a file occupies, not its length: the sender may not be a shim.

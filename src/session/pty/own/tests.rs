@@ -36,8 +36,8 @@ async fn read_until(pty: &OwnPty, output: &mut Vec<u8>, text: Option<&str>) {
     let reading = async {
         while !text.is_some_and(|text| String::from_utf8_lossy(output).contains(text)) {
             match pty.read(output.len() as u64, output).await.unwrap() {
-                Output::Bytes(_) => {}
-                Output::End => {
+                ReadOutput::Bytes(_) => {}
+                ReadOutput::End => {
                     assert_eq!(text, None, "output ended: {}", String::from_utf8_lossy(output));
                     return;
                 }
@@ -110,10 +110,10 @@ async fn output_can_be_read_again_until_a_checkpoint_covers_it() {
     let pty = line("printf 'one two'; exit 0");
     assert_eq!(read_to_end(&pty).await, "one two");
     let mut again = Vec::new();
-    assert_eq!(pty.read(4, &mut again).await.unwrap(), Output::Bytes(3));
+    assert_eq!(pty.read(4, &mut again).await.unwrap(), ReadOutput::Bytes(3));
     assert_eq!(again, b"two");
     assert!(!pty.owes(7));
-    let covered = Checkpoint {
+    let covered = TerminalCheckpoint {
         offset: 4,
         snapshot: Vec::new(),
         rows: Vec::new(),
@@ -126,8 +126,8 @@ async fn output_can_be_read_again_until_a_checkpoint_covers_it() {
     assert_eq!(pty.oldest(), 4);
     let refused = pty.read(3, &mut again).await.unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
-    assert_eq!(pty.read(4, &mut again).await.unwrap(), Output::Bytes(3));
-    assert_eq!(pty.read(7, &mut again).await.unwrap(), Output::End);
+    assert_eq!(pty.read(4, &mut again).await.unwrap(), ReadOutput::Bytes(3));
+    assert_eq!(pty.read(7, &mut again).await.unwrap(), ReadOutput::End);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_checkpoint_is_due_before_too_much_is_kept_and_no_more_is_kept_than_ma
     let pty = line("head -c 3000000 /dev/zero");
     let mut output = Vec::new();
     let mut owed = false;
-    while pty.read(output.len() as u64, &mut output).await.unwrap() != Output::End {
+    while pty.read(output.len() as u64, &mut output).await.unwrap() != ReadOutput::End {
         owed |= pty.owes(output.len() as u64);
         assert!(pty.reading().kept.len() <= KEPT_MAX);
     }

@@ -16,7 +16,9 @@ use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;
-use crate::session::pty::{Checkpoint, Evidence, Note, Output, ProcessId, Pty, READ_MAX, Stamp};
+use crate::session::pty::{
+    Note, ProcessId, Pty, READ_MAX, ReadOutput, Stamp, TerminalCheckpoint, TerminalEvidence,
+};
 
 /// Makes a terminal in memory and the controller of what happens in it.
 ///
@@ -36,7 +38,7 @@ struct State {
     exit: Option<Exit>,
     /// How much uncommitted output makes a checkpoint due.
     checkpoint_after: Option<u64>,
-    checkpoints: Vec<Checkpoint>,
+    checkpoints: Vec<TerminalCheckpoint>,
     refuses_checkpoints: bool,
     notes: Vec<(Note, Vec<u8>)>,
     entrusted: Vec<Vec<u8>>,
@@ -44,7 +46,7 @@ struct State {
     written: Vec<u8>,
     stamps: Vec<Stamp>,
     room: Option<usize>,
-    evidence: Evidence,
+    evidence: TerminalEvidence,
     /// Whether somebody waits in a read, once the terminal has settled.
     reading: Option<bool>,
     looks: usize,
@@ -83,7 +85,7 @@ impl State {
             written: Vec::new(),
             stamps: Vec::new(),
             room: None,
-            evidence: Evidence {
+            evidence: TerminalEvidence {
                 leader,
                 foreground: Some(leader),
                 canonical: true,
@@ -145,7 +147,7 @@ impl FakePty {
 }
 
 impl Pty for FakePty {
-    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<Output> {
+    async fn read(&self, offset: u64, into: &mut Vec<u8>) -> io::Result<ReadOutput> {
         let start = {
             let state = self.state.borrow();
             let from = usize::try_from(offset).ok().filter(|from| *from <= state.output.len());
@@ -159,7 +161,7 @@ impl Pty for FakePty {
         let fresh = &state.output[start..];
         let taken = fresh.len().min(READ_MAX);
         into.extend_from_slice(&fresh[..taken]);
-        Ok(if taken == 0 { Output::End } else { Output::Bytes(taken) })
+        Ok(if taken == 0 { ReadOutput::End } else { ReadOutput::Bytes(taken) })
     }
 
     fn oldest(&self) -> u64 {
@@ -176,7 +178,7 @@ impl Pty for FakePty {
         self.state.borrow().outlives_daemon
     }
 
-    fn commit(&self, checkpoint: &Checkpoint) -> io::Result<()> {
+    fn commit(&self, checkpoint: &TerminalCheckpoint) -> io::Result<()> {
         if self.state.borrow().refuses_checkpoints {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -232,7 +234,7 @@ impl Pty for FakePty {
         Ok(())
     }
 
-    fn evidence(&self) -> io::Result<Evidence> {
+    fn evidence(&self) -> io::Result<TerminalEvidence> {
         Ok(self.state.borrow().evidence)
     }
 

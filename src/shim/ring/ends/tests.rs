@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
@@ -12,17 +12,31 @@ use super::*;
 
 const BYTES: usize = 2;
 
+impl Word for AtomicU64 {
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    fn fence(order: Ordering) {
+        fence(order);
+    }
+}
+
 /// Memory that loom watches.
 #[derive(Debug)]
 struct Watched {
-    marks: Marks<AtomicU64>,
+    marks: RingMarks<AtomicU64>,
     places: [AtomicU64; BYTES],
 }
 
-impl Memory for Arc<Watched> {
+impl RingMemory for Arc<Watched> {
     type Word = AtomicU64;
 
-    fn marks(&self) -> &Marks<AtomicU64> {
+    fn marks(&self) -> &RingMarks<AtomicU64> {
         &self.marks
     }
 
@@ -38,7 +52,7 @@ impl Memory for Arc<Watched> {
 
 fn ends() -> (WritingEnd<Arc<Watched>>, ReadingEnd<Arc<Watched>>) {
     let number = || AtomicU64::new(0);
-    let marks = Marks::new(number(), number());
+    let marks = RingMarks::new(number(), number());
     let memory = Arc::new(Watched { marks, places: [number(), number()] });
     (WritingEnd::new(Arc::clone(&memory)), ReadingEnd::new(memory))
 }
@@ -90,7 +104,7 @@ fn what_is_copied_is_what_was_written_also_while_it_is_overwritten() {
         }
         writing.join().unwrap();
         let mut copied = Vec::new();
-        assert_eq!(reader.copy(0, BYTES, &mut copied), Err(Unread::NotThere));
+        assert_eq!(reader.copy(0, BYTES, &mut copied), Err(RingError::NotThere));
         assert_eq!((reader.copy(1, BYTES, &mut copied), copied), (Ok(2), vec![2, 3]));
     });
 }

@@ -20,7 +20,7 @@ use crate::session::command::{
 };
 use crate::session::control::KeepAlive;
 use crate::session::control::{GivenUp, Interrupt};
-use crate::session::drain::Waiting;
+use crate::session::drain::WaitingCall;
 use crate::session::error::SessionError;
 use crate::surface::call::{Call, Target};
 use crate::surface::error::SurfaceError;
@@ -41,7 +41,7 @@ pub struct Sending<'a> {
     /// Until when the terminal is waited for.
     pub until: Moment,
     /// Told when the daemon leaves while the terminal is waited for.
-    pub waiting: &'a Waiting,
+    pub waiting: &'a WaitingCall,
 }
 
 /// A command that was sent, by this call or by one that it repeats.

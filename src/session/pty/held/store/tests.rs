@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn checkpoint(rows: &[u8], first_row: u64, end_row: u64) -> Checkpoint {
-    Checkpoint {
+fn checkpoint(rows: &[u8], first_row: u64, end_row: u64) -> TerminalCheckpoint {
+    TerminalCheckpoint {
         offset: 10,
         snapshot: b"screen".to_vec(),
         rows: rows.to_vec(),
@@ -99,7 +99,7 @@ fn nothing_is_added_to_a_segment_that_was_found() {
 fn a_segment_that_cannot_be_read_costs_the_history_up_to_it() {
     let session = session();
     let mut store = Store::default();
-    let mut found = Found::default();
+    let mut found = FoundSegments::default();
     let garbage = memory::create(c"test", 0).unwrap();
     garbage.write_all_at(&[9; 30], 0).unwrap();
     for (number, damaged) in [(1, false), (2, true), (3, false)] {
@@ -137,7 +137,7 @@ fn a_file_that_says_it_is_larger_than_it_is_takes_no_memory_and_is_refused() {
 
 #[test]
 fn one_file_that_is_handed_over_again_and_again_is_not_read_as_often() {
-    let mut found = Found::default();
+    let mut found = FoundSegments::default();
     let garbage = memory::create(c"test", 0).unwrap();
     for bytes in [1, SEGMENTS_BYTES_MAX, u64::MAX, 1] {
         found.read(session(), garbage.try_clone().unwrap().into(), bytes).unwrap();

@@ -10,7 +10,7 @@ use crate::core::frame::{Exit, Size};
 use crate::session::pty::kill::Survivor;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::tests::fake::{State, Witness};
-use crate::session::pty::{Checkpoint, Evidence, Note, Stamp};
+use crate::session::pty::{Note, Stamp, TerminalCheckpoint, TerminalEvidence};
 
 /// The program's end of a terminal in memory: tests write output with it and look at what arrived.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl FakeTerminal {
     }
 
     /// Says what the kernel shall answer from now on.
-    pub(crate) fn set_evidence(&self, evidence: Evidence) {
+    pub(crate) fn set_evidence(&self, evidence: TerminalEvidence) {
         self.state.send_modify(|state| state.evidence = evidence);
     }
 
@@ -74,7 +74,7 @@ impl FakeTerminal {
     }
 
     /// What the kernel answers now.
-    pub(crate) fn evidence(&self) -> Evidence {
+    pub(crate) fn evidence(&self) -> TerminalEvidence {
         self.state.borrow().evidence
     }
 
@@ -133,7 +133,7 @@ impl FakeTerminal {
     }
 
     /// The checkpoints that were handed over, in order.
-    pub(crate) fn checkpoints(&self) -> Vec<Checkpoint> {
+    pub(crate) fn checkpoints(&self) -> Vec<TerminalCheckpoint> {
         self.state.borrow().checkpoints.clone()
     }
 

@@ -8,10 +8,10 @@ async fn pushed_output_is_read_from_any_offset_that_was_not_committed() {
     let (pty, program) = pair();
     program.push("hello");
     let mut read = Vec::new();
-    assert_eq!(pty.read(0, &mut read).await.unwrap(), Output::Bytes(5));
-    assert_eq!(pty.read(3, &mut read).await.unwrap(), Output::Bytes(2));
+    assert_eq!(pty.read(0, &mut read).await.unwrap(), ReadOutput::Bytes(5));
+    assert_eq!(pty.read(3, &mut read).await.unwrap(), ReadOutput::Bytes(2));
     assert_eq!(read, b"hellolo");
-    let checkpoint = Checkpoint {
+    let checkpoint = TerminalCheckpoint {
         offset: 4,
         snapshot: b"screen".to_vec(),
         rows: Vec::new(),
@@ -38,8 +38,8 @@ async fn a_read_hands_over_no_more_than_its_bound() {
     let (pty, program) = pair();
     program.push(vec![b'x'; READ_MAX + 1]);
     let mut read = Vec::new();
-    assert_eq!(pty.read(0, &mut read).await.unwrap(), Output::Bytes(READ_MAX));
-    assert_eq!(pty.read(READ_MAX as u64, &mut read).await.unwrap(), Output::Bytes(1));
+    assert_eq!(pty.read(0, &mut read).await.unwrap(), ReadOutput::Bytes(READ_MAX));
+    assert_eq!(pty.read(READ_MAX as u64, &mut read).await.unwrap(), ReadOutput::Bytes(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +47,7 @@ async fn a_read_waits_for_output() {
     let (pty, program) = pair();
     let mut read = Vec::new();
     let (output, ()) = tokio::join!(pty.read(0, &mut read), async { program.push("late") });
-    assert_eq!(output.unwrap(), Output::Bytes(4));
+    assert_eq!(output.unwrap(), ReadOutput::Bytes(4));
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,9 +57,9 @@ async fn the_end_comes_after_the_output_and_again() {
     program.exit(Exit::Code(2));
     let mut read = Vec::new();
     assert_eq!(pty.exited().await, Exit::Code(2));
-    assert_eq!(pty.read(0, &mut read).await.unwrap(), Output::Bytes(1));
-    assert_eq!(pty.read(1, &mut read).await.unwrap(), Output::End);
-    assert_eq!(pty.read(1, &mut read).await.unwrap(), Output::End);
+    assert_eq!(pty.read(0, &mut read).await.unwrap(), ReadOutput::Bytes(1));
+    assert_eq!(pty.read(1, &mut read).await.unwrap(), ReadOutput::End);
+    assert_eq!(pty.read(1, &mut read).await.unwrap(), ReadOutput::End);
     assert_eq!(pty.exited().await, Exit::Code(2));
 }
 
@@ -103,7 +103,7 @@ async fn sizes_signals_and_evidence_are_what_the_other_end_set() {
     pty.signal(Signal::Interrupt).unwrap();
     assert_eq!(program.sizes(), [size]);
     assert_eq!(program.signals(), [Signal::Interrupt]);
-    let secret = Evidence { echo: false, ..program.evidence() };
+    let secret = TerminalEvidence { echo: false, ..program.evidence() };
     program.set_evidence(secret);
     assert_eq!(pty.evidence().unwrap(), secret);
 }

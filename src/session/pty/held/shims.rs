@@ -3,10 +3,13 @@
 //! It cannot leave its session.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use nix::unistd::Uid;
 
@@ -16,7 +19,76 @@ use crate::session::pty::processes::{Process, told_of};
 use crate::session::pty::signal::Signal;
 use crate::shim::family::listens_inside;
 use crate::shim::stat::ProcessStat;
+use crate::shim::wire::to_shim::Unread;
 use crate::shim::{NAME, WORD};
+
+/// The shim directory, and whether this daemon still owns it.
+///
+/// A shim serves the daemon that attached last. A daemon that was stopped while another took over must not
+/// attach again, because it would take sessions from the other.
+#[derive(Clone)]
+pub struct Shims {
+    /// It must exist and belong to this user only.
+    pub directory: PathBuf,
+    ours: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Shims {
+    /// A directory that no other daemon uses.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self::claimed(directory, || true)
+    }
+
+    /// A directory that this daemon owns while `ours` returns true.
+    pub fn claimed(
+        directory: impl Into<PathBuf>,
+        ours: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { directory: directory.into(), ours: Arc::new(ours) }
+    }
+
+    pub fn are_ours(&self) -> bool {
+        (self.ours)()
+    }
+}
+
+impl fmt::Debug for Shims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Shims").field(&self.directory).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Holding {
+    pub shims: Shims,
+    /// The program that becomes a shim; [`OWN_PROGRAM`] is this one.
+    pub program: PathBuf,
+}
+
+/// What becomes of a session while no daemon is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldingLimits {
+    /// How long it waits for one; for ever when it is none.
+    pub orphan_ttl: Option<Duration>,
+    /// How much output is kept that no checkpoint covers, in bytes: a multiple of 4096, from 64 KiB to 1 GiB.
+    pub ring_bytes: u32,
+    /// What becomes of output for which there is no room.
+    pub unread: Unread,
+}
+
+#[derive(Clone, Debug)]
+pub struct HoldOptions {
+    pub shims: Shims,
+    pub program: PathBuf,
+    pub limits: HoldingLimits,
+}
+
+/// The running program, even if its file on disk was replaced.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
+    directory.join(format!("{session}.sock"))
+}
 
 /// The processes that claim to be shims with sockets in `directory`, by session. Includes processes inside
 /// sessions: a session does not count as ended while a process may still keep it.
@@ -26,9 +98,9 @@ use crate::shim::{NAME, WORD};
 pub fn living_shims(directory: &Path) -> io::Result<BTreeMap<SessionId, ProcessId>> {
     let entries = fs::read_dir("/proc")?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(ProcessId));
-    let shim = |pid| match Claim::of(pid) {
-        Claim::Holds(socket) if is_in(&socket, directory) => Some((session_of(&socket)?, pid)),
-        Claim::Holds(_) | Claim::Nothing => None,
+    let shim = |pid| {
+        let socket = claimed_by(pid).filter(|socket| is_in(socket, directory))?;
+        Some((session_of(&socket)?, pid))
     };
     let found = pids.filter_map(shim).collect();
     // Without a free descriptor the scan finds no process, so this open reports the error.
@@ -56,33 +128,22 @@ pub(super) fn holds(pid: ProcessId, socket: &Path) -> Option<bool> {
     let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
         return Some(false);
     };
-    match Claim::of(pid) {
-        Claim::Holds(at) if at.file_name() == Some(name) && is_in(&at, directory) => {
+    match claimed_by(pid) {
+        Some(at) if at.file_name() == Some(name) && is_in(&at, directory) => {
             listens_inside(pid.0, own()).ok().map(|inside| !inside)
         }
-        Claim::Holds(_) | Claim::Nothing => Some(false),
+        Some(_) | None => Some(false),
     }
 }
 
-enum Claim {
-    /// It claims to keep a terminal and to listen there.
-    Holds(PathBuf),
-    Nothing,
+/// Where a process with the name of a shim claims to listen, by its command line. Other command lines are not read,
+/// because they could delay the read.
+fn claimed_by(pid: ProcessId) -> Option<PathBuf> {
+    let is_shim = ProcessStat::find(pid.0).is_some_and(|found| found.is_shim);
+    let line = (is_shim && is_of_own_user(pid) != Some(false)).then(|| told_of(pid, "cmdline"));
+    socket_in(&line.flatten()?)
 }
 
-impl Claim {
-    /// Reads the command line of a process with the name of a shim. Other processes are skipped, because they
-    /// could delay the read.
-    fn of(pid: ProcessId) -> Self {
-        let holds = ProcessStat::find(pid.0).is_some_and(|found| found.is_shim);
-        if !holds || is_of_own_user(pid) == Some(false) {
-            return Self::Nothing;
-        }
-        told_of(pid, "cmdline").and_then(|line| socket_in(&line)).map_or(Self::Nothing, Self::Holds)
-    }
-}
-
-/// The socket path in a shim's command line.
 fn socket_in(line: &str) -> Option<PathBuf> {
     let mut words = line.split('\0');
     let program = words.next()?.rsplit('/').next()?;
