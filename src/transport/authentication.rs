@@ -3,7 +3,6 @@
 //! Secrets appear in no log and no answer. A connection ends when its token leaves the file, changes or expires.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,8 +54,9 @@ struct Inner {
     news: Mutex<Option<News>>,
     /// Called when a token ends.
     on_end: OnEnd,
-    /// The tasks that wait for the end of each shown token, bounded by the number of tokens.
-    followed: Mutex<HashMap<u64, AbortOnDropHandle<()>>>,
+    /// The tasks that wait for the end of each shown token. After an edit of a token, both versions are here until the
+    /// task of the old one has run.
+    followed: Mutex<Vec<(Token, AbortOnDropHandle<()>)>>,
 }
 
 /// Receives a principal that may no longer write.
@@ -191,8 +191,7 @@ impl Authority {
     /// Calls `on_end` when a token ends, whether or not its owner is connected then.
     fn follow(&self, token: &Token, changes: &watch::Receiver<()>) {
         let mut followed = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = token.number;
-        if followed.contains_key(&number) {
+        if followed.iter().any(|(it, _)| it == token) {
             return;
         }
         let (authority, pass) = (self.clone(), self.pass(token.clone(), changes.clone()));
@@ -201,9 +200,9 @@ impl Authority {
             (authority.0.on_end.0)(pass.token.principal());
             let mut followed = authority.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
             // This aborts only the current task, which is done.
-            followed.remove(&number);
+            followed.retain(|(it, _)| *it != pass.token);
         });
-        followed.insert(number, AbortOnDropHandle::new(following));
+        followed.push((token.clone(), AbortOnDropHandle::new(following)));
     }
 
     /// Finds the token with this hash in the current file.
@@ -462,6 +461,22 @@ mod tests {
         assert_eq!(*tokens.ended.lock().unwrap(), []);
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(*tokens.ended.lock().unwrap(), [PrincipalId::Token(1)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_whose_entry_was_edited_is_followed_before_the_end_of_the_old_one_is_noticed() {
+        let tokens = Tokens::new();
+        let secret = tokens.make("ci", Some(BEGIN + 60));
+        let old = tokens.admit(&secret).unwrap();
+        let text = fs::read_to_string(tokens.store.path()).unwrap();
+        fs::write(tokens.store.path(), text.replacen("\"write\"", "\"read_only\"", 1)).unwrap();
+        // Nothing is awaited in between, so that the old task has not run.
+        let new = tokens.admit(&secret).unwrap();
+        drop((old, new));
+        tokio::time::sleep(Duration::from_secs(59)).await;
+        assert_eq!(*tokens.ended.lock().unwrap(), [PrincipalId::Token(1)]);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(*tokens.ended.lock().unwrap(), [PrincipalId::Token(1); 2]);
     }
 
     #[tokio::test(start_paused = true)]
