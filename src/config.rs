@@ -1,6 +1,5 @@
 //! The configuration of a daemon: it turns files, variables and flags into values.
 
-pub mod change;
 pub mod environment;
 pub mod file;
 pub mod key;
@@ -12,6 +11,7 @@ pub mod tokens;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::key::{Applies, KEYS, Key, Value};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -88,6 +88,32 @@ impl Config {
         }
         config
     }
+
+    /// Adopts the values from `read` that may change in a running daemon. Returns all differences.
+    ///
+    /// A value that needs a restart stays unchanged and is returned each time.
+    pub fn take_over(&mut self, read: &Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for key in KEYS {
+            let (before, after) = (key.value(self), key.value(read));
+            if before == after {
+                continue;
+            }
+            changes.push(Change { key, before, after });
+            if key.applies != Applies::Restart {
+                key.set(self, after);
+            }
+        }
+        changes
+    }
+}
+
+/// A key whose value has changed.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub key: &'static Key,
+    pub before: Value,
+    pub after: Value,
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::duration::{millis, parse_duration};
+use crate::cli::duration::{millis_within, parse_duration};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
@@ -56,11 +56,13 @@ impl AllowWrite {
         if self.duration.is_some() && self.state != State::On {
             return Err(Failure::Usage("--for goes with `on` only".to_owned()));
         }
+        let within = |given| millis_within("--for", given, 1..=30 * 24 * 3_600_000);
+        let for_ms = self.duration.map(within).transpose().map_err(Failure::Usage)?;
         let arguments = json!({
             "state": self.state.word(),
             "session": self.session,
             "tenant": self.tenant,
-            "for_ms": self.duration.map(millis),
+            "for_ms": for_ms,
         });
         Ok(context.daemon().await?.call("set_write", arguments).await?.report_as_told())
     }

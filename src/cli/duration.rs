@@ -1,5 +1,6 @@
 //! Durations as people write them: `300ms`, `5s`, `10m`, `1h`, `30d`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The units with their milliseconds.
@@ -23,6 +24,30 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 /// The whole milliseconds of a duration, for the protocol.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The milliseconds of a flag's duration, which must be within these bounds.
+///
+/// # Errors
+/// The given value and the bounds.
+pub fn millis_within(
+    flag: &str,
+    duration: Duration,
+    bounds: RangeInclusive<u64>,
+) -> Result<u64, String> {
+    let given = millis(duration);
+    if bounds.contains(&given) {
+        return Ok(given);
+    }
+    let [given, least, most] = [given, *bounds.start(), *bounds.end()].map(exact);
+    Err(format!("{flag}: {given} is not between {least} and {most}"))
+}
+
+/// A duration as people write it, in the largest unit that is exact.
+fn exact(millis: u64) -> String {
+    let fits = |(_, unit): &&(&str, u64)| millis.is_multiple_of(*unit) && millis >= *unit;
+    let (name, unit) = UNITS.iter().rev().find(fits).unwrap_or(&UNITS[1]);
+    format!("{}{name}", millis / unit)
 }
 
 /// A duration rounded for people: to the nearest second, and above a minute to the largest whole
@@ -64,6 +89,16 @@ mod tests {
             assert!(parse_duration(text).is_err(), "{text}");
         }
         assert!(parse_duration("18446744073709551615h").is_err());
+    }
+
+    #[test]
+    fn a_duration_out_of_bounds_is_refused_in_the_units_of_people() {
+        let wait = |text| millis_within("--wait", parse_duration(text).unwrap(), 0..=600_000);
+        assert_eq!(wait("10m"), Ok(600_000));
+        assert_eq!(wait("601s").unwrap_err(), "--wait: 601s is not between 0s and 10m");
+        let ttl = |text| millis_within("--ttl", parse_duration(text).unwrap(), 1_000..=600_000);
+        assert_eq!(ttl("99h").unwrap_err(), "--ttl: 99h is not between 1s and 10m");
+        assert_eq!(ttl("90ms").unwrap_err(), "--ttl: 90ms is not between 1s and 10m");
     }
 
     #[test]

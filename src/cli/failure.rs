@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(failure.to_string().lines().count(), 2);
         let told = &failure.details()["problems"][1];
         let expected =
-            json!({"at": "TERMGATE_LEASE__TTL", "key": "lease.ttl", "message": "no such key"});
+            json!({"at": "TERMGATE_LEASE__TTL", "key": "lease.ttl", "message": "unknown key"});
         assert_eq!(*told, expected);
     }
 

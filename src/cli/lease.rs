@@ -1,5 +1,6 @@
 //! `lease`: manages the right to write, for scripts that need it for several calls.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon};
-use crate::cli::duration::{millis, parse_duration, rough};
+use crate::cli::duration::{millis_within, parse_duration, rough};
 use crate::cli::failure::Failure;
 use crate::cli::ls::holder;
 use crate::cli::output::Report;
@@ -22,6 +23,10 @@ use crate::wire::error::ErrorWire;
 use crate::wire::lease::{GrantWire, LeaseWire, ReleasedWire};
 use crate::wire::session::{SessionList, SessionWire};
 use crate::wire::word;
+
+/// What the daemon takes for the time of a lease and of a wait for one, in milliseconds.
+const TTL_MS: RangeInclusive<u64> = 1_000..=600_000;
+const WAIT_MS: RangeInclusive<u64> = 0..=600_000;
 
 /// Take, keep, give back, list or end leases
 #[derive(Debug, Args)]
@@ -124,12 +129,21 @@ impl Lease {
     }
 }
 
+/// The milliseconds of a flag, if it is given.
+fn within(
+    flag: &str,
+    given: Option<Duration>,
+    bounds: RangeInclusive<u64>,
+) -> Result<Option<u64>, Failure> {
+    given.map(|given| millis_within(flag, given, bounds)).transpose().map_err(Failure::Usage)
+}
+
 impl Acquire {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
         let arguments = json!({
             "session": self.session,
-            "ttl_ms": self.ttl.map(millis),
-            "wait_ms": self.wait.map(millis),
+            "ttl_ms": within("--ttl", self.ttl, TTL_MS)?,
+            "wait_ms": within("--wait", self.wait, WAIT_MS)?,
             "reason": self.reason,
             "lease_id": self.lease.id()?,
         });
@@ -140,9 +154,10 @@ impl Acquire {
 
 impl Renew {
     async fn run(self, daemon: &Daemon) -> Result<Report, Failure> {
+        let ttl = within("--ttl", self.ttl, TTL_MS)?;
         let session = daemon.session(&self.session).await?.id;
         let lease = own(&self.lease, daemon, &session).await?;
-        let arguments = json!({"lease_id": lease, "ttl_ms": self.ttl.map(millis)});
+        let arguments = json!({"lease_id": lease, "ttl_ms": ttl});
         let renewed = daemon.call("renew_lease", arguments).await?;
         let (mut report, grant) = lease_report(renewed)?;
         report.notes.extend(elsewhere(&grant.session, &session));

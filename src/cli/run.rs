@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
 use crate::cli::daemon::{Answer, Daemon, Posted};
-use crate::cli::duration::{millis, parse_duration};
+use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Form, Report};
@@ -109,6 +109,7 @@ impl Run {
             let words = "--max-lines goes with --json; without it all of the output is printed";
             return Err(Failure::Usage(words.to_owned()));
         }
+        millis_within("--timeout", self.timeout, 1..=600_000).map_err(Failure::Usage)?;
         let mut daemon = Arc::new(self.spawn.daemon(context).await?);
         let listen = || Interrupts::listen().context("cannot listen for signals");
         let Some(name) = &self.session else {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::Context;
-use crate::cli::duration::{millis, parse_duration};
+use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 use crate::cli::own_lease::OwnLease;
@@ -71,6 +71,12 @@ impl Send {
     /// # Errors
     /// Nothing was typed, with the reason.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        if let Some(wait) = self.wait {
+            millis_within("--wait", wait, 0..=600_000).map_err(Failure::Usage)?;
+        }
+        if let Some(idle) = self.until_idle {
+            millis_within("--until-idle", idle, 1..=600_000).map_err(Failure::Usage)?;
+        }
         let lease = self.lease.id()?;
         let daemon = context.daemon().await?;
         written::report(daemon.call("send_text", self.arguments(lease)).await?)

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::cli::candidates::offer_sessions;
 use crate::cli::context::{Context, RETURN_MAX};
 use crate::cli::daemon::Answer;
-use crate::cli::duration::{millis, parse_duration};
+use crate::cli::duration::{millis, millis_within, parse_duration};
 use crate::cli::exit::{Exit, WaitedFor};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
@@ -72,6 +72,10 @@ impl Wait {
     /// # Errors
     /// The daemon's error. A timeout is not an error.
     pub async fn run(self, context: &Context) -> Result<Report, Failure> {
+        millis_within("--timeout", self.timeout, 0..=600_000).map_err(Failure::Usage)?;
+        if let Some(idle) = self.idle {
+            millis_within("--idle", idle, 1..=600_000).map_err(Failure::Usage)?;
+        }
         let waited_for = if self.exit { WaitedFor::Exit } else { WaitedFor::OtherThings };
         let answer = self.wait(context).await?;
         let exit = Exit::of_outcome(outcome(&answer)?, waited_for);

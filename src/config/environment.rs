@@ -147,12 +147,12 @@ mod tests {
         ]);
         assert!(given.is_empty(), "{given:?}");
         let expected = [
-            "TERMGATE_LEASE__TTL: there is no such variable; did you mean TERMGATE_LEASE__TTL_MS?",
+            "TERMGATE_LEASE__TTL: unknown variable; did you mean TERMGATE_LEASE__TTL_MS?",
             "TERMGATE_LEASE__TTL_MS: lease.ttl_ms: 999 is not a whole number from 1000 to 600000",
             "TERMGATE_ALLOW_WRITE: allow_write: maybe is not true or false",
-            "TERMGATE_ALOW_WRITE: there is no such variable; did you mean TERMGATE_ALLOW_WRITE?",
-            "TERMGATE_SOKET: there is no such variable; did you mean TERMGATE_SOCKET?",
-            "TERMGATE_ELEPHANTS: there is no such variable",
+            "TERMGATE_ALOW_WRITE: unknown variable; did you mean TERMGATE_ALLOW_WRITE?",
+            "TERMGATE_SOKET: unknown variable; did you mean TERMGATE_SOCKET?",
+            "TERMGATE_ELEPHANTS: unknown variable",
         ];
         assert_eq!(problems, expected);
     }

@@ -44,9 +44,9 @@ pub enum Fault {
     TooLarge(u64),
     #[error("{0}")]
     Syntax(String),
-    #[error("no such key{}", nearest(*.0))]
+    #[error("unknown key{}", nearest(*.0))]
     Unknown(Option<&'static str>),
-    #[error("there is no such variable{}", nearest(.0.as_deref()))]
+    #[error("unknown variable{}", nearest(.0.as_deref()))]
     NoVariable(Option<String>),
     #[error("{found} is not {expected}")]
     Unfit { found: String, expected: Kind },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::config::key::{Applies, KEYS, Key, Kind, Value};
+use crate::config::key::Kind;
 use crate::core::frame::Size;
 use crate::core::frame::history::HistoryLimits;
 
@@ -126,4 +126,16 @@ fn the_pages_for_users_name_only_keys_that_there_are() {
         }
     }
     assert!(named.contains("calls.per_second") && named.len() > 10, "{named:?}");
+}
+
+#[test]
+fn what_may_change_is_taken_over_and_what_needs_a_restart_is_told_each_time() {
+    let mut running = Config::built_in();
+    let mut read = Config::built_in();
+    read.allow_write = true;
+    read.lease.auto = true;
+    let names = |changes: Vec<Change>| changes.iter().map(|it| it.key.name).collect::<Vec<_>>();
+    assert_eq!(names(running.take_over(&read)), ["allow_write", "lease.auto"]);
+    assert!(running.lease.auto && !running.allow_write);
+    assert_eq!(names(running.take_over(&read)), ["allow_write"]);
 }

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -24,15 +23,12 @@ use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
 use crate::session::clock::Clock;
 use crate::transport::connection::link::Link;
 use crate::transport::framing::lines::{Input, Lines};
-use crate::transport::framing::{answer_line, check, error_line, object};
+use crate::transport::framing::{AUTHENTICATE_METHOD, RawRequest, answer_line, check, error_line};
 use crate::transport::limits::Limits;
 use crate::transport::tokens::{FileStamp, TokenStore};
 use crate::transport::unix::changes::Changes;
 use crate::transport::unix::peer::Source;
 use crate::wire::error::ErrorWire;
-
-/// The request that shows a token.
-pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
 
 /// The JSON-RPC code of a rejected token, from the range for implementations.
 const REJECTED: ErrorCode = ErrorCode(-32011);
@@ -42,16 +38,16 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Checks tokens. Clones share the state.
 #[derive(Clone, Debug)]
-pub struct Authority(Arc<Inner>);
+pub struct Authority(Arc<AuthorityState>);
 
 #[derive(Debug)]
-struct Inner {
+struct AuthorityState {
     /// `None` when the user has no state directory, and so no tokens.
     store: Option<TokenStore>,
     own: TenantId,
     clock: Clock,
     /// Changes of the token file, watched since the first token was shown.
-    news: Mutex<Option<News>>,
+    news: Mutex<Option<FileWatch>>,
     /// Called when a token ends.
     on_end: OnEnd,
     /// The tasks that wait for the end of each shown token. After an edit of a token, both versions are here until the
@@ -69,7 +65,7 @@ impl fmt::Debug for OnEnd {
 }
 
 #[derive(Debug)]
-struct News {
+struct FileWatch {
     changes: watch::Receiver<()>,
     _watching: AbortOnDropHandle<()>,
 }
@@ -85,19 +81,8 @@ pub struct Pass {
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    jsonrpc: Cow<'a, str>,
-    id: RequestId,
-    #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(default, borrow)]
-    params: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Params<'a> {
+struct ShownToken<'a> {
     #[serde(borrow)]
     token: Cow<'a, str>,
     #[serde(rename = "_meta")]
@@ -123,7 +108,7 @@ impl Authority {
     ) -> Self {
         let on_end = OnEnd(Box::new(on_end));
         let (news, followed) = (Mutex::new(None), Mutex::default());
-        Self(Arc::new(Inner { store, own, clock, news, on_end, followed }))
+        Self(Arc::new(AuthorityState { store, own, clock, news, on_end, followed }))
     }
 
     /// Determines the principal of a connection and answers a first line that shows a token.
@@ -224,7 +209,7 @@ impl Authority {
             changes.mark_unchanged();
             return Ok(changes);
         }
-        let fresh = News::of(store).map_err(|error| {
+        let fresh = FileWatch::of(store).map_err(|error| {
             tracing::error!(%error, "the tokens cannot be watched");
             Rejection::Unreadable
         })?;
@@ -239,7 +224,7 @@ impl Authority {
     }
 }
 
-impl News {
+impl FileWatch {
     /// Sends changes until the directory of the tokens is removed.
     fn of(store: &TokenStore) -> io::Result<Self> {
         let file = Changes::of(store.path())?;
@@ -312,13 +297,10 @@ impl Pass {
 /// Returns the id and the secret if the line is an authentication request.
 fn shown(line: &[u8], limits: &Limits) -> Option<(RequestId, Result<Secret, Rejection>)> {
     check(line, limits.tokens_max).ok()?;
-    let head: Head<'_> = object(line).ok()?;
-    if head.jsonrpc != "2.0" || head.method != AUTHENTICATE_METHOD {
-        return None;
-    }
-    let params = head.params.and_then(|params| object::<Params<'_>>(params.get().as_bytes()).ok());
-    let secret = params.and_then(|params| params.token.parse().ok());
-    Some((head.id, secret.ok_or(Rejection::Malformed)))
+    let request = RawRequest::read(line, AUTHENTICATE_METHOD)?;
+    let shown = request.params::<ShownToken<'_>>();
+    let secret = shown.and_then(|shown| shown.token.parse().ok());
+    Some((request.id, secret.ok_or(Rejection::Malformed)))
 }
 
 fn welcome(id: &RequestId, pass: &Pass, standing: &Standing) -> Bytes {

@@ -3,7 +3,6 @@
 //! One task reads, runs tool calls and writes. The MCP library answers all other requests in its own tasks.
 
 mod in_flight;
-mod incoming;
 mod intake;
 mod library;
 pub mod link;

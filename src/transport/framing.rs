@@ -2,29 +2,30 @@
 //!
 //! Any input gets a JSON-RPC error of bounded cost and leaves the connection open.
 
-mod envelope;
 pub mod lines;
-mod scan;
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
-use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Error, Unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::code::Code;
+use crate::mcp::call::CALL_METHOD;
 use crate::mcp::request_class::BUSY;
 use crate::transport::limits::{DEPTH_MAX, LINE_SHORT};
 use crate::wire::error::ErrorWire;
 
+/// The request that shows a token.
+pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
+
 /// Why a message is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    #[error(
-        "message too large: it may have {bytes_max} bytes at most, and nothing was done; send it in \
-         parts, or write a file and have it read"
-    )]
+    #[error("message too large: the limit is {}. Nothing was done.", size(*bytes_max))]
     TooLarge { id: Option<RequestId>, bytes_max: usize },
     #[error(
         "message too complex: it may have {tokens_max} braces, brackets, commas and colons, and \
@@ -42,15 +43,15 @@ pub enum Refusal {
     /// The line is JSON, but not a message.
     #[error("invalid request")]
     NotAMessage(Option<RequestId>),
-    /// A known method has invalid parameters.
-    #[error("invalid params for {method}")]
-    BadParams { id: RequestId, method: String },
-    /// The method is not allowed at this point, or not on this transport.
+    /// A tool call has invalid parameters.
+    #[error("invalid params for {CALL_METHOD}")]
+    BadParams(RequestId),
+    /// A token is shown too late, or on a transport that takes none.
     #[error(
-        "{method} is taken as the first line at a socket, of {LINE_SHORT} bytes at most, and nowhere \
-         else"
+        "{AUTHENTICATE_METHOD} is taken as the first line at a socket, of {LINE_SHORT} bytes at most, \
+         and nowhere else"
     )]
-    NotFirst { id: RequestId, method: String },
+    NotFirst(RequestId),
     /// Another request with the same id is in flight.
     #[error("request id {0} is in flight already")]
     IdInUse(RequestId),
@@ -64,8 +65,8 @@ impl Refusal {
             Self::GaveWay(_) => Code::Busy,
             Self::NotJson
             | Self::NotAMessage(_)
-            | Self::BadParams { .. }
-            | Self::NotFirst { .. }
+            | Self::BadParams(_)
+            | Self::NotFirst(_)
             | Self::IdInUse(_) => return None,
         };
         Some(json!(ErrorWire::from(code)))
@@ -79,8 +80,8 @@ impl Refusal {
                 (ErrorCode::INVALID_REQUEST, id.as_ref())
             }
             Self::GaveWay(id) => (BUSY, id.as_ref()),
-            Self::IdInUse(id) | Self::NotFirst { id, .. } => (ErrorCode::INVALID_REQUEST, Some(id)),
-            Self::BadParams { id, .. } => (ErrorCode::INVALID_PARAMS, Some(id)),
+            Self::IdInUse(id) | Self::NotFirst(id) => (ErrorCode::INVALID_REQUEST, Some(id)),
+            Self::BadParams(id) => (ErrorCode::INVALID_PARAMS, Some(id)),
         };
         error_line(id, &ErrorData::new(code, self.to_string(), self.details()))
     }
@@ -89,25 +90,25 @@ impl Refusal {
 /// The line of an error. Unlike the library, it writes a missing id as `null`.
 pub fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a> {
+    struct ErrorMessage<'a> {
         jsonrpc: &'a str,
         id: Option<&'a RequestId>,
         error: &'a ErrorData,
     }
-    to_line(&Message { jsonrpc: "2.0", id, error })
+    to_line(&ErrorMessage { jsonrpc: "2.0", id, error })
         .expect("an error has nothing that JSON cannot say")
 }
 
 /// The line that answers a request with a result or an error.
 pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>) -> Bytes {
     #[derive(Serialize)]
-    struct Message<'a, T> {
+    struct ResultMessage<'a, T> {
         jsonrpc: &'a str,
         id: &'a RequestId,
         result: &'a T,
     }
     match answer {
-        Ok(result) => line_or_error(&Message { jsonrpc: "2.0", id, result }, Some(id)),
+        Ok(result) => line_or_error(&ResultMessage { jsonrpc: "2.0", id, result }, Some(id)),
         Err(error) => error_line(Some(id), error),
     }
 }
@@ -140,10 +141,35 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
 ///
 /// Returns [`Refusal::TooComplex`] when it has more or is nested too deeply.
 pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
-    if scan::is_excessive(line, tokens_max) {
+    if is_excessive(line, tokens_max) {
         return Err(Refusal::TooComplex { id: find_id(line).unwrap_or_default(), tokens_max });
     }
     Ok(())
+}
+
+/// A request whose parameters are not parsed yet.
+#[derive(Debug, Deserialize)]
+pub struct RawRequest<'a> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'a, str>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    pub id: RequestId,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+}
+
+impl<'a> RawRequest<'a> {
+    /// Reads a checked line. `None` unless it is a request of this method.
+    pub fn read(line: &'a [u8], method: &str) -> Option<Self> {
+        let request: Self = object(line).ok()?;
+        (request.jsonrpc == "2.0" && request.method == method).then_some(request)
+    }
+
+    /// Parses the parameters. `None` when they do not match the type.
+    pub fn params<T: Deserialize<'a>>(&self) -> Option<T> {
+        object(self.params?.get().as_bytes()).ok()
+    }
 }
 
 /// Parses a message from a checked line.
@@ -152,7 +178,12 @@ pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
 ///
 /// Returns the refusal to send when the line is not a message.
 pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal> {
-    if let Ok(Params { params: Some(params), .. }) = object::<Params<'_>>(line)
+    #[derive(Deserialize)]
+    struct OnlyParams<'a> {
+        #[serde(default, borrow)]
+        params: Option<&'a RawValue>,
+    }
+    if let Ok(OnlyParams { params: Some(params) }) = object::<OnlyParams<'_>>(line)
         && !is_object(params.get().as_bytes())
     {
         return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
@@ -204,56 +235,65 @@ fn is_object(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'{')
 }
 
-/// The parameters of a message.
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(default, borrow)]
-    params: Option<&'a RawValue>,
-}
-
 /// Finds the id in a line of JSON without building other values.
 fn find_id(line: &[u8]) -> serde_json::Result<Option<RequestId>> {
     #[derive(Deserialize)]
-    struct Envelope {
-        #[serde(default)]
-        id: Id,
+    struct OnlyId<'a> {
+        #[serde(default, borrow)]
+        id: Option<&'a RawValue>,
     }
-    match object::<Envelope>(line) {
-        Ok(envelope) => Ok(envelope.id.0),
+    match object::<OnlyId<'_>>(line) {
+        Ok(OnlyId { id }) => Ok(id.and_then(|id| serde_json::from_str(id.get()).ok())),
         Err(error) if error.is_data() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-#[derive(Default)]
-struct Id(Option<RequestId>);
+/// Whether a line has too many structural tokens or levels: a megabyte of commas needs a hundred times as much memory
+/// once parsed.
+///
+/// Characters inside strings do not count. Invalid JSON is counted, too.
+fn is_excessive(line: &[u8], tokens_max: usize) -> bool {
+    let mut bytes = line.iter();
+    let (mut tokens, mut depth) = (0usize, 0usize);
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => {
+                tokens += 1;
+                depth += 1;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' | b':' => tokens += 1,
+            _ => {}
+        }
+        if tokens > tokens_max || depth > DEPTH_MAX {
+            return true;
+        }
+    }
+    false
+}
 
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(IdVisitor)
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
     }
 }
 
-struct IdVisitor;
-
-impl Visitor<'_> for IdVisitor {
-    type Value = Id;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an integer or a string")
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
-        Ok(Id(Some(RequestId::Number(number))))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
-        let unexpected = |_| E::invalid_value(Unexpected::Unsigned(number), &self);
-        i64::try_from(number).map(|number| Id(Some(RequestId::Number(number)))).map_err(unexpected)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
-        Ok(Id(Some(RequestId::String(text.into()))))
+/// A number of bytes for people, exact.
+fn size(bytes: usize) -> String {
+    const KIB: usize = 1024;
+    const MIB: usize = 1024 * KIB;
+    match (bytes % MIB, bytes % KIB) {
+        (0, _) => format!("{} MiB", bytes / MIB),
+        (_, 0) => format!("{} KiB", bytes / KIB),
+        (_, _) => format!("{bytes} bytes"),
     }
 }
 

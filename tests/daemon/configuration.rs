@@ -172,7 +172,7 @@ fn everything_that_is_wrong_is_told_and_ends_a_check_with_two() {
     let checked = place.run(&["config", "check"]);
     assert_eq!(checked.status.code(), Some(2));
     let expected = [
-        format!("{}:1:7: lease.ttl: no such key; did you mean lease.ttl_ms?", user.display()),
+        format!("{}:1:7: lease.ttl: unknown key; did you mean lease.ttl_ms?", user.display()),
         format!(
             "{}:2:16: sessions.max: 0 is not a whole number from 1 to 4096 (invalid_configuration)",
             user.display()
@@ -255,7 +255,7 @@ fn a_variable_that_is_misspelt_keeps_the_daemon_from_starting_and_the_nearest_is
     ] {
         let output = place.command(&["serve"]).env(wrong, "1").output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let expected = format!("{wrong}: there is no such variable; did you mean {right}?");
+        let expected = format!("{wrong}: unknown variable; did you mean {right}?");
         assert!(told(&output).contains(&expected), "{}", told(&output));
     }
     let mut inside = place.command(&["config", "check"]);
@@ -329,7 +329,7 @@ async fn a_file_with_a_mistake_changes_nothing_in_a_running_daemon() {
     client.start("exec cat").await;
     let path = place.configure("sessions.max = 5\nlease.tll_ms = 1\n");
     let log = served.reload("the configuration stays as it was").await;
-    let expected = format!("{}:2:7: lease.tll_ms: no such key", path.display());
+    let expected = format!("{}:2:7: lease.tll_ms: unknown key", path.display());
     assert!(log.contains(&expected), "{log}");
     assert_eq!(client.error_code("create_session", json!({})).await, "quota_exceeded");
     served.stop().await;

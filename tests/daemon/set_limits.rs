@@ -20,7 +20,7 @@ async fn a_message_may_be_as_long_and_as_complex_as_it_was_set() {
     let long = format!("\"{}\"\n", "x".repeat(64 * 1024));
     let complex = format!("[{}0]\n", "0,".repeat(1_000));
     let said = [
-        (long, ["message too large: it may have 65536 bytes", "send it in parts"]),
+        (long, ["message too large: the limit is 64 KiB.", "Nothing was done."]),
         (complex, ["message too complex: it may have 1000 braces", "send less at once"]),
     ];
     for (line, words) in said {

@@ -41,17 +41,17 @@ fn numbers_may_be_written_in_every_base() {
 fn a_key_that_nobody_knows_is_told_with_its_place_and_the_nearest() {
     assert_eq!(
         problems("allow_write = true\n\n[lease]\nttl = 5\n"),
-        ["my.toml:4:1: lease.ttl: no such key; did you mean lease.ttl_ms?"]
+        ["my.toml:4:1: lease.ttl: unknown key; did you mean lease.ttl_ms?"]
     );
     assert_eq!(
         problems("allow_writes = true"),
-        ["my.toml:1:1: allow_writes: no such key; did you mean allow_write?"]
+        ["my.toml:1:1: allow_writes: unknown key; did you mean allow_write?"]
     );
     assert_eq!(
         problems("[lease]\nauto = true\n[leases]\nauto = true"),
-        ["my.toml:3:2: leases: no such key; did you mean lease?"]
+        ["my.toml:3:2: leases: unknown key; did you mean lease?"]
     );
-    assert_eq!(problems("[colours]\nred = 1"), ["my.toml:1:2: colours: no such key"]);
+    assert_eq!(problems("[colours]\nred = 1"), ["my.toml:1:2: colours: unknown key"]);
 }
 
 #[test]

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use crate::core::code::Code;
 use crate::core::token::Secret;
-use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::bridge::message::Message;
 use crate::transport::client::{ConnectError, dial};
+use crate::transport::framing::AUTHENTICATE_METHOD;
 use crate::transport::framing::lines::{Input, Line, Lines};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::Share;

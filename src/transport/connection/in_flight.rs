@@ -28,7 +28,7 @@ pub(super) enum Runner {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct InFlightRequest {
     span: Span,
     runner: Runner,
 }
@@ -43,11 +43,11 @@ pub(super) enum Full {
 
 /// The requests in flight; cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct InFlight(Arc<Shared>);
+pub(super) struct InFlight(Arc<SharedRequests>);
 
 #[derive(Debug)]
-struct Shared {
-    table: Mutex<Table>,
+struct SharedRequests {
+    table: Mutex<RequestTable>,
     changed: Notify,
     outbox: Outbox,
     short_max: usize,
@@ -55,8 +55,8 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    entries: HashMap<RequestId, Entry>,
+struct RequestTable {
+    entries: HashMap<RequestId, InFlightRequest>,
     long: usize,
     running: usize,
 }
@@ -64,7 +64,7 @@ struct Table {
 impl InFlight {
     pub(super) fn new(outbox: Outbox, limits: &Limits) -> Self {
         let (short_max, long_max) = (limits.short_max, limits.long_max);
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedRequests {
             table: Mutex::default(),
             changed: Notify::new(),
             outbox,
@@ -82,15 +82,14 @@ impl InFlight {
             return Err(Full::Busy);
         }
         table.long += usize::from(span.is_long());
-        table.entries.insert(id.clone(), Entry { span, runner });
+        table.entries.insert(id.clone(), InFlightRequest { span, runner });
         Ok(())
     }
 
     /// Returns a guard that the library's handler holds while it runs.
-    pub(super) fn running(&self, id: &RequestId) -> Running {
+    pub(super) fn running(&self, id: &RequestId) -> Arc<RunningHandler> {
         self.lock().running += 1;
-        let held = Held { in_flight: self.clone(), id: id.clone(), outbox: self.0.outbox.clone() };
-        Running { _held: Arc::new(held) }
+        Arc::new(RunningHandler { in_flight: self.clone(), id: id.clone() })
     }
 
     /// Ends a request that was answered or cancelled; nothing more is sent for it.
@@ -124,7 +123,7 @@ impl InFlight {
         self.until(|table| table.entries.is_empty()).await;
     }
 
-    async fn until(&self, holds: impl Fn(&Table) -> bool) {
+    async fn until(&self, holds: impl Fn(&RequestTable) -> bool) {
         // Check first, because registering a waiter costs more.
         while !holds(&self.lock()) {
             let mut changed = pin!(self.0.changed.notified());
@@ -151,13 +150,13 @@ impl InFlight {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RequestTable> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn remove(&mut self, id: &RequestId) -> Option<Entry> {
+impl RequestTable {
+    fn remove(&mut self, id: &RequestId) -> Option<InFlightRequest> {
         let entry = self.entries.remove(id)?;
         self.long -= usize::from(entry.span.is_long());
         Some(entry)
@@ -169,19 +168,13 @@ impl Table {
 }
 
 /// Held by a request's handler while it runs. A cancelled request leaves the table before its handler stops.
-#[derive(Clone, Debug)]
-pub(super) struct Running {
-    _held: Arc<Held>,
-}
-
 #[derive(Debug)]
-struct Held {
+pub(super) struct RunningHandler {
     in_flight: InFlight,
     id: RequestId,
-    outbox: Outbox,
 }
 
-impl Drop for Held {
+impl Drop for RunningHandler {
     fn drop(&mut self) {
         self.in_flight.lock().running -= 1;
         self.in_flight.0.changed.notify_waiters();
@@ -189,7 +182,8 @@ impl Drop for Held {
         if std::thread::panicking() && self.in_flight.end(&self.id) {
             let error = ErrorData::internal_error("the request failed inside the daemon", None);
             // The client may have gone.
-            let _ = self.outbox.reply(Some(&self.id), error_line(Some(&self.id), &error));
+            let _ =
+                self.in_flight.0.outbox.reply(Some(&self.id), error_line(Some(&self.id), &error));
         }
     }
 }

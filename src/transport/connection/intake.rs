@@ -1,17 +1,24 @@
-//! Reads and parses the messages of a client.
+//! Reads the messages of a client and sorts them: tool calls, which the connection runs, and those for the library.
 //!
 //! Long lines are parsed on other threads, and cancelling a read loses nothing.
 
 use std::fmt;
 
+use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use tokio::io::AsyncRead;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::transport::connection::incoming::{self, Incoming};
-use crate::transport::framing::Refusal;
+use crate::mcp::call::{CALL_METHOD, CallParams};
 use crate::transport::framing::lines::{Input, Line, Lines};
+use crate::transport::framing::{self, RawRequest, Refusal};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
+
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Call { id: RequestId, params: CallParams },
+    Other(Box<ClientJsonRpcMessage>),
+}
 
 /// A long line that a task parses. A separate task always continues, so it cannot hold the memory forever.
 type Aside = AbortOnDropHandle<Result<Incoming, Refusal>>;
@@ -46,7 +53,7 @@ impl<R: AsyncRead + Unpin> Intake<R> {
             Some(aside) => aside,
             None => match self.lines.next().await {
                 Input::Line(line) if line.is_short() => {
-                    return Some(incoming::read(line.bytes(), self.tokens_max));
+                    return Some(read(line.bytes(), self.tokens_max));
                 }
                 Input::Line(line) => {
                     let reading = read_aside(line, self.parsing.clone(), self.tokens_max);
@@ -62,13 +69,28 @@ impl<R: AsyncRead + Unpin> Intake<R> {
     }
 }
 
+/// Reads a line of at most `tokens_max` structural tokens. Does not parse a tool call into the library's types.
+///
+/// # Errors
+/// Returns the refusal to send when the line is not a valid message.
+fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, Refusal> {
+    framing::check(line, tokens_max)?;
+    let Some(call) = RawRequest::read(line, CALL_METHOD) else {
+        return framing::parse(line).map(Box::new).map(Incoming::Other);
+    };
+    match call.params() {
+        Some(params) => Ok(Incoming::Call { id: call.id, params }),
+        None => Err(Refusal::BadParams(call.id)),
+    }
+}
+
 async fn read_aside(
     line: Line,
     parsing: ReadingRoom,
     tokens_max: usize,
 ) -> Result<Incoming, Refusal> {
     let length = line.bytes().len();
-    let read = parsing.read(length, move || incoming::read(line.bytes(), tokens_max)).await;
+    let read = parsing.read(length, move || read(line.bytes(), tokens_max)).await;
     // Parsing does not fail. A panic counts as an invalid message.
     read.unwrap_or(Err(Refusal::NotJson))
 }

@@ -26,13 +26,11 @@ use crate::mcp::outbox::Closed;
 use crate::mcp::outbox::budget::Room;
 use crate::mcp::request_class::{Span, busy_call, busy_request};
 use crate::mcp::request_order::TurnSlot;
-use crate::transport::authentication::AUTHENTICATE_METHOD;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
-use crate::transport::connection::incoming::Incoming;
-use crate::transport::connection::intake::Intake;
+use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
 use crate::transport::framing::lines::Lines;
-use crate::transport::framing::{Refusal, answer_line, error_line};
+use crate::transport::framing::{AUTHENTICATE_METHOD, Refusal, answer_line, error_line};
 use crate::transport::limits::Limits;
 
 /// A running call. A cancelled call ends without a reply.
@@ -179,11 +177,9 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
 
     /// Passes any other request to the library.
     fn hand_on(&mut self, id: RequestId, mut request: ClientRequest) {
-        if let ClientRequest::CustomRequest(custom) = &request {
-            let method = custom.method.clone();
-            if method == AUTHENTICATE_METHOD {
-                return self.refuse(&Refusal::NotFirst { id, method });
-            }
+        if matches!(&request, ClientRequest::CustomRequest(it) if it.method == AUTHENTICATE_METHOD)
+        {
+            return self.refuse(&Refusal::NotFirst(id));
         }
         if !opens(&request)
             && let Err(error) = self.handler.revision(request.get_meta())

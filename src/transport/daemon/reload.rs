@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
-use crate::config::Config;
-use crate::config::change::Change;
 use crate::config::key::Applies;
 use crate::config::sources::Sources;
+use crate::config::{Change, Config};
 use crate::mcp::shared::Shared;
 use crate::transport::daemon::limits::{limits_of_doors, session_limits};
 use crate::transport::door::DoorLimits;

@@ -215,3 +215,31 @@ async fn short_lines_need_no_memory_of_their_user() {
     near.write_all(format!("{short}\n").as_bytes()).await.unwrap();
     assert_eq!(text(&mut lines).await, short);
 }
+
+const TOKENS_MAX: usize = 500;
+
+fn has_too_much(line: &[u8]) -> bool {
+    is_excessive(line, TOKENS_MAX)
+}
+
+#[test]
+fn structure_is_counted_outside_strings_only() {
+    let text = format!(r#"{{"text":"{}\"{}"}}"#, "[".repeat(200), ",".repeat(TOKENS_MAX));
+    assert!(!has_too_much(text.as_bytes()));
+}
+
+#[test]
+fn a_message_may_have_as_many_tokens_as_allowed_and_no_more() {
+    let list = |commas: usize| format!("[{}1]", "1,".repeat(commas));
+    assert!(!has_too_much(list(TOKENS_MAX - 1).as_bytes()));
+    assert!(has_too_much(list(TOKENS_MAX).as_bytes()));
+}
+
+#[test]
+fn a_message_may_be_as_deep_as_allowed_and_no_deeper() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(!has_too_much(nested(DEPTH_MAX).as_bytes()));
+    assert!(has_too_much(nested(DEPTH_MAX + 1).as_bytes()));
+    let deepest = nested(DEPTH_MAX);
+    assert!(serde_json::from_str::<serde_json::Value>(&deepest).is_ok());
+}

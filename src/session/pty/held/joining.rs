@@ -20,7 +20,6 @@ use crate::core::frame::Exit;
 use crate::core::ids::{RowNumber, SessionId};
 use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::condemned::Shim;
-use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, AttachError, Contact};
 use crate::session::pty::held::link::{Link, exit_of};
