@@ -11,7 +11,7 @@ pub mod tokens;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::key::{Applies, KEYS, Key, Value};
+use crate::config::key::{Applies, ConfigKey, KEYS, Value};
 use crate::core::quota::Quota;
 use crate::core::screen::ScreenLimits;
 
@@ -111,7 +111,7 @@ impl Config {
 /// A key whose value has changed.
 #[derive(Clone, Debug)]
 pub struct Change {
-    pub key: &'static Key,
+    pub key: &'static ConfigKey,
     pub before: Value,
     pub after: Value,
 }

@@ -6,6 +6,9 @@
 // A test that unwraps in vain has failed, in its helpers as well.
 #![allow(clippy::unwrap_used)]
 
+#[path = "harness/line_client.rs"]
+mod line_client;
+
 mod daemon {
     mod arguments;
     mod bridge;

@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, told_problems};
 use crate::cli::output::Report;
 use crate::cli::table::render;
-use crate::config::key::{KEYS, Key, Value as Setting};
+use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
 use crate::config::sources::{Effective, Sources};
 
@@ -109,7 +109,7 @@ pub fn sources(
 impl Show {
     fn run(self) -> Result<Report, Failure> {
         let effective = self.given.sources()?.load()?;
-        let value = |key: &Key| match key.value(&effective.config) {
+        let value = |key: &ConfigKey| match key.value(&effective.config) {
             Setting::Switch(on) => json!(on),
             Setting::Number(number) => json!(number),
         };
@@ -165,7 +165,7 @@ fn report(data: Value, text: String) -> Report {
     Report { data, text, notes: Vec::new(), exit: Exit::Done, mcp_version: None }
 }
 
-fn members(of: impl Fn(&Key) -> Value) -> Value {
+fn members(of: impl Fn(&ConfigKey) -> Value) -> Value {
     KEYS.iter().map(|key| (key.name.to_owned(), of(key))).collect::<Map<_, _>>().into()
 }
 

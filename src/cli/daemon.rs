@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
-use crate::transport::client::{Client, ClientError, ConnectError, Reply};
+use crate::transport::client::exchange::PendingReply;
+use crate::transport::client::{Client, ClientError, ConnectError};
 use crate::wire::envelope::{Envelope, KEY};
 use crate::wire::error::ErrorWire;
 use crate::wire::session::{SessionList, SessionWire};
@@ -125,7 +126,7 @@ impl Daemon {
 /// A call whose answer is pending.
 #[derive(Debug)]
 pub struct Posted {
-    reply: Reply,
+    reply: PendingReply,
     /// The session of the call.
     session: Option<Box<str>>,
 }

@@ -301,7 +301,7 @@ fn sessions_wait_beside(socket: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::cli::install::error::FileError;
-    use crate::config::problem::{Fault, Origin};
+    use crate::config::problem::{Fault, ValueOrigin};
 
     fn refused(code: i64, data: Option<Value>) -> Failure {
         Failure::Request(ClientError::Refused { code, message: "no".to_owned(), data })
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_wrong_configuration_ends_with_two_and_tells_each_mistake() {
         let problem = Problem {
-            origin: Origin::Variable("TERMGATE_LEASE__TTL".to_owned()),
+            origin: ValueOrigin::Variable("TERMGATE_LEASE__TTL".to_owned()),
             key: Some("lease.ttl".to_owned()),
             fault: Fault::Unknown(None),
         };

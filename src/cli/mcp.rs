@@ -80,7 +80,7 @@ impl Mcp {
         let dial = async |dial| way.dial(dial).await.map_err(undialed);
         tokio::select! {
             () = bridge(link::stdio(), upstream, dial, defaults) => {}
-            () = signals.told_to_end() => {}
+            _ = signals.told() => {}
         }
         Ok(Exit::Done)
     }

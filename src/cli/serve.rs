@@ -23,10 +23,10 @@ use crate::config::paths::{RuntimePaths, state_directory};
 use crate::config::sources::{Flag, Sources};
 use crate::session::pty::environment::Environment;
 use crate::session::pty::held::shims::OWN_PROGRAM;
-use crate::transport::daemon::ending::Ended;
-use crate::transport::daemon::kept_switches::Origin;
-use crate::transport::daemon::upgrade::Program;
-use crate::transport::daemon::{Banner, Settings, serve};
+use crate::transport::daemon::ending::DaemonEnd;
+use crate::transport::daemon::kept_switches::SwitchOrigin;
+use crate::transport::daemon::upgrade::DaemonProgram;
+use crate::transport::daemon::{Banner, DaemonSettings, serve};
 use crate::transport::stdio::serve_stdio;
 use crate::transport::unix::handed::Handed;
 
@@ -90,9 +90,9 @@ impl Serve {
         // `exec` runs no destructors, so this reports the suppressed log lines first.
         drop(logging);
         match ended {
-            Ended::Stopped | Ended::Left => Ok(Exit::Done),
-            Ended::Unfinished => Ok(Exit::Failed),
-            Ended::Replaced => Err(replace_by(&program)),
+            DaemonEnd::Stopped | DaemonEnd::Left => Ok(Exit::Done),
+            DaemonEnd::Unfinished => Ok(Exit::Failed),
+            DaemonEnd::Replaced => Err(replace_by(&program)),
         }
     }
 
@@ -103,7 +103,7 @@ impl Serve {
         write.into_iter().chain(self.read_only.then(|| flag("--read-only", false)))
     }
 
-    fn settings(&self, context: &Context) -> Result<Settings, Failure> {
+    fn settings(&self, context: &Context) -> Result<DaemonSettings, Failure> {
         let (default_cwd, environment) = surroundings()?;
         let sources = self.sources(&default_cwd, &environment)?;
         let config = load(&sources)?;
@@ -111,7 +111,7 @@ impl Serve {
         let (paths, linger) = (paths(context)?, self.linger);
         let state = state_directory(|name| env::var_os(name));
         let program = self.program()?;
-        Ok(Settings {
+        Ok(DaemonSettings {
             config,
             read_only: self.read_only,
             sources,
@@ -127,12 +127,12 @@ impl Serve {
     }
 
     /// The running program, by its file's current name.
-    fn program(&self) -> Result<Program, Failure> {
+    fn program(&self) -> Result<DaemonProgram, Failure> {
         let path = env::current_exe().context("the program's own file is unknown")?;
         let path = by_its_name(path);
         let config = self.config.iter().flat_map(|file| ["--config".into(), file.into()]);
         let check = ["config".into(), "check".into()].into_iter().chain(config).collect();
-        Ok(Program { path, words: env::args_os().collect(), check })
+        Ok(DaemonProgram { path, words: env::args_os().collect(), check })
     }
 
     async fn serve_stdio(&self) -> Result<(), Failure> {
@@ -158,7 +158,7 @@ fn by_its_name(path: PathBuf) -> PathBuf {
 }
 
 /// Replaces this process by the program's file. Returns only on failure.
-fn replace_by(program: &Program) -> Failure {
+fn replace_by(program: &DaemonProgram) -> Failure {
     let mut command = Command::new(&program.path);
     if let Some((name, words)) = program.words.split_first() {
         command.arg0(name).args(words);
@@ -195,11 +195,11 @@ fn paths(context: &Context) -> Result<RuntimePaths, Failure> {
 fn banner_text(banner: &Banner) -> String {
     let (state, other) = if banner.write_on.is_empty() { ("off", "on") } else { ("on", "off") };
     let told = match banner.write_from {
-        Origin::Configured => state.to_owned(),
-        Origin::Kept => {
+        SwitchOrigin::Configured => state.to_owned(),
+        SwitchOrigin::Kept => {
             format!("{}, as it was switched before the restart", switches(&banner.write_on))
         }
-        Origin::Unknown => {
+        SwitchOrigin::Unknown => {
             format!("{state}, since nobody knows how it was switched before the restart")
         }
     };
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::wire::control::SwitchWire;
 
-    fn banner(on: Option<Option<u64>>, write_from: Origin) -> Banner {
+    fn banner(on: Option<Option<u64>>, write_from: SwitchOrigin) -> Banner {
         let switch = |closes_in_ms| SwitchWire { scope: "everything".to_owned(), closes_in_ms };
         Banner {
             version: "9.9.9",
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_banner_says_what_is_allowed_and_how_to_change_it() {
-        let told = |on| banner_text(&banner(on, Origin::Configured));
+        let told = |on| banner_text(&banner(on, SwitchOrigin::Configured));
         assert!(told(None).contains("  off; to switch it on, run: termgate allow-write on\n"));
         let on = told(Some(None));
         assert!(on.contains("  on; to switch it off, run: termgate allow-write off\n"), "{on}");
@@ -245,14 +245,14 @@ mod tests {
 
     #[test]
     fn the_banner_says_where_writing_is_not_as_configured_but_as_it_was_switched() {
-        let told = |on| banner_text(&banner(on, Origin::Kept));
+        let told = |on| banner_text(&banner(on, SwitchOrigin::Kept));
         let off = "off everywhere, as it was switched before the restart; to switch it on, run:";
         assert!(told(None).contains(off));
         let (all, left) = (told(Some(None)), told(Some(Some(540_000))));
         assert!(all.contains("on for everything, as it was switched before the restart"), "{all}");
         assert!(left.contains("on for everything for 9m, as it was switched before"), "{left}");
         assert!(left.contains("to switch it off, run: termgate allow-write off"), "{left}");
-        let unknown = banner_text(&banner(None, Origin::Unknown));
+        let unknown = banner_text(&banner(None, SwitchOrigin::Unknown));
         let off = "off, since nobody knows how it was switched before the restart; to switch it on";
         assert!(unknown.contains(off), "{unknown}");
     }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_banner_says_where_the_sockets_are() {
-        let text = banner_text(&banner(None, Origin::Configured));
+        let text = banner_text(&banner(None, SwitchOrigin::Configured));
         for path in ["9.9.9", "/run/gateway.sock", "/run/operator.sock", "/run/s/<id>.sock"] {
             assert!(text.contains(path), "{path}");
         }

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::config::file::Given;
-use crate::config::key::{KEYS, Key, Kind, Value};
-use crate::config::problem::{Fault, Origin, Problem};
+use crate::config::key::{ConfigKey, KEYS, Value, ValueKind};
+use crate::config::problem::{Fault, Problem, ValueOrigin};
 use crate::core::nearest::nearest_of;
 
 /// The prefix of our variables.
@@ -25,7 +25,7 @@ const KEYLESS: [&str; 10] = [
 ];
 
 /// The variable that sets a key.
-pub fn variable_of(key: &Key) -> String {
+pub fn variable_of(key: &ConfigKey) -> String {
     format!("{PREFIX}{}", key.name.replace('.', "__").to_ascii_uppercase())
 }
 
@@ -51,7 +51,7 @@ pub fn read(
     for (name, value) in variables {
         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
         let Some(rest) = name.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else { continue };
-        let origin = Origin::Variable(name.to_string());
+        let origin = ValueOrigin::Variable(name.to_string());
         let Some(key) = key_of(&name) else {
             if !is_known(&name) {
                 let fault = Fault::NoVariable(nearest(rest));
@@ -70,7 +70,7 @@ pub fn read(
     (given, problems)
 }
 
-fn key_of(name: &str) -> Option<&'static Key> {
+fn key_of(name: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| variable_of(key) == name)
 }
 
@@ -79,17 +79,17 @@ fn nearest(rest: &str) -> Option<String> {
     let meant = rest.replace("__", ".");
     let names = KEYS.iter().map(|key| key.name).chain(KEYLESS);
     let near = nearest_of(&meant, names, 1).first().copied()?;
-    Some(Key::find(near).map_or_else(|| format!("{PREFIX}{near}"), variable_of))
+    Some(ConfigKey::find(near).map_or_else(|| format!("{PREFIX}{near}"), variable_of))
 }
 
-fn value_of(kind: Kind, text: &str) -> Option<Value> {
+fn value_of(kind: ValueKind, text: &str) -> Option<Value> {
     match kind {
-        Kind::Switch => match text.to_ascii_lowercase().as_str() {
+        ValueKind::Switch => match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Some(Value::Switch(true)),
             "false" | "0" | "no" | "off" => Some(Value::Switch(false)),
             _ => None,
         },
-        Kind::Number { .. } => text.parse().ok().map(Value::Number),
+        ValueKind::Number { .. } => text.parse().ok().map(Value::Number),
     }
 }
 

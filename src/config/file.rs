@@ -7,8 +7,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::key::{KEYS, Key, Value};
-use crate::config::problem::{Fault, Origin, Position, Problem};
+use crate::config::key::{ConfigKey, KEYS, Value};
+use crate::config::problem::{Fault, FilePosition, Problem, ValueOrigin};
 use crate::core::nearest::nearest_of;
 
 /// The largest file to read, in bytes.
@@ -17,9 +17,9 @@ pub const FILE_MAX: u64 = 1024 * 1024;
 /// A key that is set, and where.
 #[derive(Clone, Debug)]
 pub struct Given {
-    pub key: &'static Key,
+    pub key: &'static ConfigKey,
     pub value: Value,
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 impl Given {
@@ -43,7 +43,7 @@ pub fn text(path: &Path) -> io::Result<String> {
 
 /// Parses a text. Returns the keys that it sets, and its problems in order. `path` names the file in errors.
 pub fn read(text: &str, path: &Path) -> (Vec<Given>, Vec<Problem>) {
-    let mut reader = Reader { text, path, given: Vec::new(), problems: Vec::new() };
+    let mut reader = FileReader { text, path, given: Vec::new(), problems: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().map_or(0, |span| span.start);
@@ -58,7 +58,7 @@ pub fn read(text: &str, path: &Path) -> (Vec<Given>, Vec<Problem>) {
     (reader.given, reader.problems.into_iter().map(|(_, problem)| problem).collect())
 }
 
-struct Reader<'a> {
+struct FileReader<'a> {
     text: &'a str,
     path: &'a Path,
     given: Vec<Given>,
@@ -66,7 +66,7 @@ struct Reader<'a> {
     problems: Vec<(usize, Problem)>,
 }
 
-impl Reader<'_> {
+impl FileReader<'_> {
     fn read_table(&mut self, section: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let at = name.span().start;
@@ -75,7 +75,7 @@ impl Reader<'_> {
                 section => format!("{section}.{}", name.get_ref()),
             };
             let known = KEYS.iter().any(|key| key.section() == full);
-            match (Key::find(&full), value.get_ref()) {
+            match (ConfigKey::find(&full), value.get_ref()) {
                 (Some(key), _) => self.read_key(key, at, value),
                 (None, DeValue::Table(inner)) if known => self.read_table(&full, inner),
                 (None, _) if known => {
@@ -83,7 +83,8 @@ impl Reader<'_> {
                     self.complain(value.span().start, Some(full), fault);
                 }
                 (None, DeValue::Table(_)) if section.is_empty() => {
-                    let sections = KEYS.iter().map(Key::section).filter(|name| !name.is_empty());
+                    let sections =
+                        KEYS.iter().map(ConfigKey::section).filter(|name| !name.is_empty());
                     let near = nearest_of(&full, sections, 1).first().copied();
                     self.complain(at, Some(full), Fault::Unknown(near));
                 }
@@ -95,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    fn read_key(&mut self, key: &'static Key, at: usize, value: &Spanned<DeValue<'_>>) {
+    fn read_key(&mut self, key: &'static ConfigKey, at: usize, value: &Spanned<DeValue<'_>>) {
         let full = Some(key.name.to_owned());
         match value_of(value.get_ref()).filter(|value| key.kind.takes(*value)) {
             Some(value) => self.given.push(Given { key, value, origin: self.origin(at) }),
@@ -119,11 +120,11 @@ impl Reader<'_> {
         if cut.len() < text.len() { format!("{cut}…") } else { cut }
     }
 
-    fn origin(&self, at: usize) -> Origin {
+    fn origin(&self, at: usize) -> ValueOrigin {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = 1 + before.matches('\n').count();
         let column = 1 + before.chars().rev().take_while(|character| *character != '\n').count();
-        Origin::File { path: self.path.to_owned(), at: Some(Position { line, column }) }
+        ValueOrigin::File { path: self.path.to_owned(), at: Some(FilePosition { line, column }) }
     }
 }
 

@@ -8,10 +8,10 @@ use crate::config::Config;
 use crate::config::key::Applies::{AtOnce, NewConnections, NewSessions, Restart};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct ConfigKey {
     /// Its full name, such as `lease.ttl_ms`.
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// How a project file may change it; `None` forbids that.
     pub project: Option<Tighten>,
     pub applies: Applies,
@@ -20,7 +20,7 @@ pub struct Key {
 
 /// The values that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     Switch,
     Number { least: u64, most: u64 },
 }
@@ -56,7 +56,7 @@ enum Slot<'a> {
     Millis(&'a mut Duration),
 }
 
-impl Key {
+impl ConfigKey {
     pub fn find(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
@@ -74,7 +74,7 @@ impl Key {
         }
     }
 
-    /// Sets its value. The value must satisfy [`Kind::takes`].
+    /// Sets its value. The value must satisfy [`ValueKind::takes`].
     pub fn set(&self, config: &mut Config, value: Value) {
         match ((self.slot)(config), value) {
             (Slot::Switch(slot), Value::Switch(on)) => *slot = on,
@@ -90,7 +90,7 @@ impl Key {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// Whether a key of this kind accepts the value.
     pub fn takes(self, value: Value) -> bool {
         match (self, value) {
@@ -127,7 +127,7 @@ impl Applies {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch => f.write_str("true or false"),
@@ -147,12 +147,18 @@ impl fmt::Display for Value {
 
 type Place = fn(&mut Config) -> Slot<'_>;
 
-const fn switch(name: &'static str, applies: Applies, slot: Place) -> Key {
-    Key { name, kind: Kind::Switch, project: None, applies, slot }
+const fn switch(name: &'static str, applies: Applies, slot: Place) -> ConfigKey {
+    ConfigKey { name, kind: ValueKind::Switch, project: None, applies, slot }
 }
 
-const fn number(name: &'static str, least: u64, most: u64, applies: Applies, slot: Place) -> Key {
-    Key { name, kind: Kind::Number { least, most }, project: None, applies, slot }
+const fn number(
+    name: &'static str,
+    least: u64,
+    most: u64,
+    applies: Applies,
+    slot: Place,
+) -> ConfigKey {
+    ConfigKey { name, kind: ValueKind::Number { least, most }, project: None, applies, slot }
 }
 
 const KIB: u64 = 1024;
@@ -160,7 +166,7 @@ const MIB: u64 = 1024 * KIB;
 const HOUR_MS: u64 = 3_600_000;
 
 /// All keys. Limits that are not here are fixed; `config/termgate.toml` lists them and explains why.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[ConfigKey] = &[
     switch("allow_write", Restart, |it| Slot::Switch(&mut it.allow_write)),
     number("lease.ttl_ms", 1_000, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.ttl))
         .project(Tighten::Lower),

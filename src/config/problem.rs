@@ -4,15 +4,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::config::key::{Kind, Tighten, Value};
+use crate::config::key::{Tighten, Value, ValueKind};
 
 /// Where a value or a problem is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// The built-in default.
     Default,
     /// A file, with the position if one is known.
-    File { path: PathBuf, at: Option<Position> },
+    File { path: PathBuf, at: Option<FilePosition> },
     /// An environment variable.
     Variable(String),
     /// A command line flag.
@@ -21,7 +21,7 @@ pub enum Origin {
 
 /// A position in a text. Both numbers start at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct FilePosition {
     pub line: usize,
     /// In characters.
     pub column: usize,
@@ -30,7 +30,7 @@ pub struct Position {
 /// A problem in a configuration, or a value that was ignored with a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The full name of the key, if there is one.
     pub key: Option<String>,
     pub fault: Fault,
@@ -49,7 +49,7 @@ pub enum Fault {
     #[error("unknown variable{}", nearest(.0.as_deref()))]
     NoVariable(Option<String>),
     #[error("{found} is not {expected}")]
-    Unfit { found: String, expected: Kind },
+    Unfit { found: String, expected: ValueKind },
     #[error("{0} is not a table of keys")]
     NoTable(String),
     #[error("only the operator may set this, not the file of a project")]
@@ -90,12 +90,12 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { path, at: None } => path.display().fmt(f),
-            Self::File { path, at: Some(Position { line, column }) } => {
+            Self::File { path, at: Some(FilePosition { line, column }) } => {
                 write!(f, "{}:{line}:{column}", path.display())
             }
             Self::Variable(name) => f.write_str(name),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::config::environment;
 use crate::config::file::{self, FILE_MAX, Given};
-use crate::config::key::{Key, Value};
-use crate::config::problem::{ConfigError, Fault, Origin, Problem};
+use crate::config::key::{ConfigKey, Value};
+use crate::config::problem::{ConfigError, Fault, Problem, ValueOrigin};
 
 /// The system-wide file of the operator.
 const SYSTEM: &str = "/etc/termgate/termgate.toml";
@@ -20,7 +20,7 @@ const PROJECT: &str = ".termgate.toml";
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The files of the operator; later ones win.
-    operator: Vec<Source>,
+    operator: Vec<ConfigSource>,
     /// The directory to search for a project file, and the home directory.
     project: Option<(PathBuf, Option<PathBuf>)>,
     variables: Vec<(OsString, OsString)>,
@@ -29,7 +29,7 @@ pub struct Sources {
 
 /// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ConfigSource {
     pub layer: Layer,
     pub path: PathBuf,
 }
@@ -57,7 +57,7 @@ pub struct Effective {
     pub config: Config,
     /// The values of a project file that were ignored.
     pub notes: Vec<Problem>,
-    origins: BTreeMap<&'static str, Origin>,
+    origins: BTreeMap<&'static str, ValueOrigin>,
 }
 
 impl Layer {
@@ -88,7 +88,7 @@ impl Sources {
         let home = absolute("HOME");
         let configured =
             absolute("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
-        let source = |layer, path| Source { layer, path };
+        let source = |layer, path| ConfigSource { layer, path };
         let operator = match given {
             Some(path) => vec![source(Layer::Given, path)],
             None => {
@@ -110,9 +110,12 @@ impl Sources {
     }
 
     /// The configuration files, present or not; later ones win. Includes a project file only if one exists.
-    pub fn files(&self) -> Vec<Source> {
+    pub fn files(&self) -> Vec<ConfigSource> {
         let found = self.project.as_ref().and_then(|(directory, home)| {
-            Some(Source { layer: Layer::Project, path: find_project(directory, home.as_deref())? })
+            Some(ConfigSource {
+                layer: Layer::Project,
+                path: find_project(directory, home.as_deref())?,
+            })
         });
         self.operator.iter().cloned().chain(found).collect()
     }
@@ -130,8 +133,12 @@ impl Sources {
         problems.extend(wrong);
         given.into_iter().for_each(|given| effective.lay(given));
         for flag in &self.flags {
-            if let Some(key) = Key::find(flag.key) {
-                effective.lay(Given { key, value: flag.value, origin: Origin::Flag(flag.name) });
+            if let Some(key) = ConfigKey::find(flag.key) {
+                effective.lay(Given {
+                    key,
+                    value: flag.value,
+                    origin: ValueOrigin::Flag(flag.name),
+                });
             }
         }
         if problems.is_empty() { Ok(effective) } else { Err(ConfigError(problems)) }
@@ -152,7 +159,7 @@ impl Sources {
                 drop(effective.lay_file(source));
             }
         }
-        let problems = effective.lay_file(&Source { layer, path: path.to_owned() });
+        let problems = effective.lay_file(&ConfigSource { layer, path: path.to_owned() });
         if problems.is_empty() { Ok(effective.notes) } else { Err(ConfigError(problems)) }
     }
 }
@@ -164,12 +171,12 @@ impl Effective {
     }
 
     /// Where the value of a key came from.
-    pub fn origin(&self, key: &Key) -> &Origin {
-        self.origins.get(key.name).unwrap_or(&Origin::Default)
+    pub fn origin(&self, key: &ConfigKey) -> &ValueOrigin {
+        self.origins.get(key.name).unwrap_or(&ValueOrigin::Default)
     }
 
     /// Merges a file into the configuration and returns its problems.
-    fn lay_file(&mut self, source: &Source) -> Vec<Problem> {
+    fn lay_file(&mut self, source: &ConfigSource) -> Vec<Problem> {
         let text = match file::text(&source.path) {
             Ok(text) => text,
             Err(error) => return vec![unreadable(&source.path, &error)],
@@ -196,7 +203,7 @@ impl Effective {
     }
 }
 
-impl Source {
+impl ConfigSource {
     /// Whether to read the file: one that was named must exist; others may be missing.
     fn counts(&self) -> bool {
         self.layer == Layer::Given || !matches!(self.path.try_exists(), Ok(false))
@@ -209,7 +216,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
     } else {
         Fault::Unreadable(error.to_string())
     };
-    let origin = Origin::File { path: path.to_owned(), at: None };
+    let origin = ValueOrigin::File { path: path.to_owned(), at: None };
     Problem { origin, key: None, fault }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::config::key::Kind;
+use crate::config::key::ValueKind;
 use crate::core::frame::Size;
 use crate::core::frame::history::HistoryLimits;
 
@@ -21,7 +21,7 @@ fn the_file_of_defaults_names_every_key_once_and_nothing_else() {
 fn the_file_of_defaults_says_the_bounds_of_every_number() {
     let lines: Vec<&str> = DEFAULTS.lines().collect();
     for key in KEYS {
-        let Kind::Number { least, most } = key.kind else { continue };
+        let ValueKind::Number { least, most } = key.kind else { continue };
         let name = key.name.rsplit('.').next().unwrap();
         let section = lines.iter().position(|line| *line == format!("[{}]", key.section()));
         let from = section.unwrap();
@@ -74,7 +74,7 @@ fn without_a_file_a_screen_has_the_limits_it_has_by_itself() {
 
 #[test]
 fn no_key_lets_a_terminal_have_more_cells_than_an_emulator_bears() {
-    let cells = Key::find("screen.cells").unwrap();
+    let cells = ConfigKey::find("screen.cells").unwrap();
     assert!(!cells.kind.takes(Value::Number(u64::from(Size::CELLS_MAX) + 1)));
 }
 
@@ -83,8 +83,8 @@ fn every_key_sets_its_own_value_and_no_other() {
     for key in KEYS {
         let mut config = Config::built_in();
         let another = match (key.kind, key.value(&config)) {
-            (Kind::Switch, Value::Switch(on)) => Value::Switch(!on),
-            (Kind::Number { least, most }, Value::Number(number)) => {
+            (ValueKind::Switch, Value::Switch(on)) => Value::Switch(!on),
+            (ValueKind::Number { least, most }, Value::Number(number)) => {
                 Value::Number(if number == most { least } else { most })
             }
             (kind, value) => panic!("{}: {value:?} is no {kind}", key.name),
@@ -99,7 +99,7 @@ fn every_key_sets_its_own_value_and_no_other() {
 
 #[test]
 fn keys_of_a_section_stand_together() {
-    let mut sections: Vec<&str> = KEYS.iter().map(Key::section).collect();
+    let mut sections: Vec<&str> = KEYS.iter().map(ConfigKey::section).collect();
     sections.dedup();
     let distinct: BTreeSet<&str> = sections.iter().copied().collect();
     assert_eq!(sections.len(), distinct.len());
@@ -107,21 +107,21 @@ fn keys_of_a_section_stand_together() {
 
 #[test]
 fn the_right_to_write_is_never_a_projects_and_never_changed_by_reading_again() {
-    let key = Key::find("allow_write").unwrap();
+    let key = ConfigKey::find("allow_write").unwrap();
     assert_eq!((key.project, key.applies), (None, Applies::Restart));
 }
 
 #[test]
 fn the_pages_for_users_name_only_keys_that_there_are() {
     let pages = [include_str!("../../README.md"), include_str!("../../docs/PROTOCOL.md")];
-    let sections = KEYS.iter().map(Key::section).filter(|section| !section.is_empty());
+    let sections = KEYS.iter().map(ConfigKey::section).filter(|section| !section.is_empty());
     let sections: BTreeSet<&str> = sections.collect();
     let mut named = BTreeSet::new();
     for word in pages.iter().flat_map(|page| page.split('`')) {
         let dotted = word.split_once('.').filter(|(section, _)| sections.contains(section));
         let Some((_, rest)) = dotted else { continue };
         if rest.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
-            assert!(Key::find(word).is_some(), "there is no key {word}");
+            assert!(ConfigKey::find(word).is_some(), "there is no key {word}");
             named.insert(word);
         }
     }

@@ -11,15 +11,15 @@ const HEAD: &str = "# The tokens of termgate, by the SHA-256 of their secrets. `
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct TokenFile {
     last_number: u64,
     #[serde(default, rename = "token")]
-    tokens: Vec<KeptToken>,
+    tokens: Vec<TokenEntry>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct KeptToken {
+struct TokenEntry {
     name: String,
     number: u64,
     sha256: String,
@@ -34,13 +34,14 @@ struct KeptToken {
 /// # Errors
 /// The problem, in one line.
 pub fn read(text: &str) -> Result<Tokens, String> {
-    let kept: Kept = toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
+    let kept: TokenFile =
+        toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
     let tokens: Result<Vec<Token>, String> = kept.tokens.iter().map(token).collect();
     Ok(Tokens::kept(kept.last_number, tokens?))
 }
 
 pub fn text(tokens: &Tokens) -> String {
-    let kept = tokens.all().iter().map(|token| KeptToken {
+    let kept = tokens.all().iter().map(|token| TokenEntry {
         name: token.name.to_string(),
         number: token.number,
         sha256: token.hash.to_string(),
@@ -48,12 +49,12 @@ pub fn text(tokens: &Tokens) -> String {
         created: token.created.0,
         expires: token.expires.map(|at| at.0),
     });
-    let kept = Kept { last_number: tokens.last_number(), tokens: kept.collect() };
+    let kept = TokenFile { last_number: tokens.last_number(), tokens: kept.collect() };
     let text = toml::to_string(&kept).expect("numbers of seconds and words are TOML");
     format!("{HEAD}{text}")
 }
 
-fn token(kept: &KeptToken) -> Result<Token, String> {
+fn token(kept: &TokenEntry) -> Result<Token, String> {
     let wrong = |problem: String| format!("token {}: {problem}", kept.number);
     Ok(Token {
         name: kept.name.parse().map_err(|error| wrong(format!("name: {error}")))?,

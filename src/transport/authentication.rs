@@ -21,8 +21,8 @@ use crate::core::ids::{PrincipalId, TenantId};
 use crate::core::policy::{Door, Standing};
 use crate::core::token::{Rejection, Secret, Token, TokenHash, UnixTime};
 use crate::session::clock::Clock;
-use crate::transport::connection::link::Link;
-use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::connection::link::ClientLink;
+use crate::transport::framing::lines::{LineInput, LineReader};
 use crate::transport::framing::{AUTHENTICATE_METHOD, RawRequest, answer_line, check, error_line};
 use crate::transport::limits::Limits;
 use crate::transport::tokens::{FileStamp, TokenStore};
@@ -116,7 +116,7 @@ impl Authority {
     /// Returns `None` when the token is rejected. Any other first line stays to be read. The log names `source`.
     pub async fn introduce<R, W, G>(
         &self,
-        link: &mut Link<Lines<R>, W, G>,
+        link: &mut ClientLink<LineReader<R>, W, G>,
         standing: Standing,
         source: Source,
         limits: &Limits,
@@ -126,7 +126,7 @@ impl Authority {
         W: AsyncWrite + Unpin,
     {
         let input = link.reader.next().await;
-        let Input::Line(line) = &input else {
+        let LineInput::Line(line) = &input else {
             link.reader.put_back(input);
             return Some((standing, None));
         };

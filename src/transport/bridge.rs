@@ -3,8 +3,6 @@
 //! It passes lines on unchanged. When a daemon dies, the client loses only the answers in flight. The next daemon
 //! receives the client's state again, but never a request that may have had an effect.
 
-mod creation;
-mod dial;
 mod memory;
 mod message;
 mod upstream;
@@ -21,16 +19,15 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-pub use crate::transport::bridge::creation::CreationDefaults;
-pub use crate::transport::bridge::dial::{Dial, Undialed};
-use crate::transport::bridge::dial::{RETRY_MIN, insist};
-use crate::transport::bridge::memory::{Broken, For, Memory, Note, Outgoing};
-use crate::transport::bridge::message::{Message, failed};
-use crate::transport::bridge::upstream::patient;
-pub use crate::transport::bridge::upstream::{JoinError, Upstream};
-use crate::transport::connection::link::Link;
-use crate::transport::framing::lines::{Input, Line, Lines};
-use crate::transport::framing::{self, Refusal};
+use crate::transport::bridge::memory::{Broken, ClientState, For, Outgoing, Remembered};
+pub use crate::transport::bridge::message::CreationDefaults;
+use crate::transport::bridge::message::{BridgedMessage, failed};
+pub use crate::transport::bridge::upstream::{Dial, JoinError, Undialed, Upstream};
+use crate::transport::bridge::upstream::{RETRY_MIN, insist};
+use crate::transport::connection::link::ClientLink;
+use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
+use crate::transport::framing::{self, MessageRefusal};
+use crate::transport::limits::Limits;
 
 /// The largest message any daemon can be configured to accept, in bytes and in structural characters. A daemon rejects
 /// smaller messages by its own limit.
@@ -54,7 +51,7 @@ const LINES_WAITING_MAX: usize = 8;
 ///
 /// Returns when the client has hung up, or has ended its input and received its answers.
 pub async fn bridge<R, W, G>(
-    client: Link<R, W, G>,
+    client: ClientLink<R, W, G>,
     upstream: Upstream,
     dial: impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
     defaults: CreationDefaults,
@@ -64,13 +61,11 @@ pub async fn bridge<R, W, G>(
     G: Future<Output = ()>,
 {
     let (out, waiting) = mpsc::channel(LINES_WAITING_MAX);
-    let side = Client {
-        lines: Lines::new(client.reader, &patient(LINE_MAX)),
-        out,
-        memory: Mutex::new(Memory::new()),
+    let side = ClientSide {
+        lines: LineReader::new(client.reader, &Limits::patient(LINE_MAX)),
+        passing: Passing { memory: Mutex::new(ClientState::new()), out, defaults },
         unsent: VecDeque::new(),
         last: None,
-        defaults,
     };
     let mut writing = pin!(write_lines(client.writer, waiting));
     tokio::select! {
@@ -83,15 +78,13 @@ pub async fn bridge<R, W, G>(
     }
 }
 
-struct Client<R> {
-    lines: Lines<R>,
-    out: mpsc::Sender<Bytes>,
-    memory: Mutex<Memory>,
+struct ClientSide<R> {
+    lines: LineReader<R>,
+    passing: Passing,
     /// Lines that no daemon has received completely, or that are sent again.
     unsent: VecDeque<Outgoing>,
     /// The last line that the daemon received.
     last: Option<Outgoing>,
-    defaults: CreationDefaults,
 }
 
 enum Parted {
@@ -109,13 +102,13 @@ enum Side {
     Daemon,
 }
 
-struct Ending {
+struct PassingEnd {
     of: Side,
     /// Whether the daemon closed the connection before it had read everything.
     unread: bool,
 }
 
-impl<R: AsyncRead + Unpin> Client<R> {
+impl<R: AsyncRead + Unpin> ClientSide<R> {
     async fn stay_joined(
         mut self,
         mut upstream: Upstream,
@@ -128,19 +121,19 @@ impl<R: AsyncRead + Unpin> Client<R> {
                 Parted::Broken => tracing::warn!("the daemon has gone"),
             }
             let lost = self.on_break();
-            self.tell(lost).await;
+            self.passing.tell(lost).await;
             match self.find_another(&dial).await {
                 Some(another) => upstream = another,
                 None => return,
             }
             tracing::info!("a daemon is there again");
-            replay = Some(self.memory().replay().concat());
+            replay = Some(self.passing.memory().replay().concat());
         }
     }
 
     /// Passes lines on until the daemon has gone or the client is done.
     async fn join(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Parted {
-        let Ending { of, unread } = self.pass_on(upstream, replay).await;
+        let PassingEnd { of, unread } = self.pass_on(upstream, replay).await;
         match of {
             Side::Daemon => {
                 if unread {
@@ -155,37 +148,35 @@ impl<R: AsyncRead + Unpin> Client<R> {
 
     /// Passes lines on in both directions until one side ends. `replay` is sent first, to every daemon after the
     /// first.
-    async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Ending {
+    async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> PassingEnd {
         let Upstream { mut lines, mut writer } = upstream;
         self.last = None;
-        let (memory, out) = (&self.memory, &self.out);
+        let Self { lines: client, passing, unsent, last } = self;
+        let (passing, kept) = (&*passing, (unsent, last));
         // Returns whether the daemon left input unread.
         let receiving = async {
-            while let Input::Line(line) = lines.next().await {
-                if lock(memory).on_received(line.bytes()) == For::Client {
-                    // The writer lives longer than this future.
-                    let _ = out.send(line.into_whole()).await;
+            while let LineInput::Line(line) = lines.next().await {
+                if passing.memory().on_received(line.bytes()) == For::Client {
+                    passing.tell([line.into_whole()]).await;
                 }
             }
             lines.was_reset()
         };
         let mut receiving = pin!(receiving);
-        let (client, kept) = (&mut self.lines, (&mut self.unsent, &mut self.last));
-        let passing = Passing { memory, out, defaults: &self.defaults };
         // Answers are read while the replay is sent, because the daemon queues only a few.
         let sending = async {
             if let Some(replay) = replay {
                 if writer.write_all(&replay).await.is_err() {
                     return Side::Daemon;
                 }
-                let news = lock(memory).catch_up();
+                let news = passing.memory().catch_up();
                 passing.tell(news).await;
             }
             send_lines(client, &mut writer, kept, passing).await
         };
         let of = tokio::select! {
             biased;
-            unread = receiving.as_mut() => return Ending { of: Side::Daemon, unread },
+            unread = receiving.as_mut() => return PassingEnd { of: Side::Daemon, unread },
             side = sending => side,
         };
         // Earlier answers of the daemon may still arrive.
@@ -196,7 +187,7 @@ impl<R: AsyncRead + Unpin> Client<R> {
                 WINDING_UP_MAX
             }
         };
-        Ending { of, unread: timeout(patience, receiving).await == Ok(true) }
+        PassingEnd { of, unread: timeout(patience, receiving).await == Ok(true) }
     }
 
     /// Takes back the last request when a daemon closed the connection before it had read everything.
@@ -208,14 +199,14 @@ impl<R: AsyncRead + Unpin> Client<R> {
         if let Some(outgoing) = last
             && let Some(id) = outgoing.request()
         {
-            self.memory().on_unread(id);
+            self.passing.memory().on_unread(id);
             self.unsent.push_back(outgoing);
         }
     }
 
     /// Decides what the next daemon receives; returns error answers for all other requests.
     fn on_break(&mut self) -> Vec<Bytes> {
-        let mut memory = lock(&self.memory);
+        let mut memory = self.passing.memory();
         let (requests, others): (VecDeque<_>, VecDeque<_>) =
             self.unsent.drain(..).partition(|outgoing| outgoing.request().is_some());
         // As in `take_in`.
@@ -240,15 +231,15 @@ impl<R: AsyncRead + Unpin> Client<R> {
                         tracing::warn!(reason, "no daemon can be reached");
                         let unsent = std::mem::take(&mut self.unsent);
                         let waiting = unsent.iter().filter_map(Outgoing::request);
-                        self.tell(waiting.map(|id| failed(id, code))).await;
+                        self.passing.tell(waiting.map(|id| failed(id, code))).await;
                     }
                 }
             }
             tokio::select! {
                 input = self.lines.next() => match input {
-                    Input::Line(line) => self.take_in(line).await,
-                    Input::Refused(refusal) => self.tell([refusal.to_line()]).await,
-                    Input::End => return None,
+                    LineInput::Line(line) => self.take_in(line).await,
+                    LineInput::Refused(refusal) => self.passing.tell([refusal.to_line()]).await,
+                    LineInput::End => return None,
                 },
                 () = sleep(delay) => {
                     if let Ok(upstream) = dial(Dial::Connect).await {
@@ -261,51 +252,46 @@ impl<R: AsyncRead + Unpin> Client<R> {
     }
 
     /// Takes a line while no daemon is connected. Keeps a request, and rejects invalid lines as a daemon would.
-    async fn take_in(&mut self, line: Line) {
+    async fn take_in(&mut self, line: InputLine) {
         let bytes = line.bytes();
         let checked = framing::check(bytes, TOKENS_MAX);
         if let Err(refusal) = checked.and_then(|()| framing::parse::<ClientJsonRpcMessage>(bytes)) {
-            self.tell([refusal.to_line()]).await;
+            self.passing.tell([refusal.to_line()]).await;
             return;
         }
-        let passing = Passing { memory: &self.memory, out: &self.out, defaults: &self.defaults };
-        let Some(outgoing) = passing.prepare(line).await else { return };
+        let Some(outgoing) = self.passing.prepare(line).await else { return };
         match outgoing.note {
-            Note::Request(..) => self.unsent.push_back(outgoing),
+            Remembered::Request(..) => self.unsent.push_back(outgoing),
             // The referenced requests ended with the daemon. Only the client's readiness is kept.
-            Note::Initialized | Note::Cancelled(_) | Note::Nothing => {
-                self.memory().on_sent(outgoing);
+            Remembered::Initialized | Remembered::Cancelled(_) | Remembered::Nothing => {
+                self.passing.memory().on_sent(outgoing);
             }
         }
-    }
-
-    async fn tell(&self, lines: impl IntoIterator<Item = Bytes>) {
-        let Self { memory, out, defaults, .. } = self;
-        Passing { memory, out, defaults }.tell(lines).await;
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        lock(&self.memory)
     }
 }
 
 /// The state for lines between client and daemon.
-struct Passing<'a> {
-    memory: &'a Mutex<Memory>,
-    out: &'a mpsc::Sender<Bytes>,
-    defaults: &'a CreationDefaults,
+struct Passing {
+    memory: Mutex<ClientState>,
+    out: mpsc::Sender<Bytes>,
+    defaults: CreationDefaults,
 }
 
-impl Passing<'_> {
+impl Passing {
+    fn memory(&self) -> MutexGuard<'_, ClientState> {
+        // A panic cannot leave these plain values half changed.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Prepares a line for the daemon. `None` when it would become too long.
-    async fn prepare(&self, line: Line) -> Option<Outgoing> {
-        let message = Message::read(line.bytes());
+    async fn prepare(&self, line: InputLine) -> Option<Outgoing> {
+        let message = BridgedMessage::read(line.bytes());
         let filled = message.as_ref().and_then(|message| self.defaults.fill(line.bytes(), message));
         let id = message.as_ref().and_then(|message| message.id.clone());
-        let note = message.map_or(Note::Nothing, |message| Note::of(&message));
+        let note = message.map_or(Remembered::Nothing, |message| Remembered::of(&message));
         match filled {
             Some(filled) if filled.len() > LINE_MAX => {
-                let refusal = Refusal::TooLarge { id, bytes_max: LINE_MAX };
+                let refusal = MessageRefusal::TooLarge { id, bytes_max: LINE_MAX };
                 self.tell([refusal.to_line()]).await;
                 None
             }
@@ -314,7 +300,7 @@ impl Passing<'_> {
         }
     }
 
-    /// Sends lines to the client in the daemon's place.
+    /// Sends lines to the client.
     async fn tell(&self, lines: impl IntoIterator<Item = Bytes>) {
         for line in lines {
             // The writer lives longer than this future.
@@ -327,10 +313,10 @@ impl Passing<'_> {
 ///
 /// Keeps the line being sent in `unsent` and the last one sent in `last`.
 async fn send_lines<R: AsyncRead + Unpin>(
-    lines: &mut Lines<R>,
+    lines: &mut LineReader<R>,
     writer: &mut OwnedWriteHalf,
     (unsent, last): (&mut VecDeque<Outgoing>, &mut Option<Outgoing>),
-    passing: Passing<'_>,
+    passing: &Passing,
 ) -> Side {
     loop {
         while let Some(outgoing) = unsent.front() {
@@ -339,14 +325,14 @@ async fn send_lines<R: AsyncRead + Unpin>(
             }
             // A partly written line stays queued: no daemon has read it.
             if let Some(outgoing) = unsent.pop_front() {
-                lock(passing.memory).on_sent(outgoing.clone());
+                passing.memory().on_sent(outgoing.clone());
                 *last = Some(outgoing);
             }
         }
         match lines.next().await {
-            Input::Line(line) => unsent.extend(passing.prepare(line).await),
-            Input::Refused(refusal) => passing.tell([refusal.to_line()]).await,
-            Input::End => return Side::Client,
+            LineInput::Line(line) => unsent.extend(passing.prepare(line).await),
+            LineInput::Refused(refusal) => passing.tell([refusal.to_line()]).await,
+            LineInput::End => return Side::Client,
         }
     }
 }
@@ -363,11 +349,6 @@ async fn write_lines<W: AsyncWrite>(writer: W, mut lines: mpsc::Receiver<Bytes>)
     }
     // No reader is left for this error.
     let _ = writer.flush().await;
-}
-
-fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
-    // A panic cannot leave these plain values half changed.
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! It must not know commands or how answers are shown. It speaks the protocol itself, because the
 //! library's client runs every notification in a task of its own and so would shuffle deltas.
 
-mod wire;
+pub mod exchange;
 
 use std::future::Future;
 use std::io;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::CallToolResult;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -21,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::mcp::request_class::OBSERVE_METHOD;
-use crate::transport::client::wire::{Pending, Wire};
+use crate::transport::client::exchange::{OpenRequests, PendingReply};
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{Impostor, check_listener};
 
@@ -29,7 +28,7 @@ use crate::transport::unix::impostor::{Impostor, check_listener};
 const DELTAS_MAX: usize = 64;
 
 /// How long a daemon may take to greet.
-const GREETING_MAX: Duration = Duration::from_secs(5);
+pub(in crate::transport) const GREETING_MAX: Duration = Duration::from_secs(5);
 
 /// Says why there is no connection to a daemon.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +108,7 @@ pub enum ClientError {
 /// A connection to a daemon, closed when dropped.
 #[derive(Debug)]
 pub struct Client {
-    wire: Arc<Wire>,
+    exchange: Arc<OpenRequests>,
     driver: JoinHandle<()>,
 }
 
@@ -135,9 +134,9 @@ impl Client {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + 'static,
     {
-        let wire = Arc::new(Wire::default());
-        let driver = tokio::spawn(wire::drive(wire.clone(), reader, writer));
-        let client = Self { wire, driver };
+        let exchange = Arc::new(OpenRequests::default());
+        let driver = tokio::spawn(exchange::drive(exchange.clone(), reader, writer));
+        let client = Self { exchange, driver };
         match timeout(GREETING_MAX, client.greet()).await {
             Ok(Ok(())) => Ok(client),
             Ok(Err(ClientError::Closed)) => Err(ConnectError::HungUp),
@@ -152,7 +151,7 @@ impl Client {
             "clientInfo": {"name": "termgate", "version": env!("CARGO_PKG_VERSION")},
         });
         self.request("initialize", params).await?;
-        self.wire.notify("notifications/initialized", &json!({}))
+        self.exchange.notify("notifications/initialized", &json!({}))
     }
 
     /// Calls a tool. That the call failed is a result as well: see its `is_error`.
@@ -168,7 +167,7 @@ impl Client {
         arguments: Map<String, Value>,
     ) -> Result<CallToolResult, ClientError> {
         let params = json!({"name": name, "arguments": arguments});
-        read(self.request("tools/call", params).await?)
+        self.post("tools/call", &params)?.wait_for_call().await
     }
 
     /// Sends any request and waits for its result. Giving up waiting cancels it.
@@ -177,7 +176,7 @@ impl Client {
     ///
     /// What the daemon answered, or that it has gone.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
-        self.wire.request(method, &params, None)?.reply().await
+        self.post(method, &params)?.wait().await
     }
 
     /// Sends a request at once; its answer is waited for afterwards, and what was sent before it
@@ -185,8 +184,8 @@ impl Client {
     ///
     /// # Errors
     /// That the daemon has gone, or that the request is too large.
-    pub fn post(&self, method: &str, params: &Value) -> Result<Reply, ClientError> {
-        self.wire.request(method, params, None).map(Reply)
+    pub fn post(&self, method: &str, params: &Value) -> Result<PendingReply, ClientError> {
+        self.exchange.request(method, params, None)
     }
 
     /// Observes a session; `params` are those of `termgate/observe`.
@@ -194,8 +193,8 @@ impl Client {
     /// # Errors
     ///
     /// That the daemon has gone; what it thinks of the parameters comes with the first
-    /// [`Observation::next`].
-    pub fn observe(&self, params: &Value) -> Result<Observation, ClientError> {
+    /// [`DeltaStream::next`].
+    pub fn observe(&self, params: &Value) -> Result<DeltaStream, ClientError> {
         self.open(OBSERVE_METHOD, params)
     }
 
@@ -204,25 +203,25 @@ impl Client {
     /// # Errors
     ///
     /// As of [`Client::observe`].
-    pub fn open(&self, method: &str, params: &Value) -> Result<Observation, ClientError> {
+    pub fn open(&self, method: &str, params: &Value) -> Result<DeltaStream, ClientError> {
         let (sender, deltas) = mpsc::channel(DELTAS_MAX);
-        let pending = self.wire.request(method, params, Some(sender))?;
-        Ok(Observation { deltas, pending, result: Value::Null })
+        let pending = self.exchange.request(method, params, Some(sender))?;
+        Ok(DeltaStream { deltas, pending, result: Value::Null })
     }
 
     /// Counts up whenever a resource that was subscribed to has changed.
     pub fn news(&self) -> watch::Receiver<u64> {
-        self.wire.news.subscribe()
+        self.exchange.news.subscribe()
     }
 
     /// Counts up whenever writing may have been switched on or off: other tools are listed then.
     pub fn switched(&self) -> watch::Receiver<u64> {
-        self.wire.switched.subscribe()
+        self.exchange.switched.subscribe()
     }
 
     /// Completes when the daemon has gone.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.wire.ended.clone().cancelled_owned()
+        self.exchange.ended.clone().cancelled_owned()
     }
 }
 
@@ -232,40 +231,18 @@ impl Drop for Client {
     }
 }
 
-/// The answer to come of one request; giving it up cancels the request.
-#[derive(Debug)]
-pub struct Reply(Pending);
-
-impl Reply {
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// What the daemon answered instead, or that it has gone.
-    pub async fn wait(mut self) -> Result<Value, ClientError> {
-        self.0.reply().await
-    }
-
-    /// Waits for the answer of a tool, where a tool was called.
-    ///
-    /// # Errors
-    /// As [`Reply::wait`].
-    pub async fn wait_for_call(self) -> Result<CallToolResult, ClientError> {
-        read(self.wait().await?)
-    }
-}
-
 /// The deltas of one open request, in the order they were sent; cancels it when dropped.
 ///
 /// Someone who observes must keep taking deltas: while too many wait, answers to other requests of
 /// the same connection wait behind them.
 #[derive(Debug)]
-pub struct Observation {
+pub struct DeltaStream {
     deltas: mpsc::Receiver<Value>,
-    pending: Pending,
+    pending: PendingReply,
     result: Value,
 }
 
-impl Observation {
+impl DeltaStream {
     /// Waits for the next delta; `None` when the daemon ended the observation.
     ///
     /// # Errors
@@ -275,7 +252,7 @@ impl Observation {
         if let Some(delta) = self.deltas.recv().await {
             return Ok(Some(delta));
         }
-        self.result = self.pending.reply().await?;
+        self.result = self.pending.wait().await?;
         Ok(None)
     }
 
@@ -288,10 +265,6 @@ impl Observation {
     pub fn result(&self) -> &Value {
         &self.result
     }
-}
-
-fn read<T: DeserializeOwned>(result: Value) -> Result<T, ClientError> {
-    serde_json::from_value(result).map_err(|_| ClientError::Malformed)
 }
 
 #[cfg(test)]

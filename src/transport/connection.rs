@@ -19,9 +19,9 @@ use crate::mcp::call::CallHandler;
 use crate::mcp::connection::Connection;
 use crate::transport::connection::in_flight::InFlight;
 use crate::transport::connection::library::Library;
-use crate::transport::connection::link::Link;
-use crate::transport::connection::reading::Reading;
-use crate::transport::framing::lines::Lines;
+use crate::transport::connection::link::ClientLink;
+use crate::transport::connection::reading::RequestReader;
+use crate::transport::framing::lines::LineReader;
 use crate::transport::limits::Limits;
 
 /// Serves one client until it hangs up, or has ended its input and received its answers.
@@ -29,7 +29,7 @@ use crate::transport::limits::Limits;
 /// When this returns or is dropped, all cancellation tokens of the connection are cancelled and its outbox is closed.
 pub async fn serve<H, R, W, G>(
     handler: H,
-    link: Link<Lines<R>, W, G>,
+    link: ClientLink<LineReader<R>, W, G>,
     connection: Arc<Connection>,
     limits: &Limits,
 ) where
@@ -38,8 +38,8 @@ pub async fn serve<H, R, W, G>(
     W: AsyncWrite + Send,
     G: Future<Output = ()> + Send,
 {
-    let over = Over(connection.clone());
-    let Link { reader: lines, writer, hangup } = link;
+    let over = EndOnDrop(connection.clone());
+    let ClientLink { reader: lines, writer, hangup } = link;
     let handler = Arc::new(handler);
     let in_flight = InFlight::new(connection.outbox.clone(), limits);
     let (library, wire) = Library::new(connection.clone(), in_flight.clone());
@@ -52,7 +52,7 @@ pub async fn serve<H, R, W, G>(
     };
     let reading = async {
         let ends = (in_flight, library);
-        let reading = Reading::new(&*handler, lines, connection.clone(), ends, limits);
+        let reading = RequestReader::new(&*handler, lines, connection.clone(), ends, limits);
         connection.gone.run_until_cancelled(reading.run()).await;
     };
     let writing = async {
@@ -73,9 +73,9 @@ pub async fn serve<H, R, W, G>(
 }
 
 /// Ends the connection on drop.
-struct Over(Arc<Connection>);
+struct EndOnDrop(Arc<Connection>);
 
-impl Drop for Over {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.gone.cancel();
         self.0.outbox.abandon();

@@ -2,10 +2,8 @@
 
 pub mod ending;
 pub mod kept_switches;
-mod limits;
-mod recovery;
-mod reload;
-mod session_doors;
+mod sessions;
+mod settings;
 mod startup_lock;
 pub mod upgrade;
 
@@ -50,22 +48,18 @@ use crate::surface::control::set_write::switch;
 use crate::surface::switchboard::Switchboard;
 use crate::surface::turns::Turns;
 use crate::transport::authentication::Authority;
-use crate::transport::daemon::ending::{Ended, Ending, Found};
-use crate::transport::daemon::kept_switches::{KeptSwitches, Origin};
-use crate::transport::daemon::limits::{limits_of_doors, session_limits};
-use crate::transport::daemon::recovery::recover_sessions;
-use crate::transport::daemon::reload::Reloading;
-use crate::transport::daemon::session_doors::open_session_doors;
+use crate::transport::daemon::ending::{DaemonEnd, FoundAtStart, Teardown};
+use crate::transport::daemon::kept_switches::{KeptSwitches, SwitchOrigin};
+use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
+use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
 use crate::transport::daemon::startup_lock::{lost, take_in_turn};
-use crate::transport::daemon::upgrade::Program;
+use crate::transport::daemon::upgrade::DaemonProgram;
 use crate::transport::door::{DoorLimits, Doors, Receptions};
-use crate::transport::hangup::Hangups;
-use crate::transport::idle_shutdown::Presence;
+use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::line_memory::ReadingRoom;
-use crate::transport::notify::{News, Notifier};
+use crate::transport::notify::{News, Notifier, keep_alive, tell_status};
 use crate::transport::shell_scripts::{or_told, place_scripts};
-use crate::transport::signals::Signals;
-use crate::transport::supervised::{keep_alive, tell_status};
+use crate::transport::signals::{Hangups, Signals};
 use crate::transport::tokens::TokenStore;
 use crate::transport::unix::directory::{DirectoryError, prepare};
 use crate::transport::unix::handed::onward::ignores_hangup;
@@ -80,7 +74,7 @@ use crate::wire::control::SwitchWire;
 pub const TURN_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub struct Settings {
+pub struct DaemonSettings {
     pub config: Config,
     /// Whether the daemon starts read-only, regardless of earlier write switches.
     pub read_only: bool,
@@ -99,7 +93,7 @@ pub struct Settings {
     pub handed: Handed,
     /// The idle time after which the daemon exits. `None`: it exits only on request.
     pub linger: Option<Duration>,
-    pub program: Program,
+    pub program: DaemonProgram,
 }
 
 /// What a ready daemon reports to its operator.
@@ -107,14 +101,14 @@ pub struct Settings {
 pub struct Banner {
     pub version: &'static str,
     pub write_on: Vec<SwitchWire>,
-    pub write_from: Origin,
+    pub write_from: SwitchOrigin,
     pub gateway: PathBuf,
     pub operator: PathBuf,
     pub sessions: PathBuf,
 }
 
 impl Banner {
-    fn of(daemon: &Daemon, write_from: Origin, paths: &RuntimePaths) -> Self {
+    fn of(daemon: &Daemon, write_from: SwitchOrigin, paths: &RuntimePaths) -> Self {
         let now = daemon.now();
         let on = daemon.switchboard.open(now).into_iter();
         Self {
@@ -147,13 +141,17 @@ pub enum DaemonError {
 
 /// Runs a daemon until it ends; calls `ready` once clients can connect.
 ///
-/// After [`Ended::Replaced`], the process is ready for the next program, which the caller executes.
+/// After [`DaemonEnd::Replaced`], the process is ready for the next program, which the caller executes.
 ///
 /// # Errors
 /// Returns why the daemon cannot start or continue.
-pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<Ended, DaemonError> {
-    let Settings { config, sources, paths, state, mut handed, linger, program, .. } = settings;
-    let Settings { environment, default_cwd, shim, read_only, .. } = settings;
+pub async fn serve(
+    settings: DaemonSettings,
+    ready: impl FnOnce(&Banner),
+) -> Result<DaemonEnd, DaemonError> {
+    let DaemonSettings { config, sources, paths, state, mut handed, linger, program, .. } =
+        settings;
+    let DaemonSettings { environment, default_cwd, shim, read_only, .. } = settings;
     let (sockets, hangup_ignored) = (handed.numbers(), ignores_hangup());
     // Listen for signals before any process can find this one.
     let (signals, hangups) = (Signals::listen()?, Hangups::listen()?);
@@ -162,7 +160,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     let lock = Arc::new(take_in_turn(&paths, TURN_MAX).await?);
     let stale = remove_stale(&paths.sessions(), &lock)?;
     tracing::debug!(stale, "sockets of an earlier daemon removed");
-    let found = Found { sockets, hangup_ignored, descriptors: prepare_process()? };
+    let found = FoundAtStart { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
     let holding = Holding { shims: shims_of(&paths, &lock), program: shim };
@@ -204,13 +202,13 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Banner)) -> Result<En
     tasks.spawn(tell_status(Arc::clone(&notifier), Arc::clone(&daemon)));
     let ended = tokio::select! {
         told = signals.told() => told.into(),
-        () = shared.stop.cancelled() => Ended::Stopped,
+        () = shared.stop.cancelled() => DaemonEnd::Stopped,
         () = shared.superseded.cancelled() => return Err(DaemonError::Superseded),
         () = lost(&lock) => return Err(DaemonError::Superseded),
-        () = forsaken(&doors.presence, &daemon, linger) => Ended::Stopped,
-        () = program.replaceable(upgrades) => Ended::Replaced,
+        () = doors.presence.forsaken(&daemon, linger) => DaemonEnd::Stopped,
+        () = program.replaceable(upgrades) => DaemonEnd::Replaced,
     };
-    Ok(Ending { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
+    Ok(Teardown { daemon, registry, doors, notifier, tasks, kept, lock, found }.end(ended).await)
 }
 
 /// Access to the shims in this daemon's directory, while its lock is valid.
@@ -328,21 +326,13 @@ impl Assembly {
             limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
             receptions: Receptions::new(ProcessId(std::process::id().cast_signed())),
-            presence: Presence::default(),
+            presence: ConnectionCount::default(),
             numbers,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             hanging_up: CancellationToken::new(),
         };
         Ok(Self { registry, daemon, doors, listening, door_limits, upgrades })
-    }
-}
-
-/// Completes when the daemon has been idle for `linger`. Never completes without it.
-async fn forsaken(presence: &Presence, daemon: &Daemon, linger: Option<Duration>) {
-    match linger {
-        Some(linger) => presence.forsaken(daemon, linger).await,
-        None => std::future::pending().await,
     }
 }
 

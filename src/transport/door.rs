@@ -19,10 +19,10 @@ use crate::mcp::shared::Shared;
 use crate::session::pty::ProcessId;
 use crate::surface::call::Touched;
 use crate::transport::authentication::Authority;
-use crate::transport::connection::link::Link;
+use crate::transport::connection::link::ClientLink;
 use crate::transport::connection::serve;
-use crate::transport::framing::lines::Lines;
-use crate::transport::idle_shutdown::Presence;
+use crate::transport::framing::lines::LineReader;
+use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::limits::Limits;
 use crate::transport::unix::listener::Listener;
 use crate::transport::unix::peer::{Peer, Place, Source};
@@ -67,7 +67,7 @@ pub struct Doors {
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
     pub receptions: Receptions,
-    pub presence: Presence,
+    pub presence: ConnectionCount,
     pub numbers: Arc<AtomicU64>,
     /// The tasks of all connections, so that the daemon can wait for them.
     pub tasks: TaskTracker,
@@ -139,7 +139,7 @@ impl Doors {
     /// Determines the client's principal and serves it until it leaves or its token ends.
     async fn serve<R, W, G>(
         &self,
-        mut link: Link<Lines<R>, W, G>,
+        mut link: ClientLink<LineReader<R>, W, G>,
         standing: Standing,
         source: Source,
         limits: &Limits,

@@ -24,7 +24,7 @@ pub const AUTHENTICATE_METHOD: &str = "termgate/authenticate";
 
 /// Why a message is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Refusal {
+pub enum MessageRefusal {
     #[error("message too large: the limit is {}. Nothing was done.", size(*bytes_max))]
     TooLarge { id: Option<RequestId>, bytes_max: usize },
     #[error(
@@ -57,7 +57,7 @@ pub enum Refusal {
     IdInUse(RequestId),
 }
 
-impl Refusal {
+impl MessageRefusal {
     /// The structured details of errors that have a termgate code.
     fn details(&self) -> Option<Value> {
         let code = match self {
@@ -139,10 +139,13 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
 ///
 /// # Errors
 ///
-/// Returns [`Refusal::TooComplex`] when it has more or is nested too deeply.
-pub fn check(line: &[u8], tokens_max: usize) -> Result<(), Refusal> {
+/// Returns [`MessageRefusal::TooComplex`] when it has more or is nested too deeply.
+pub fn check(line: &[u8], tokens_max: usize) -> Result<(), MessageRefusal> {
     if is_excessive(line, tokens_max) {
-        return Err(Refusal::TooComplex { id: find_id(line).unwrap_or_default(), tokens_max });
+        return Err(MessageRefusal::TooComplex {
+            id: find_id(line).unwrap_or_default(),
+            tokens_max,
+        });
     }
     Ok(())
 }
@@ -177,7 +180,7 @@ impl<'a> RawRequest<'a> {
 /// # Errors
 ///
 /// Returns the refusal to send when the line is not a message.
-pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal> {
+pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, MessageRefusal> {
     #[derive(Deserialize)]
     struct OnlyParams<'a> {
         #[serde(default, borrow)]
@@ -186,14 +189,14 @@ pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, Refusal>
     if let Ok(OnlyParams { params: Some(params) }) = object::<OnlyParams<'_>>(line)
         && !is_object(params.get().as_bytes())
     {
-        return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
+        return Err(MessageRefusal::NotAMessage(find_id(line).unwrap_or_default()));
     }
     let message = object(line).map_err(|error| match find_id(line) {
-        Ok(id) if error.is_data() => Refusal::NotAMessage(id),
-        Ok(_) | Err(_) => Refusal::NotJson,
+        Ok(id) if error.is_data() => MessageRefusal::NotAMessage(id),
+        Ok(_) | Err(_) => MessageRefusal::NotJson,
     })?;
     if line.contains(&b'[') && takes_array_for_object(line, &message) {
-        return Err(Refusal::NotAMessage(find_id(line).unwrap_or_default()));
+        return Err(MessageRefusal::NotAMessage(find_id(line).unwrap_or_default()));
     }
     Ok(message)
 }

@@ -11,19 +11,20 @@ use crate::surface::call::Daemon;
 
 /// Counts connections. Clones share the count.
 #[derive(Clone, Debug, Default)]
-pub struct Presence(watch::Sender<usize>);
+pub struct ConnectionCount(watch::Sender<usize>);
 
-impl Presence {
+impl ConnectionCount {
     /// Counts one more connection until the returned value is dropped.
     pub fn enter(&self) -> Present {
         self.0.send_modify(|count| *count += 1);
         Present(self.0.clone())
     }
 
-    /// Waits until the daemon was idle for `linger` without a break.
+    /// Waits until the daemon was idle for `linger` without a break; for ever if there is none.
     ///
     /// Idle means: no connections, no sessions, and write switches as configured.
-    pub async fn forsaken(&self, daemon: &Daemon, linger: Duration) {
+    pub async fn forsaken(&self, daemon: &Daemon, linger: Option<Duration>) {
+        let Some(linger) = linger else { return pending().await };
         let mut connected = self.0.subscribe();
         let (mut sessions, mut switches) =
             (daemon.sessions.changes(), daemon.switchboard.changes());
@@ -102,16 +103,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_daemon_is_forsaken_once_nobody_was_there_for_long_enough() {
-        let (presence, daemon) = (Presence::default(), daemon());
+        let (presence, daemon) = (ConnectionCount::default(), daemon());
         let begin = Instant::now();
-        presence.forsaken(&daemon, LINGER).await;
+        presence.forsaken(&daemon, Some(LINGER)).await;
         assert_eq!(begin.elapsed(), LINGER);
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_comes_in_time_keeps_it_and_the_time_begins_anew_when_they_go() {
-        let (presence, daemon) = (Presence::default(), daemon());
-        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        let (presence, daemon) = (ConnectionCount::default(), daemon());
+        let mut forsaken = pin!(presence.forsaken(&daemon, Some(LINGER)));
         assert!(timeout(LINGER / 2, forsaken.as_mut()).await.is_err());
         let (one, other) = (presence.enter(), presence.enter());
         drop(one);
@@ -124,8 +125,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_switch_that_an_operator_set_keeps_it() {
-        let (presence, daemon) = (Presence::default(), daemon());
-        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        let (presence, daemon) = (ConnectionCount::default(), daemon());
+        let mut forsaken = pin!(presence.forsaken(&daemon, Some(LINGER)));
         assert!(timeout(LINGER / 2, forsaken.as_mut()).await.is_err());
         switch(&daemon, WriteWindow::Open);
         assert!(timeout(LINGER * 10, forsaken.as_mut()).await.is_err());
@@ -136,9 +137,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_switch_that_was_set_in_a_daemon_before_keeps_it() {
-        let (presence, daemon) = (Presence::default(), daemon());
+        let (presence, daemon) = (ConnectionCount::default(), daemon());
         daemon.switchboard.resume([(Scope::Everything, WriteWindow::Open)].into_iter().collect());
-        let mut forsaken = pin!(presence.forsaken(&daemon, LINGER));
+        let mut forsaken = pin!(presence.forsaken(&daemon, Some(LINGER)));
         assert!(timeout(LINGER * 10, forsaken.as_mut()).await.is_err());
         switch(&daemon, WriteWindow::Closed);
         forsaken.await;

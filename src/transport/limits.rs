@@ -9,6 +9,12 @@ use crate::transport::line_memory::{ReadingRoom, Share};
 /// The longest line a client may send, in bytes, without its end.
 pub const LINE_MAX: usize = 1024 * 1024;
 
+/// The longest line from a daemon, in bytes. A full frame is longer than what a daemon accepts.
+pub const ANSWER_MAX: usize = 16 * 1024 * 1024;
+
+/// No time limit.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The maximum nesting of objects and lists, equal to the parser's own limit.
 pub const DEPTH_MAX: usize = 127;
 
@@ -75,6 +81,17 @@ impl Limits {
             line_max: self.line_max.min(line_max),
             long_max: self.long_max.min(long_max),
             ..self
+        }
+    }
+
+    /// The limits of a client, which may wait for a line without limit.
+    pub fn patient(line_max: usize) -> Self {
+        Self {
+            line_max,
+            first_message: FOREVER,
+            inside_message: FOREVER,
+            incoming: Share::of_bytes(2 * line_max),
+            ..Self::default()
         }
     }
 

@@ -15,10 +15,10 @@ const AT_ONCE: usize = 8;
 
 /// The memory of one user for long lines. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Share(Arc<Mutex<Incoming>>);
+pub struct Share(Arc<Mutex<UserLines>>);
 
 #[derive(Debug)]
-struct Incoming {
+struct UserLines {
     bytes_max: usize,
     /// The bytes of incomplete lines and of complete ones that are still kept.
     used: usize,
@@ -30,7 +30,7 @@ struct Incoming {
 impl Share {
     pub fn of_bytes(bytes_max: usize) -> Self {
         let begun = BTreeMap::new();
-        Self(Arc::new(Mutex::new(Incoming { bytes_max, used: 0, last: 0, begun })))
+        Self(Arc::new(Mutex::new(UserLines { bytes_max, used: 0, last: 0, begun })))
     }
 
     /// Changes the size. Existing lines stay.
@@ -46,12 +46,12 @@ impl Share {
         Begun { share: self.clone(), number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Incoming> {
+    fn lock(&self) -> MutexGuard<'_, UserLines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Incoming {
+impl UserLines {
     /// Discards an incomplete line.
     fn give_way(&mut self, number: u64) {
         self.used -= self.begun.remove(&number).map_or(0, |line| line.len());
@@ -91,9 +91,9 @@ impl Begun {
     }
 
     /// Completes the line. `None` when it was discarded.
-    pub fn end(self) -> Option<(BytesMut, Kept)> {
+    pub fn end(self) -> Option<(BytesMut, KeptMemory)> {
         let line = self.share.lock().begun.remove(&self.number)?;
-        let kept = Kept { share: self.share.clone(), bytes: line.len() };
+        let kept = KeptMemory { share: self.share.clone(), bytes: line.len() };
         Some((line, kept))
     }
 }
@@ -106,12 +106,12 @@ impl Drop for Begun {
 
 /// The memory of a complete line, until it is dropped.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptMemory {
     share: Share,
     bytes: usize,
 }
 
-impl Drop for Kept {
+impl Drop for KeptMemory {
     fn drop(&mut self) {
         self.share.lock().used -= self.bytes;
     }

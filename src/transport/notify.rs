@@ -1,4 +1,4 @@
-//! Reports the daemon's state to a service manager, in systemd's protocol.
+//! Reports the daemon's state to a service manager, in systemd's protocol: when it is ready, its watchdog and status.
 //!
 //! One socket stays open for all messages, so that a daemon without free descriptors can still report.
 
@@ -7,10 +7,15 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{self, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use tokio::net::UnixDatagram;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::surface::call::Daemon;
 
 /// The variables that a service manager sets for one process; no child may inherit them.
 pub const VARIABLES: [&str; 6] = [
@@ -110,6 +115,68 @@ fn watchdog<'a>(variable: impl Fn(&str) -> Option<&'a OsString>) -> Option<Durat
     let ours = u64::from(std::process::id());
     let meant = variable("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == Some(ours);
     number("WATCHDOG_USEC").filter(|time| meant && *time > 0).map(Duration::from_micros)
+}
+
+/// The shortest time between two status lines.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Resets the watchdog twice per timeout until one of these tasks has ended.
+///
+/// Then the service manager acts. Returns at once without a watchdog.
+pub async fn keep_alive(notifier: Arc<Notifier>, tasks: Vec<AbortHandle>) {
+    let Some(watchdog) = notifier.watchdog() else { return };
+    let mut ticks = interval(watchdog / 2);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if tasks.iter().any(AbortHandle::is_finished) {
+            tracing::error!("a task of the daemon has ended; the watchdog is no longer notified");
+            return;
+        }
+        notifier.tell(News::Alive).await;
+    }
+}
+
+/// Reports a status line at first and after each change.
+pub async fn tell_status(notifier: Arc<Notifier>, daemon: Arc<Daemon>) {
+    if !notifier.is_heard() {
+        return;
+    }
+    let mut sessions = daemon.sessions.changes();
+    let mut switches = daemon.switchboard.changes();
+    let mut told = String::new();
+    loop {
+        let line = status(&daemon);
+        if line != told {
+            notifier.tell(News::Status(&line)).await;
+            told = line;
+        }
+        sleep(STATUS_INTERVAL).await;
+        let changed = tokio::select! {
+            changed = sessions.changed() => changed,
+            changed = switches.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// For example `2 sessions, 1 leased; writing is off`.
+fn status(daemon: &Daemon) -> String {
+    let frames = daemon.sessions.all().into_iter().map(|session| session.frame());
+    let (mut running, mut leased) = (0, 0);
+    for frame in frames.filter(|frame| frame.exit.value.is_none()) {
+        running += 1;
+        leased += usize::from(frame.lease.value.holding.is_some());
+    }
+    let sessions = if running == 1 { "session" } else { "sessions" };
+    let writing = if daemon.switchboard.open(daemon.sessions.clock().now()).is_empty() {
+        "off"
+    } else {
+        "on"
+    };
+    format!("{running} {sessions}, {leased} leased; writing is {writing}")
 }
 
 #[cfg(test)]

@@ -66,7 +66,8 @@ pub async fn serve_stdio(
     let server = Server::new(shared, Arc::clone(&connection), standing);
     tokio::select! {
         () = serve(server, link::stdio().in_lines(&limits), connection, &limits) => {}
-        () = signals.told_to_end() => {}
+        // Nothing can be left running.
+        _ = signals.told() => {}
         _ = hangup.recv() => {}
     }
     end_sessions(&registry).await;

@@ -80,7 +80,7 @@ const NIX: &[&str] = &[
     "shim",
     "transport/unix",
     "transport/connection/link",
-    "transport/hangup",
+    "transport/signals",
     "transport/notify",
     "cli/attach",
     "cli/serve",

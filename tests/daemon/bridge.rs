@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use tokio::net::UnixStream;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::program::{Home, Piped, dies, line_of, lives, stands_still};
+use crate::line_client::soon;
 
 /// The code of what the bridge answers in the daemon's place.
 const UPSTREAM: i64 = -32010;

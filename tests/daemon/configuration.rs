@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 
-use crate::daemon::harness::{Era, Wire, soon};
+use crate::daemon::harness::{Era, Wire};
+use crate::line_client::soon;
 
 /// Directories of the test's own, which are all that the program is told of.
 struct Place(TempDir);

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::line_client::soon;
 
 const STATUS: &str = "termgate://daemon";
 

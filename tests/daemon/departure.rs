@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::Child;
 
-use crate::daemon::harness::{Era, Wire, error_code, soon, structured};
+use crate::daemon::harness::{Era, Wire, error_code, structured};
 use crate::daemon::program::Home;
 use crate::daemon::upgrading::{Installed, Leaving};
+use crate::line_client::soon;
 
 const BOTH: [Leaving; 2] = [Leaving::ByUpgrade, Leaving::ForTheNext];
 

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
-use termgate::transport::daemon::{DaemonError, Settings, serve};
+use termgate::transport::daemon::{DaemonError, DaemonSettings, serve};
 use termgate::transport::unix::handed::Handed;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, program, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, program};
+use crate::line_client::soon;
 
 /// The revisions of clients that begin with `initialize`.
 const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -45,8 +46,8 @@ async fn vanishes(path: &Path) {
     soon(&format!("{} to vanish", path.display()), waiting).await;
 }
 
-fn settings(paths: &RuntimePaths) -> Settings {
-    Settings {
+fn settings(paths: &RuntimePaths) -> DaemonSettings {
+    DaemonSettings {
         config: Config::built_in(),
         sources: Sources::default(),
         read_only: false,

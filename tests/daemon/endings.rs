@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::daemon::harness::{Era, TestDaemon, soon};
+use crate::daemon::harness::{Era, TestDaemon};
+use crate::line_client::soon;
 
 /// Waits until a file has been written, without looking more often than others let us.
 async fn written(path: &Path) -> String {

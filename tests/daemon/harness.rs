@@ -2,7 +2,7 @@
 //!
 //! The clients know the wire and none of the daemon's types, so that a mistake in those shows.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,19 +12,15 @@ use tempfile::TempDir;
 use termgate::config::Config;
 use termgate::config::paths::RuntimePaths;
 use termgate::config::sources::Sources;
-use termgate::transport::daemon::ending::Ended;
-use termgate::transport::daemon::upgrade::Program;
-use termgate::transport::daemon::{DaemonError, Settings, serve};
+use termgate::transport::daemon::ending::DaemonEnd;
+use termgate::transport::daemon::upgrade::DaemonProgram;
+use termgate::transport::daemon::{DaemonError, DaemonSettings, serve};
 use termgate::transport::unix::handed::Handed;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
-/// How long a test waits for what must come; only a broken daemon ever lets it pass.
-const SAFETY: Duration = Duration::from_secs(30);
+use crate::line_client::{Answer, Messages, Requests, halves, hello, soon};
 
 /// How long what a test has started waits for a daemon that does not come any more.
 const ORPHAN_TTL: Duration = Duration::from_secs(20);
@@ -42,14 +38,9 @@ impl Era {
     pub(crate) const BOTH: [Self; 2] = [Self::Legacy, Self::Modern];
 }
 
-/// Waits for what must happen, but not for ever.
-pub(crate) async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
-    timeout(SAFETY, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
-}
-
 /// The program of a daemon that runs in this process, where nothing may take its place.
-pub(crate) fn program() -> Program {
-    Program { path: "/nowhere/termgate".into(), words: Vec::new(), check: Vec::new() }
+pub(crate) fn program() -> DaemonProgram {
+    DaemonProgram { path: "/nowhere/termgate".into(), words: Vec::new(), check: Vec::new() }
 }
 
 /// A running daemon with directories of its own.
@@ -57,7 +48,7 @@ pub(crate) fn program() -> Program {
 pub(crate) struct TestDaemon {
     pub(crate) paths: RuntimePaths,
     directory: TempDir,
-    serving: JoinHandle<Result<Ended, DaemonError>>,
+    serving: JoinHandle<Result<DaemonEnd, DaemonError>>,
 }
 
 impl TestDaemon {
@@ -85,7 +76,7 @@ impl TestDaemon {
             .iter()
             .filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)))
             .collect();
-        let settings = Settings {
+        let settings = DaemonSettings {
             config,
             sources: Sources::default(),
             read_only: false,
@@ -139,7 +130,7 @@ impl TestDaemon {
     pub(crate) async fn stop_by(self, mut operator: Wire) {
         operator.send("termgate/stop", json!({})).await;
         let ended = soon("the daemon to end", self.serving).await.unwrap().unwrap();
-        assert_eq!(ended, Ended::Stopped);
+        assert_eq!(ended, DaemonEnd::Stopped);
         assert!(!self.paths.gateway().exists(), "the socket is still there");
     }
 }
@@ -166,23 +157,15 @@ impl Wire {
 
     /// Speaks over a stream, and says nothing.
     pub(crate) fn over(stream: UnixStream, era: Era) -> Self {
-        let (reader, writer) = stream.into_split();
-        Self {
-            sender: Sender { writer, era, last_id: 0 },
-            receiver: Receiver { reader: BufReader::new(reader), kept: VecDeque::new() },
-        }
+        let (requests, messages) = halves(stream);
+        Self { sender: Sender { requests, era }, receiver: Receiver(messages) }
     }
 
     /// Says hello as its era does.
     pub(crate) async fn greet(&mut self) {
         match self.sender.era {
             Era::Legacy => {
-                let hello = json!({
-                    "protocolVersion": "2025-11-25",
-                    "capabilities": {},
-                    "clientInfo": {"name": "tester", "version": "1"},
-                });
-                self.request("initialize", hello).await.unwrap();
+                self.request("initialize", hello("tester")).await.unwrap();
                 self.sender.notify("notifications/initialized", json!({})).await;
             }
             Era::Modern => {
@@ -192,7 +175,7 @@ impl Wire {
     }
 
     /// Sends a request and waits for its result, or its error of the protocol.
-    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Answer {
         let id = self.send(method, params).await;
         self.receiver.answer(id).await
     }
@@ -286,9 +269,8 @@ pub(crate) fn error_code(result: &Value) -> String {
 /// The writing half of a client.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    writer: OwnedWriteHalf,
+    requests: Requests,
     era: Era,
-    last_id: u64,
 }
 
 impl Sender {
@@ -299,18 +281,18 @@ impl Sender {
 
     /// Sends bytes as they are.
     pub(crate) async fn raw(&mut self, bytes: &[u8]) {
-        soon("the daemon to read", self.writer.write_all(bytes)).await.unwrap();
+        self.requests.write(bytes).await.unwrap();
     }
 
     /// Sends bytes, unless the daemon has hung up.
     pub(crate) async fn raw_unless_over(&mut self, bytes: &[u8]) {
         // Whether it took them is what its end tells.
-        let _ = soon("the daemon to read", self.writer.write_all(bytes)).await;
+        let _ = self.requests.write(bytes).await;
     }
 
     /// Sends as much as the socket takes at once, and says how much that was.
     pub(crate) fn raw_now(&self, bytes: &[u8]) -> usize {
-        match self.writer.try_write(bytes) {
+        match self.requests.writer.try_write(bytes) {
             Ok(taken) => taken,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
             Err(error) => panic!("the socket takes nothing: {error}"),
@@ -319,16 +301,13 @@ impl Sender {
 
     /// The line of a request as this client's era writes it, under a new id.
     pub(crate) fn line(&mut self, method: &str, mut params: Value) -> (u64, String) {
-        self.last_id += 1;
         if self.era == Era::Modern {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
             meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "tester", "version": "1"});
         }
-        let id = self.last_id;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        (id, format!("{request}\n"))
+        self.requests.line(method, &params)
     }
 
     /// Sends a request and gives back its id.
@@ -345,8 +324,7 @@ impl Sender {
 
     /// Sends a notification.
     pub(crate) async fn notify(&mut self, method: &str, params: Value) {
-        let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        self.raw(format!("{notification}\n").as_bytes()).await;
+        self.requests.notify(method, &params).await.unwrap();
     }
 
     /// Cancels a request.
@@ -357,28 +335,17 @@ impl Sender {
 
 /// The reading half of a client. What is read while something else is waited for is kept.
 #[derive(Debug)]
-pub(crate) struct Receiver {
-    reader: BufReader<OwnedReadHalf>,
-    kept: VecDeque<Value>,
-}
+pub(crate) struct Receiver(Messages);
 
 impl Receiver {
     /// The next message, whatever it is.
     pub(crate) async fn next(&mut self) -> Value {
-        match self.kept.pop_front() {
-            Some(message) => message,
-            None => self.read().await.expect("the daemon hung up"),
-        }
+        there(self.0.next().await)
     }
 
     /// Waits for the result of a request, or its error of the protocol.
-    pub(crate) async fn answer(&mut self, id: u64) -> Result<Value, Value> {
-        let mut answer =
-            self.first(|message| message["id"] == id && message["method"].is_null()).await;
-        match answer.get_mut("result") {
-            Some(result) => Ok(result.take()),
-            None => Err(answer["error"].take()),
-        }
+    pub(crate) async fn answer(&mut self, id: u64) -> Answer {
+        there(self.0.answer(id).await)
     }
 
     /// Waits for a notification and gives back its parameters.
@@ -388,27 +355,18 @@ impl Receiver {
 
     /// Waits for the first message of a kind that was not taken yet.
     pub(crate) async fn first(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(index) = self.kept.iter().position(&wanted) {
-            return self.kept.remove(index).unwrap();
-        }
-        loop {
-            let message = self.read().await.expect("the daemon hung up");
-            if wanted(&message) {
-                return message;
-            }
-            self.kept.push_back(message);
-        }
+        there(self.0.first(wanted).await)
     }
 
     /// The messages that were read and not taken.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &Value> {
-        self.kept.iter()
+        self.0.kept.iter()
     }
 
     /// Waits until the daemon has hung up, and gives back all that was not taken before.
     pub(crate) async fn rest(&mut self) -> Vec<Value> {
-        let mut rest: Vec<Value> = self.kept.drain(..).collect();
-        while let Some(message) = self.read().await {
+        let mut rest = Vec::new();
+        while let Some(message) = self.0.next().await.unwrap() {
             rest.push(message);
         }
         rest
@@ -416,16 +374,10 @@ impl Receiver {
 
     /// Waits until the daemon has hung up.
     pub(crate) async fn hears_the_end(&mut self) {
-        while self.read().await.is_some() {}
+        self.rest().await;
     }
+}
 
-    async fn read(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        match soon("the daemon's next message", self.reader.read_line(&mut line)).await {
-            Ok(0) => None,
-            Ok(_) => Some(serde_json::from_str(&line).unwrap()),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
-            Err(error) => panic!("cannot read: {error}"),
-        }
-    }
+fn there<T>(read: std::io::Result<Option<T>>) -> T {
+    read.unwrap().expect("the daemon hung up")
 }

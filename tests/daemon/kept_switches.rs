@@ -10,8 +10,8 @@ use termgate::session::pty::held::shims::living_shims;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
-use crate::daemon::harness::soon;
 use crate::daemon::program::Home;
+use crate::line_client::soon;
 
 const WRITABLE: &[&str] = &["serve", "--allow-write"];
 const READ_ONLY: &[&str] = &["serve", "--read-only"];

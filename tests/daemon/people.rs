@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, structured};
 use crate::daemon::shells::Shell;
+use crate::line_client::soon;
 
 /// A person at a session, on a connection of its own.
 struct Person {

@@ -17,7 +17,8 @@ use termgate::config::paths::RuntimePaths;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use crate::daemon::harness::{Era, Wire, soon};
+use crate::daemon::harness::{Era, Wire};
+use crate::line_client::soon;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_termgate");

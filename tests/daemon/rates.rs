@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use termgate::core::quota::Quota;
 use tokio::time::Instant;
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, error_code, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire, error_code};
+use crate::line_client::soon;
 
 /// A daemon that takes one call a second.
 async fn limited() -> TestDaemon {

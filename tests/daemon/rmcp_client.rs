@@ -9,7 +9,8 @@ use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
-use crate::daemon::harness::{TestDaemon, soon};
+use crate::daemon::harness::TestDaemon;
+use crate::line_client::soon;
 
 type Client = RunningService<RoleClient, ()>;
 

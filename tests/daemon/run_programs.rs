@@ -7,8 +7,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, soon, structured};
+use crate::daemon::harness::{Era, TestDaemon, structured};
 use crate::daemon::shells::{ALL, Ended, Shell, is_installed, with_each};
+use crate::line_client::soon;
 
 /// What nobody may find anywhere.
 const SECRET: &str = "hunter2-correct-horse";

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{soon, structured};
+use crate::daemon::harness::structured;
 use crate::daemon::shells::{ALL, Ended, MARKING, Shell, with_each};
+use crate::line_client::soon;
 
 impl Shell {
     /// Runs a command as soon as the terminal takes it.

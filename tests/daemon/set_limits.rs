@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, soon};
+use crate::daemon::harness::{Era, TestDaemon, Wire};
+use crate::line_client::soon;
 
 /// JSON-RPC's own code for what is no request.
 const INVALID_REQUEST: i64 = -32600;

@@ -17,7 +17,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-use crate::daemon::harness::{Era, Wire, soon};
+use crate::daemon::harness::{Era, Wire};
+use crate::line_client::soon;
 
 const TERMGATE: &str = env!("CARGO_BIN_EXE_termgate");
 

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use termgate::core::token::{TokenScope, UnixTime};
 use termgate::transport::tokens::{NewToken, TokenStore};
 
-use crate::daemon::harness::{Era, TestDaemon, Wire, soon, structured};
+use crate::daemon::harness::{Era, TestDaemon, Wire, structured};
 use crate::daemon::program::{Home, Piped};
+use crate::line_client::soon;
 
 /// The code of a token that is not taken.
 const REJECTED: i64 = -32011;

@@ -10,8 +10,9 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::process::Child;
 
-use crate::daemon::harness::{Era, Wire, soon};
+use crate::daemon::harness::{Era, Wire};
 use crate::daemon::program::{Home, PROGRAM};
+use crate::line_client::soon;
 
 const UNREACHABLE: i32 = 7;
 

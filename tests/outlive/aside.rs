@@ -5,7 +5,8 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Answer, Client, Gone};
+use crate::line_client::Answer;
+use crate::outlive::client::{Client, Gone};
 use crate::outlive::home::{Daemon, Home};
 
 /// What it is asked to write, which nobody else writes.

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::outlive::client::{SAFETY, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::within;
 use crate::outlive::home::Home;
 use crate::outlive::programs::recorder;
 

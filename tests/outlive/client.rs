@@ -1,26 +1,19 @@
 //! A client that speaks to whatever daemon there is, line by line, and bears that it goes away.
 
-use std::collections::VecDeque;
 use std::future::pending;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// How long anything may take; only what is broken ever lets it pass.
-pub(crate) const SAFETY: Duration = Duration::from_secs(30);
+use crate::line_client::{Answer, Messages, Requests, halves, hello, soon};
+
 /// How often is looked for what nobody tells.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
-
-/// Waits for what must happen, but not for ever.
-pub(crate) async fn soon<F: Future>(what: &str, waiting: F) -> F::Output {
-    timeout(SAFETY, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
-}
 
 /// Looks until a condition holds, and no longer than `patience`.
 pub(crate) async fn within(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
@@ -35,9 +28,6 @@ pub(crate) async fn within(patience: Duration, what: &str, mut holds: impl FnMut
 /// The daemon went away before it answered, or was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
-
-/// What a tool answered: its result, or what it said of its failure.
-pub(crate) type Answer = Result<Value, Value>;
 
 /// Where one daemon after the other lets clients in.
 #[derive(Clone, Debug)]
@@ -57,11 +47,8 @@ impl Gateway {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    reader: Lines<BufReader<OwnedReadHalf>>,
-    writer: OwnedWriteHalf,
-    last_id: u64,
-    /// What came while something else was waited for.
-    kept: VecDeque<Value>,
+    requests: Requests,
+    messages: Messages,
     /// Says when it is given up though nobody hung up.
     replaced: Option<watch::Receiver<()>>,
 }
@@ -85,17 +72,12 @@ impl Client {
         stream: UnixStream,
         replaced: Option<watch::Receiver<()>>,
     ) -> Result<Self, Gone> {
-        let (reader, writer) = stream.into_split();
-        let reader = BufReader::new(reader).lines();
-        let mut client = Self { reader, writer, last_id: 0, kept: VecDeque::new(), replaced };
-        let hello = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "outlive", "version": "1"},
-        });
-        let id = client.send("initialize", hello).await?;
+        let (requests, messages) = halves(stream);
+        let mut client = Self { requests, messages, replaced };
+        let id = client.send("initialize", hello("outlive")).await?;
         client.answer(id).await?.unwrap();
-        client.tell("notifications/initialized").await?;
+        let told = client.requests.notify("notifications/initialized", &json!({})).await;
+        told.map_err(|_| Gone)?;
         Ok(client)
     }
 
@@ -121,10 +103,8 @@ impl Client {
 
     /// Sends a request and gives back its id.
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> Result<u64, Gone> {
-        self.last_id += 1;
-        let id = self.last_id;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.write(&request).await?;
+        let (id, line) = self.requests.line(method, &params);
+        self.requests.write(line.as_bytes()).await.map_err(|_| Gone)?;
         Ok(id)
     }
 
@@ -133,33 +113,9 @@ impl Client {
         self.send("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    async fn tell(&mut self, method: &str) -> Result<(), Gone> {
-        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": {}})).await
-    }
-
-    async fn write(&mut self, message: &Value) -> Result<(), Gone> {
-        let line = format!("{message}\n");
-        let written = self.writer.write_all(line.as_bytes());
-        soon("the daemon to read", written).await.map_err(|_| Gone)
-    }
-
     /// Waits for the result of a request, or its error of the protocol.
     pub(crate) async fn answer(&mut self, id: u64) -> Result<Answer, Gone> {
-        let is_answer = |message: &Value| message["id"] == id && message["method"].is_null();
-        let mut answer = match self.kept.iter().position(is_answer) {
-            Some(index) => self.kept.remove(index).unwrap(),
-            None => loop {
-                let message = self.read().await?;
-                if is_answer(&message) {
-                    break message;
-                }
-                self.kept.push_back(message);
-            },
-        };
-        Ok(match answer.get_mut("result") {
-            Some(result) => Ok(result.take()),
-            None => Err(answer["error"].take()),
-        })
+        unless_replaced(&mut self.replaced, self.messages.answer(id)).await
     }
 
     /// Waits for what a tool answers.
@@ -196,29 +152,25 @@ impl Client {
 
     /// The next message, whatever it is.
     pub(crate) async fn next(&mut self) -> Result<Value, Gone> {
-        match self.kept.pop_front() {
-            Some(message) => Ok(message),
-            None => self.read().await,
-        }
+        unless_replaced(&mut self.replaced, self.messages.next()).await
     }
+}
 
-    async fn read(&mut self) -> Result<Value, Gone> {
-        let replaced = async {
-            match &mut self.replaced {
-                Some(replaced) => replaced.changed().await.map_err(drop).unwrap_or_default(),
-                None => pending().await,
-            }
-        };
-        let line = soon("the daemon's next message", async {
-            tokio::select! {
-                biased;
-                () = replaced => Err(Gone),
-                line = self.reader.next_line() => line.map_err(|_| Gone)?.ok_or(Gone),
-            }
-        });
-        let line = line.await?;
-        // A daemon that is killed may be in the middle of a line.
-        serde_json::from_str(&line).map_err(|_| Gone)
+/// What is read of a daemon, unless it is given up before.
+async fn unless_replaced<T>(
+    replaced: &mut Option<watch::Receiver<()>>,
+    reading: impl Future<Output = io::Result<Option<T>>>,
+) -> Result<T, Gone> {
+    let replaced = async {
+        match replaced {
+            Some(replaced) => replaced.changed().await.map_err(drop).unwrap_or_default(),
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        read = reading => read.ok().flatten().ok_or(Gone),
+        () = replaced => Err(Gone),
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Client, soon};
+use crate::line_client::soon;
+use crate::outlive::client::Client;
 use crate::outlive::home::Home;
 
 const SECRET: &str = "hunter2-correct-horse";

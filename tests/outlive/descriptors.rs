@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::outlive::client::{SAFETY, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::within;
 
 /// How many there are of each kind.
 pub(crate) type Kinds = BTreeMap<String, usize>;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::outlive::client::{Client, LOOK, SAFETY, listed, start, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{Client, LOOK, listed, start, within};
 use crate::outlive::home::{Home, lives};
 use crate::outlive::programs::recorder;
 use crate::outlive::storm::text_of;

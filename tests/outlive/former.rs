@@ -9,7 +9,8 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Answer, Client, Gone, SAFETY, Started, listed, start, within};
+use crate::line_client::{Answer, SAFETY};
+use crate::outlive::client::{Client, Gone, Started, listed, start, within};
 use crate::outlive::home::{Daemon, Home, is_stopped, lives};
 use crate::outlive::observer::Observer;
 use crate::outlive::programs::recorder;

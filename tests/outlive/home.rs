@@ -17,7 +17,8 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::outlive::client::{Client, Gateway, SAFETY, soon, within};
+use crate::line_client::{SAFETY, soon};
+use crate::outlive::client::{Client, Gateway, within};
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 

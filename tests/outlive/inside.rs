@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
-use crate::outlive::client::{Client, LOOK, SAFETY, Started, listed, soon, start, within};
+use crate::line_client::{SAFETY, soon};
+use crate::outlive::client::{Client, LOOK, Started, listed, start, within};
 use crate::outlive::home::{Daemon, Home, lives, number_in};
 use crate::outlive::programs::recorder;
 

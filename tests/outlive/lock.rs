@@ -7,7 +7,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::outlive::client::{Client, LOOK, SAFETY, Started, start, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{Client, LOOK, Started, start, within};
 use crate::outlive::home::{Daemon, Home};
 
 /// Takes the lock of the daemon, once it is told to, and keeps it.

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Client, soon};
+use crate::line_client::soon;
+use crate::outlive::client::Client;
 use crate::outlive::home::{Daemon, Home};
 
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "dash"];

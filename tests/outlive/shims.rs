@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::outlive::client::{LOOK, SAFETY, listed, start, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{LOOK, listed, start, within};
 use crate::outlive::home::{Home, lives, number_in};
 use crate::outlive::storm::text_of;
 

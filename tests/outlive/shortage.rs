@@ -7,7 +7,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::outlive::client::{Client, SAFETY, listed, start, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{Client, listed, start, within};
 use crate::outlive::home::Home;
 
 /// Enough for a daemon, its client and some sessions; one after the other, so that the last one that is

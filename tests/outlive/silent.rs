@@ -8,7 +8,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::outlive::client::{Client, LOOK, SAFETY, listed, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{Client, LOOK, listed, within};
 use crate::outlive::home::{Daemon, Home, is_stopped, lives};
 use crate::outlive::programs::recorder;
 

@@ -8,7 +8,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::outlive::client::{Client, SAFETY, Started, listed, start, within};
+use crate::line_client::SAFETY;
+use crate::outlive::client::{Client, Started, listed, start, within};
 use crate::outlive::home::{Home, is_stopped, lives};
 use crate::outlive::programs::recorder;
 

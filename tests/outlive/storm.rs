@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::line_client::{SAFETY, soon};
 use crate::outlive::aside::SetAside;
-use crate::outlive::client::{Client, LOOK, SAFETY, Started, soon, start, within};
+use crate::outlive::client::{Client, LOOK, Started, start, within};
 use crate::outlive::descriptors::{Kinds, are_no_more, open_in};
 use crate::outlive::dice::Dice;
 use crate::outlive::home::{Daemon, Home, lives};

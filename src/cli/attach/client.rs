@@ -29,7 +29,7 @@ use crate::cli::attach::view::View;
 use crate::cli::daemon::Daemon;
 use crate::cli::failure::Failure;
 use crate::mcp::attach::SIZE_METHOD;
-use crate::transport::client::{ClientError, Observation};
+use crate::transport::client::{ClientError, DeltaStream};
 
 /// How many bytes one read takes from the person.
 const TYPED_MAX: usize = 4096;
@@ -50,7 +50,7 @@ pub struct Carried {
 #[derive(Debug)]
 pub struct Desk<'a> {
     daemon: &'a Daemon,
-    attach: Observation,
+    attach: DeltaStream,
     /// Signals that writing was switched on or off.
     switched: watch::Receiver<u64>,
     terminal: Terminal,
@@ -74,7 +74,7 @@ pub struct Desk<'a> {
 impl<'a> Desk<'a> {
     pub fn new(
         daemon: &'a Daemon,
-        attach: Observation,
+        attach: DeltaStream,
         terminal: Terminal,
         carried: Carried,
         view_only: bool,

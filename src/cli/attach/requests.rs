@@ -67,7 +67,7 @@ impl Requests {
         method: &str,
         params: &Value,
     ) -> Result<(), ClientError> {
-        let reply = client.post(method, params)?;
+        let mut reply = client.post(method, params)?;
         self.waiting.spawn(async move { Answered { asked, answer: reply.wait().await } });
         self.keyboard += usize::from(asked.is_for_keyboard());
         if self.waiting.len() == REQUESTS_MAX {

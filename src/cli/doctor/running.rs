@@ -7,7 +7,7 @@ use crate::cli::doctor::check::Check;
 use crate::cli::doctor::ground::{Found, Ground};
 use crate::cli::status::switches;
 use crate::config::problem::Problem;
-use crate::config::sources::{Layer, Source, Sources};
+use crate::config::sources::{ConfigSource, Layer, Sources};
 use crate::session::pty::ProcessId;
 use crate::session::pty::environment::SESSION_MARK;
 use crate::session::pty::processes::is_stopped;
@@ -111,13 +111,13 @@ pub(super) fn configuration(ground: &Ground) -> Vec<Check> {
     if there.is_empty() {
         return vec![Check::ok(NAME, "no file; the defaults hold")];
     }
-    let fine = |file: Source| Check::ok(NAME, format!("{} is fine", file.path.display()));
+    let fine = |file: ConfigSource| Check::ok(NAME, format!("{} is fine", file.path.display()));
     there.into_iter().map(fine).collect()
 }
 
 /// A check about a `config.toml` beside this file. Many programs use that name, but termgate does not
 /// read it.
-fn unread(source: &Source) -> Option<Check> {
+fn unread(source: &ConfigSource) -> Option<Check> {
     let misnamed = source.path.with_file_name("config.toml");
     if source.layer == Layer::Project || !misnamed.exists() {
         return None;

@@ -60,15 +60,15 @@ impl Place {
     }
 }
 
-fn key(name: &str) -> &'static Key {
-    Key::find(name).unwrap()
+fn key(name: &str) -> &'static ConfigKey {
+    ConfigKey::find(name).unwrap()
 }
 
 #[test]
 fn without_any_file_the_defaults_hold() {
     let effective = Place::new().sources().load().unwrap();
     assert_eq!(effective.config, Config::built_in());
-    assert!(KEYS.iter().all(|key| *effective.origin(key) == Origin::Default));
+    assert!(KEYS.iter().all(|key| *effective.origin(key) == ValueOrigin::Default));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_given_file_must_be_there_and_the_others_need_not() {
     assert!(error.contains("gone.toml: cannot be read: "), "{error}");
     assert!(place.sources().load().is_ok());
     let none = Sources::new(None, &directory, &BTreeMap::new());
-    assert_eq!(none.files(), [Source { layer: Layer::System, path: SYSTEM.into() }]);
+    assert_eq!(none.files(), [ConfigSource { layer: Layer::System, path: SYSTEM.into() }]);
 }
 
 #[test]

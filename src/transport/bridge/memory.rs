@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::core::code::Code;
-use crate::transport::bridge::message::{Message, failed};
+use crate::transport::bridge::message::{BridgedMessage, failed};
 use crate::transport::framing::to_line;
 
 /// The maximum number of subscriptions, equal to a daemon's default limit for its own user.
@@ -26,22 +26,22 @@ const AGAIN_MAX: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     pub(super) line: Bytes,
-    pub(super) note: Note,
+    pub(super) note: Remembered,
 }
 
 impl Outgoing {
     /// The id, if the line is a request.
     pub(super) fn request(&self) -> Option<&RequestId> {
         match &self.note {
-            Note::Request(id, ..) => Some(id),
-            Note::Initialized | Note::Cancelled(_) | Note::Nothing => None,
+            Remembered::Request(id, ..) => Some(id),
+            Remembered::Initialized | Remembered::Cancelled(_) | Remembered::Nothing => None,
         }
     }
 }
 
 /// What to remember once a message of the client is sent.
 #[derive(Clone, Debug)]
-pub(super) enum Note {
+pub(super) enum Remembered {
     Request(RequestId, Effect, Loss),
     Initialized,
     Cancelled(RequestId),
@@ -78,9 +78,9 @@ struct OfCancel {
     request_id: RequestId,
 }
 
-impl Note {
+impl Remembered {
     /// What to remember of a message.
-    pub(super) fn of(message: &Message<'_>) -> Self {
+    pub(super) fn of(message: &BridgedMessage<'_>) -> Self {
         match (message.method.as_deref(), &message.id) {
             (Some(method), Some(id)) => {
                 Self::Request(id.clone(), Effect::of(message), Loss::of(method))
@@ -96,7 +96,7 @@ impl Note {
 }
 
 impl Effect {
-    fn of(message: &Message<'_>) -> Self {
+    fn of(message: &BridgedMessage<'_>) -> Self {
         let uri = || message.params::<OfResource>().map(|resource| resource.uri);
         let params = || message.params.map(RawValue::to_owned);
         let effect = match message.method.as_deref() {
@@ -127,7 +127,7 @@ impl Loss {
 }
 
 #[derive(Debug)]
-struct Unanswered {
+struct SentRequest {
     /// The position among all requests.
     number: u64,
     effect: Effect,
@@ -152,7 +152,7 @@ pub(super) enum For {
 }
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct ClientState {
     /// The prefix of the ids of the bridge's own requests.
     own: String,
     last_own: u64,
@@ -161,10 +161,10 @@ pub(super) struct Memory {
     level: Option<Box<RawValue>>,
     subscriptions: BTreeSet<String>,
     requests: u64,
-    in_flight: HashMap<RequestId, Unanswered>,
+    in_flight: HashMap<RequestId, SentRequest>,
 }
 
-impl Memory {
+impl ClientState {
     pub(super) fn new() -> Self {
         Self {
             own: format!("termgate-mcp-{}-", Uuid::new_v4()),
@@ -181,24 +181,24 @@ impl Memory {
     /// Records a message that was sent.
     pub(super) fn on_sent(&mut self, Outgoing { line, note }: Outgoing) {
         match note {
-            Note::Request(id, effect, loss) => {
+            Remembered::Request(id, effect, loss) => {
                 self.requests += 1;
                 let may_be_kept = loss == Loss::SentAgain && line.len() <= AGAIN_MAX;
                 let again = may_be_kept.then_some(line);
-                self.in_flight.insert(id, Unanswered { number: self.requests, effect, again });
+                self.in_flight.insert(id, SentRequest { number: self.requests, effect, again });
             }
-            Note::Initialized => self.initialized = true,
+            Remembered::Initialized => self.initialized = true,
             // A cancelled request gets no answer.
-            Note::Cancelled(id) => {
+            Remembered::Cancelled(id) => {
                 self.in_flight.remove(&id);
             }
-            Note::Nothing => {}
+            Remembered::Nothing => {}
         }
     }
 
     /// Records an answer of the daemon and returns the receiver of the message.
     pub(super) fn on_received(&mut self, line: &[u8]) -> For {
-        let Some(message) = Message::read(line) else { return For::Client };
+        let Some(message) = BridgedMessage::read(line) else { return For::Client };
         let Some(id) = message.answered() else { return For::Client };
         if let RequestId::String(text) = id
             && text.starts_with(&self.own)
@@ -236,16 +236,16 @@ impl Memory {
     ///
     /// A request is sent again only once, so that one that crashes every daemon does not end them all.
     pub(super) fn on_break(&mut self) -> Broken {
-        let mut unanswered: Vec<(RequestId, Unanswered)> = self.in_flight.drain().collect();
+        let mut unanswered: Vec<(RequestId, SentRequest)> = self.in_flight.drain().collect();
         unanswered.sort_unstable_by_key(|(_, request)| request.number);
         let mut broken = Broken::default();
-        for (id, Unanswered { effect, again, .. }) in unanswered {
+        for (id, SentRequest { effect, again, .. }) in unanswered {
             let Some(line) = again else {
                 broken.lost.push(failed(&id, Code::UpstreamRestarted));
                 continue;
             };
             let greets = matches!(effect, Effect::Greet(_));
-            broken.again.push(Outgoing { line, note: Note::Request(id, effect, Loss::Told) });
+            broken.again.push(Outgoing { line, note: Remembered::Request(id, effect, Loss::Told) });
             if greets && self.initialized {
                 // The client sent it without waiting for the answer.
                 broken.again.push(initialized());
@@ -288,7 +288,7 @@ impl Memory {
 
     fn own_request(&mut self, method: &str, params: &impl Serialize) -> Bytes {
         #[derive(Serialize)]
-        struct Request<'a, P> {
+        struct OwnRequest<'a, P> {
             jsonrpc: &'a str,
             id: String,
             method: &'a str,
@@ -296,14 +296,14 @@ impl Memory {
         }
         self.last_own += 1;
         let id = format!("{}{}", self.own, self.last_own);
-        to_line(&Request { jsonrpc: "2.0", id, method, params })
+        to_line(&OwnRequest { jsonrpc: "2.0", id, method, params })
             .expect("parameters that were JSON are JSON again")
     }
 }
 
 fn initialized() -> Outgoing {
     let line = notification("notifications/initialized", &json!({}));
-    Outgoing { line, note: Note::Initialized }
+    Outgoing { line, note: Remembered::Initialized }
 }
 
 fn notification(method: &str, params: &serde_json::Value) -> Bytes {

@@ -1,4 +1,4 @@
-//! The bridge's connection to a daemon, checked by one request before it is used.
+//! The bridge's connection to a daemon, reached with retries and checked by one request before it is used.
 //!
 //! An answered request proves that a daemon is at the socket. The daemon then keeps an idle connection open.
 
@@ -10,26 +10,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::core::code::Code;
 use crate::core::token::Secret;
-use crate::transport::bridge::message::Message;
-use crate::transport::client::{ConnectError, dial};
+use crate::transport::bridge::message::BridgedMessage;
+use crate::transport::client::{ConnectError, GREETING_MAX, dial};
 use crate::transport::framing::AUTHENTICATE_METHOD;
-use crate::transport::framing::lines::{Input, Line, Lines};
-use crate::transport::limits::Limits;
-use crate::transport::line_memory::Share;
+use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
+use crate::transport::limits::{ANSWER_MAX, Limits};
 use crate::wire::error::ErrorWire;
 
-/// How long a daemon may take to answer the first request.
-const GREETING_MAX: Duration = Duration::from_secs(5);
-
-/// The longest line from a daemon. A full frame is longer than what a daemon accepts.
-const ANSWER_MAX: usize = 16 * 1024 * 1024;
-
-/// Both sides of a bridge may stay silent without limit.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The delay between attempts.
+pub(super) const RETRY_MIN: Duration = Duration::from_millis(50);
 
 /// The id of the bridge's own requests. They end one by one before the client's first message is sent.
 const OWN: &str = "termgate-mcp";
@@ -46,7 +39,7 @@ pub enum JoinError {
 /// A connection to a daemon that has answered.
 #[derive(Debug)]
 pub struct Upstream {
-    pub(super) lines: Lines<OwnedReadHalf>,
+    pub(super) lines: LineReader<OwnedReadHalf>,
     pub(super) writer: OwnedWriteHalf,
 }
 
@@ -58,7 +51,8 @@ impl Upstream {
     /// Returns why no daemon answered, or that it rejected the token.
     pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
         let (reader, writer) = dial(path).await?.into_split();
-        let mut upstream = Self { lines: Lines::new(reader, &patient(ANSWER_MAX)), writer };
+        let mut upstream =
+            Self { lines: LineReader::new(reader, &Limits::patient(ANSWER_MAX)), writer };
         let meeting = async {
             if let Some(secret) = secret {
                 upstream.authenticate(secret).await?;
@@ -75,10 +69,10 @@ impl Upstream {
     async fn authenticate(&mut self, secret: &Secret) -> Result<(), JoinError> {
         let params = json!({"token": secret.reveal()});
         let answer = self.ask(AUTHENTICATE_METHOD, &params).await?;
-        let answer: Answer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
+        let answer: TokenAnswer = serde_json::from_slice(answer.bytes()).unwrap_or_default();
         match answer.error {
             None => Ok(()),
-            Some(Refused { data }) => {
+            Some(TokenRefusal { data }) => {
                 let unknown = || ErrorWire::new(Code::NotSupported, "this daemon takes no token");
                 Err(JoinError::Rejected(Box::new(data.unwrap_or_else(unknown))))
             }
@@ -86,13 +80,13 @@ impl Upstream {
     }
 
     /// Sends one of the bridge's own requests and waits for its answer.
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Line, ConnectError> {
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<InputLine, ConnectError> {
         let request = json!({"jsonrpc": "2.0", "id": OWN, "method": method, "params": params});
         let sent = self.writer.write_all(format!("{request}\n").as_bytes()).await;
         sent.map_err(|_| ConnectError::NoGreeting)?;
         let own = RequestId::String(OWN.into());
-        while let Input::Line(line) = self.lines.next().await {
-            if Message::read(line.bytes()).is_some_and(|it| it.answered() == Some(&own)) {
+        while let LineInput::Line(line) = self.lines.next().await {
+            if BridgedMessage::read(line.bytes()).is_some_and(|it| it.answered() == Some(&own)) {
                 return Ok(line);
             }
         }
@@ -102,24 +96,13 @@ impl Upstream {
 
 /// The error of an answer, if it has one.
 #[derive(Debug, Default, Deserialize)]
-struct Answer {
-    error: Option<Refused>,
+struct TokenAnswer {
+    error: Option<TokenRefusal>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refused {
+struct TokenRefusal {
     data: Option<ErrorWire>,
-}
-
-/// Limits of length without time limits.
-pub(super) fn patient(line_max: usize) -> Limits {
-    Limits {
-        line_max,
-        first_message: FOREVER,
-        inside_message: FOREVER,
-        incoming: Share::of_bytes(2 * line_max),
-        ..Limits::default()
-    }
 }
 
 /// The parameters of `server/discover`, the request that every client may send first.
@@ -133,4 +116,42 @@ fn greeting() -> Value {
         },
     });
     json!({"_meta": meta})
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dial {
+    /// Only check for a running daemon.
+    Connect,
+    /// A request is waiting: start a daemon if that is allowed.
+    ConnectOrStart,
+}
+
+/// Why no daemon was reached.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct Undialed {
+    /// The error code for waiting requests. [`Code::UpstreamUnavailable`] means that a later attempt may succeed.
+    pub code: Code,
+    pub reason: String,
+}
+
+impl Undialed {
+    fn may_change(&self) -> bool {
+        self.code == Code::UpstreamUnavailable
+    }
+}
+
+/// Retries until the deadline, but tries at least once. Stops at once when a daemon rejected the connection.
+pub(super) async fn insist(
+    dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
+    give_up_at: Instant,
+) -> Result<Upstream, Undialed> {
+    loop {
+        match dial(Dial::ConnectOrStart).await {
+            Err(undialed) if undialed.may_change() && Instant::now() < give_up_at => {
+                sleep(RETRY_MIN).await;
+            }
+            dialed => return dialed,
+        }
+    }
 }

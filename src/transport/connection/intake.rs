@@ -9,8 +9,8 @@ use tokio::io::AsyncRead;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::mcp::call::{CALL_METHOD, CallParams};
-use crate::transport::framing::lines::{Input, Line, Lines};
-use crate::transport::framing::{self, RawRequest, Refusal};
+use crate::transport::framing::lines::{InputLine, LineInput, LineReader};
+use crate::transport::framing::{self, MessageRefusal, RawRequest};
 use crate::transport::limits::Limits;
 use crate::transport::line_memory::ReadingRoom;
 
@@ -21,10 +21,10 @@ pub(super) enum Incoming {
 }
 
 /// A long line that a task parses. A separate task always continues, so it cannot hold the memory forever.
-type Aside = AbortOnDropHandle<Result<Incoming, Refusal>>;
+type Aside = AbortOnDropHandle<Result<Incoming, MessageRefusal>>;
 
 pub(super) struct Intake<R> {
-    lines: Lines<R>,
+    lines: LineReader<R>,
     aside: Option<Aside>,
     parsing: ReadingRoom,
     tokens_max: usize,
@@ -37,7 +37,7 @@ impl<R> fmt::Debug for Intake<R> {
 }
 
 impl<R: AsyncRead + Unpin> Intake<R> {
-    pub(super) fn new(lines: Lines<R>, limits: &Limits) -> Self {
+    pub(super) fn new(lines: LineReader<R>, limits: &Limits) -> Self {
         let parsing = limits.parsing.clone();
         Self { lines, aside: None, parsing, tokens_max: limits.tokens_max }
     }
@@ -48,24 +48,24 @@ impl<R: AsyncRead + Unpin> Intake<R> {
     }
 
     /// Waits for the next message or refusal. `None` at the end of input. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Result<Incoming, Refusal>> {
+    pub(super) async fn next(&mut self) -> Option<Result<Incoming, MessageRefusal>> {
         let aside = match &mut self.aside {
             Some(aside) => aside,
             None => match self.lines.next().await {
-                Input::Line(line) if line.is_short() => {
+                LineInput::Line(line) if line.is_short() => {
                     return Some(read(line.bytes(), self.tokens_max));
                 }
-                Input::Line(line) => {
+                LineInput::Line(line) => {
                     let reading = read_aside(line, self.parsing.clone(), self.tokens_max);
                     self.aside.insert(AbortOnDropHandle::new(tokio::spawn(reading)))
                 }
-                Input::Refused(refusal) => return Some(Err(refusal)),
-                Input::End => return None,
+                LineInput::Refused(refusal) => return Some(Err(refusal)),
+                LineInput::End => return None,
             },
         };
         let read = aside.await;
         self.aside = None;
-        Some(read.unwrap_or(Err(Refusal::NotJson)))
+        Some(read.unwrap_or(Err(MessageRefusal::NotJson)))
     }
 }
 
@@ -73,26 +73,26 @@ impl<R: AsyncRead + Unpin> Intake<R> {
 ///
 /// # Errors
 /// Returns the refusal to send when the line is not a valid message.
-fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, Refusal> {
+fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, MessageRefusal> {
     framing::check(line, tokens_max)?;
     let Some(call) = RawRequest::read(line, CALL_METHOD) else {
         return framing::parse(line).map(Box::new).map(Incoming::Other);
     };
     match call.params() {
         Some(params) => Ok(Incoming::Call { id: call.id, params }),
-        None => Err(Refusal::BadParams(call.id)),
+        None => Err(MessageRefusal::BadParams(call.id)),
     }
 }
 
 async fn read_aside(
-    line: Line,
+    line: InputLine,
     parsing: ReadingRoom,
     tokens_max: usize,
-) -> Result<Incoming, Refusal> {
+) -> Result<Incoming, MessageRefusal> {
     let length = line.bytes().len();
     let read = parsing.read(length, move || read(line.bytes(), tokens_max)).await;
     // Parsing does not fail. A panic counts as an invalid message.
-    read.unwrap_or(Err(Refusal::NotJson))
+    read.unwrap_or(Err(MessageRefusal::NotJson))
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
     async fn who_waits_for_room_and_does_not_go_on_keeps_it_from_nobody() {
         let limits = Limits { parsing: ReadingRoom::of_bytes(64 * 1024), ..Limits::default() };
         let (mut near, far) = tokio::io::duplex(1 << 20);
-        let mut intake = Intake::new(Lines::new(far, &limits), &limits);
+        let mut intake = Intake::new(LineReader::new(far, &limits), &limits);
         intake.greeted();
         let (go_on, told) = mpsc::channel::<()>();
         let all = limits.parsing.clone().read(64 * 1024, move || told.recv().is_ok());

@@ -29,12 +29,15 @@ pub(super) struct Library {
 
 impl Library {
     /// Creates both ends: ours, and the transport for the library.
-    pub(super) fn new(connection: Arc<Connection>, in_flight: InFlight) -> (Self, Wire) {
+    pub(super) fn new(
+        connection: Arc<Connection>,
+        in_flight: InFlight,
+    ) -> (Self, LibraryTransport) {
         // One message at a time; the others stay in the socket.
         let (sender, messages) = mpsc::channel(1);
         let common = connection.outbox.lane();
         let ours = Self { messages: sender, greeting: None };
-        (ours, Wire { messages, connection, in_flight, common })
+        (ours, LibraryTransport { messages, connection, in_flight, common })
     }
 
     /// Waits until the library accepts another message; `false` when it has ended.
@@ -64,7 +67,7 @@ impl Library {
 
 /// The transport that the library uses.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct LibraryTransport {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     connection: Arc<Connection>,
     in_flight: InFlight,
@@ -72,7 +75,7 @@ pub(super) struct Wire {
     common: PushLane,
 }
 
-impl Wire {
+impl LibraryTransport {
     /// Runs the library until its input ends or it stops.
     pub(super) async fn run<H: ServerHandler>(self, handler: H) {
         let id = self.connection.id.0;
@@ -117,7 +120,7 @@ impl Wire {
     }
 }
 
-impl Transport<RoleServer> for Wire {
+impl Transport<RoleServer> for LibraryTransport {
     type Error = Closed;
 
     /// Queues a message at once, so that messages keep their order.

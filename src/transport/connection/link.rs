@@ -13,37 +13,37 @@ use tokio::io::{AsyncRead, Interest, Stdin, Stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::transport::framing::lines::Lines;
+use crate::transport::framing::lines::LineReader;
 use crate::transport::limits::Limits;
 
-pub struct Link<R, W, G> {
+pub struct ClientLink<R, W, G> {
     pub reader: R,
     pub writer: W,
     /// Completes when the client stops reading, even while nothing is read from it.
     pub hangup: G,
 }
 
-impl<R: AsyncRead + Unpin, W, G> Link<R, W, G> {
+impl<R: AsyncRead + Unpin, W, G> ClientLink<R, W, G> {
     /// Splits the input into lines within these limits.
-    pub fn in_lines(self, limits: &Limits) -> Link<Lines<R>, W, G> {
+    pub fn in_lines(self, limits: &Limits) -> ClientLink<LineReader<R>, W, G> {
         let Self { reader, writer, hangup } = self;
-        Link { reader: Lines::new(reader, limits), writer, hangup }
+        ClientLink { reader: LineReader::new(reader, limits), writer, hangup }
     }
 }
 
-impl<R, W, G> fmt::Debug for Link<R, W, G> {
+impl<R, W, G> fmt::Debug for ClientLink<R, W, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").finish_non_exhaustive()
+        f.debug_struct("ClientLink").finish_non_exhaustive()
     }
 }
 
 /// Links a reader and a writer without hang-up detection.
-pub fn plain<R, W>(reader: R, writer: W) -> Link<R, W, impl Future<Output = ()> + Send> {
-    Link { reader, writer, hangup: pending() }
+pub fn plain<R, W>(reader: R, writer: W) -> ClientLink<R, W, impl Future<Output = ()> + Send> {
+    ClientLink { reader, writer, hangup: pending() }
 }
 
 /// Links standard input and output.
-pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
+pub fn stdio() -> ClientLink<Stdin, Stdout, impl Future<Output = ()> + Send> {
     let output = std::io::stdout();
     // A socket and a pipe report the end in different ways; a file never ends.
     let (socket, pipe) = (end(&output, Interest::PRIORITY), end(&output, Interest::ERROR));
@@ -53,10 +53,10 @@ pub fn stdio() -> Link<Stdin, Stdout, impl Future<Output = ()> + Send> {
             () = or_never(pipe) => {}
         }
     };
-    Link { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
+    ClientLink { reader: tokio::io::stdin(), writer: tokio::io::stdout(), hangup }
 }
 
-pub type UnixLink = Link<OwnedReadHalf, OwnedWriteHalf, Hangup>;
+pub type UnixLink = ClientLink<OwnedReadHalf, OwnedWriteHalf, Hangup>;
 
 /// Completes when a client has hung up.
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -73,7 +73,7 @@ pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
 /// Links a Unix socket, watched by `hangup`.
 pub fn unix(stream: UnixStream, hangup: Hangup) -> UnixLink {
     let (reader, writer) = stream.into_split();
-    Link { reader, writer, hangup }
+    ClientLink { reader, writer, hangup }
 }
 
 async fn or_never(end: io::Result<impl Future<Output = ()>>) {

@@ -29,14 +29,14 @@ use crate::mcp::request_order::TurnSlot;
 use crate::transport::connection::in_flight::{Full, InFlight, Runner};
 use crate::transport::connection::intake::{Incoming, Intake};
 use crate::transport::connection::library::Library;
-use crate::transport::framing::lines::Lines;
-use crate::transport::framing::{AUTHENTICATE_METHOD, Refusal, answer_line, error_line};
+use crate::transport::framing::lines::LineReader;
+use crate::transport::framing::{AUTHENTICATE_METHOD, MessageRefusal, answer_line, error_line};
 use crate::transport::limits::Limits;
 
 /// A running call. A cancelled call ends without a reply.
 type Calling<'a> = Pin<Box<dyn Future<Output = (RequestId, Option<Reply>)> + Send + 'a>>;
 
-pub(super) struct Reading<'a, H, R> {
+pub(super) struct RequestReader<'a, H, R> {
     handler: &'a H,
     connection: Arc<Connection>,
     intake: Intake<R>,
@@ -47,11 +47,11 @@ pub(super) struct Reading<'a, H, R> {
     winding_up: Duration,
 }
 
-impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
+impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> RequestReader<'a, H, R> {
     /// Creates the reading side of a new connection.
     pub(super) fn new(
         handler: &'a H,
-        lines: Lines<R>,
+        lines: LineReader<R>,
         connection: Arc<Connection>,
         (in_flight, library): (InFlight, Library),
         limits: &Limits,
@@ -105,7 +105,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
     }
 
     /// Waits for the next message while calls continue. `None` at the end of input.
-    async fn next(&mut self) -> Option<Result<Incoming, Refusal>> {
+    async fn next(&mut self) -> Option<Result<Incoming, MessageRefusal>> {
         loop {
             // A client that sends without a pause must not delay its own answers.
             consume_budget().await;
@@ -148,7 +148,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         let (stop, stopped) = AbortHandle::new_pair();
         match self.in_flight.admit(&id, Span::of_call(&params), Runner::Here(stop)) {
             Ok(()) => self.greet(),
-            Err(Full::IdInUse) => return self.refuse(&Refusal::IdInUse(id)),
+            Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => {
                 let busy = busy_call(&params);
                 return self.reply(None, answer_line(&id, Ok(&busy)));
@@ -179,7 +179,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
     fn hand_on(&mut self, id: RequestId, mut request: ClientRequest) {
         if matches!(&request, ClientRequest::CustomRequest(it) if it.method == AUTHENTICATE_METHOD)
         {
-            return self.refuse(&Refusal::NotFirst(id));
+            return self.refuse(&MessageRefusal::NotFirst(id));
         }
         if !opens(&request)
             && let Err(error) = self.handler.revision(request.get_meta())
@@ -189,7 +189,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         let lane = self.connection.outbox.lane();
         match self.in_flight.admit(&id, Span::of(&request), Runner::Library(lane.clone())) {
             Ok(()) => self.greet(),
-            Err(Full::IdInUse) => return self.refuse(&Refusal::IdInUse(id)),
+            Err(Full::IdInUse) => return self.refuse(&MessageRefusal::IdInUse(id)),
             Err(Full::Busy) => return self.reply(None, error_line(Some(&id), &busy_request())),
         }
         self.connection.outbox.expect(id.clone());
@@ -219,7 +219,7 @@ impl<'a, H: CallHandler + Sync, R: AsyncRead + Send + Unpin> Reading<'a, H, R> {
         }
     }
 
-    fn refuse(&self, refusal: &Refusal) {
+    fn refuse(&self, refusal: &MessageRefusal) {
         tracing::debug!(connection = self.connection.id.0, %refusal, "message refused");
         self.reply(None, refusal.to_line());
     }

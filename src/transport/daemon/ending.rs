@@ -15,7 +15,7 @@ use crate::surface::call::Daemon;
 use crate::transport::daemon::kept_switches::KeptSwitches;
 use crate::transport::door::Doors;
 use crate::transport::notify::{News, Notifier};
-use crate::transport::signals::Told;
+use crate::transport::signals::EndSignal;
 use crate::transport::unix::handed::Numbers;
 use crate::transport::unix::handed::onward::ignore_hangup;
 use crate::transport::unix::limits::DescriptorLimit;
@@ -34,10 +34,10 @@ const LAST_WAITS: Duration = Duration::from_secs(2);
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DaemonEnd {
     /// With all its sessions.
     Stopped,
-    /// Like [`Ended::Stopped`], but some processes of its sessions still run.
+    /// Like [`DaemonEnd::Stopped`], but some processes of its sessions still run.
     Unfinished,
     /// Its sessions continue, and the next daemon finds them.
     Left,
@@ -45,24 +45,24 @@ pub enum Ended {
     Replaced,
 }
 
-impl From<Told> for Ended {
-    fn from(told: Told) -> Self {
+impl From<EndSignal> for DaemonEnd {
+    fn from(told: EndSignal) -> Self {
         match told {
-            Told::End => Self::Stopped,
-            Told::Leave => Self::Left,
+            EndSignal::End => Self::Stopped,
+            EndSignal::Leave => Self::Left,
         }
     }
 }
 
 /// The state of the process at start, as far as the next program needs it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundAtStart {
     pub(super) sockets: Numbers,
     pub(super) descriptors: DescriptorLimit,
     pub(super) hangup_ignored: bool,
 }
 
-impl Found {
+impl FoundAtStart {
     fn restore(&self) -> io::Result<()> {
         self.sockets.pass_on()?;
         self.descriptors.restore()?;
@@ -71,7 +71,7 @@ impl Found {
 }
 
 /// Everything that a daemon releases at its end.
-pub(super) struct Ending {
+pub(super) struct Teardown {
     pub(super) daemon: Arc<Daemon>,
     pub(super) registry: Registry,
     pub(super) doors: Doors,
@@ -79,24 +79,24 @@ pub(super) struct Ending {
     pub(super) tasks: JoinSet<()>,
     pub(super) kept: Arc<KeptSwitches>,
     pub(super) lock: Arc<DaemonLock>,
-    pub(super) found: Found,
+    pub(super) found: FoundAtStart,
 }
 
-impl Ending {
+impl Teardown {
     /// Ends the daemon in this way and returns the result.
-    pub(super) async fn end(self, told: Ended) -> Ended {
+    pub(super) async fn end(self, told: DaemonEnd) -> DaemonEnd {
         match told {
-            Ended::Stopped | Ended::Unfinished => return self.stop().await,
-            Ended::Left => {
+            DaemonEnd::Stopped | DaemonEnd::Unfinished => return self.stop().await,
+            DaemonEnd::Left => {
                 self.notifier.tell(News::Stopping).await;
                 self.leave().await;
             }
-            Ended::Replaced => self.give_way().await,
+            DaemonEnd::Replaced => self.give_way().await,
         }
         told
     }
 
-    async fn stop(mut self) -> Ended {
+    async fn stop(mut self) -> DaemonEnd {
         tracing::info!("stopping");
         self.notifier.tell(News::Stopping).await;
         self.doors.closing.cancel();
@@ -110,11 +110,11 @@ impl Ending {
         // Dropping the listeners removes their sockets.
         self.tasks.shutdown().await;
         self.kept.discard();
-        if unended.is_empty() { Ended::Stopped } else { Ended::Unfinished }
+        if unended.is_empty() { DaemonEnd::Stopped } else { DaemonEnd::Unfinished }
     }
 
     /// Releases everything except the lock, which is returned.
-    async fn leave(mut self) -> (Arc<DaemonLock>, Found) {
+    async fn leave(mut self) -> (Arc<DaemonLock>, FoundAtStart) {
         tracing::info!(sessions = self.registry.all().len(), "leaving the sessions");
         // Answer waiting calls while their connections exist.
         let _ = timeout(LAST_WAITS, self.daemon.departure.begin()).await;

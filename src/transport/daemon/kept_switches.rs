@@ -1,14 +1,15 @@
 //! A copy of the write switches in a file, for the next daemon after a crash.
 //!
-//! A crash must not turn writing on that an operator turned off. So anything unreadable means off.
-
-mod format;
+//! A crash must not turn writing on that an operator turned off. So anything unreadable means off. Unknown members of
+//! the file are errors and none has a default, so that a part is never taken for the whole.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use crate::core::input::WriteWindow;
@@ -16,18 +17,19 @@ use crate::core::moment::Moment;
 use crate::core::policy::switches::{Scope, Switches};
 use crate::surface::call::Daemon;
 use crate::surface::switchboard::{Keeping, Switchboard};
-use crate::transport::daemon::kept_switches::format::FormatError;
 use crate::transport::unix::lock::DaemonLock;
 use crate::transport::unix::private::{self, PrivateError};
 
 /// The maximum file size, enough for a switch of each of 10,000 sessions.
 const FILE_MAX: u64 = 1 << 20;
+/// The version of the file.
+const VERSION: u32 = 1;
 /// The kernel's id of the current boot. Times in the file count from boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The source of the write switches of a starting daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SwitchOrigin {
     Configured,
     /// Set by an operator in an earlier daemon that was killed.
     Kept,
@@ -52,8 +54,12 @@ enum KeptError {
     File(#[from] PrivateError),
     #[error("the machine does not say when it was booted: {0}")]
     Boot(io::Error),
-    #[error(transparent)]
-    Format(#[from] FormatError),
+    #[error("it cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("it has version {0}, and {VERSION} is known")]
+    Version(u32),
+    #[error("there is no {kind} `{name}`")]
+    Name { kind: &'static str, name: String },
 }
 
 impl KeptSwitches {
@@ -65,20 +71,20 @@ impl KeptSwitches {
     /// Restores the switches from the file and returns their source.
     ///
     /// With `read_only` everything is off, also for the next daemon.
-    pub(super) fn resume(&self, board: &Switchboard, read_only: bool, now: Moment) -> Origin {
+    pub(super) fn resume(&self, board: &Switchboard, read_only: bool, now: Moment) -> SwitchOrigin {
         if read_only {
             if self.path.symlink_metadata().is_ok() {
                 self.keep(&[]);
             }
             board.resume(Switches::default());
-            return Origin::Configured;
+            return SwitchOrigin::Configured;
         }
         match self.read() {
-            Ok(None) => Origin::Configured,
+            Ok(None) => SwitchOrigin::Configured,
             Ok(Some(on)) => {
                 tracing::info!("writing is as it was switched before the restart");
                 board.resume(on.into_iter().filter(|(_, window)| window.is_open(now)).collect());
-                Origin::Kept
+                SwitchOrigin::Kept
             }
             Err(error) => {
                 let path = self.path.display();
@@ -88,7 +94,7 @@ impl KeptSwitches {
                      switch it on, run: termgate allow-write on"
                 );
                 board.resume(Switches::default());
-                Origin::Unknown
+                SwitchOrigin::Unknown
             }
         }
     }
@@ -143,7 +149,7 @@ impl KeptSwitches {
             }
             read => read?,
         };
-        let on = format::read(&text, &boot_id().map_err(KeptError::Boot)?)?;
+        let on = parse(&text, &boot_id().map_err(KeptError::Boot)?)?;
         if on.is_none() {
             self.remove();
         }
@@ -187,11 +193,115 @@ impl KeptSwitches {
 }
 
 fn write(path: &Path, on: &[(Scope, WriteWindow)]) -> io::Result<()> {
-    private::replace(path, &format::text(on, &boot_id()?))
+    private::replace(path, &text(on, &boot_id()?))
 }
 
 fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string(BOOT_ID)?.trim().to_owned())
+}
+
+/// The members of every version.
+#[derive(Deserialize)]
+struct SwitchFileHead {
+    v: u32,
+    boot: String,
+}
+
+/// The file. Switches that it does not list are off.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchFile {
+    v: u32,
+    boot: String,
+    on: Vec<SwitchEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchEntry {
+    scope: ScopeWire,
+    window: WindowWire,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ScopeWire {
+    Everything,
+    Tenant(String),
+    Session(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WindowWire {
+    Closed,
+    Open,
+    /// Milliseconds since boot.
+    UntilMs(u64),
+}
+
+/// Writes the text for these switches and this boot.
+fn text(on: &[(Scope, WriteWindow)], boot: &str) -> String {
+    let on = on.iter().map(SwitchEntry::of).collect();
+    let wire = SwitchFile { v: VERSION, boot: boot.to_owned(), on };
+    serde_json::to_string(&wire).expect("texts, numbers and lists of them are always JSON") + "\n"
+}
+
+/// Reads which switches are on. `None` for a text of another boot, whose times and sessions are void.
+///
+/// # Errors
+/// Returns why the text cannot be parsed.
+fn parse(text: &str, boot: &str) -> Result<Option<Vec<(Scope, WriteWindow)>>, KeptError> {
+    let head: SwitchFileHead = serde_json::from_str(text)?;
+    if head.boot != boot {
+        return Ok(None);
+    }
+    if head.v != VERSION {
+        return Err(KeptError::Version(head.v));
+    }
+    let SwitchFile { on, .. } = serde_json::from_str(text)?;
+    on.into_iter().map(SwitchEntry::switch).collect::<Result<_, _>>().map(Some)
+}
+
+impl SwitchEntry {
+    fn of((scope, window): &(Scope, WriteWindow)) -> Self {
+        let scope = match scope {
+            Scope::Everything => ScopeWire::Everything,
+            Scope::Tenant(tenant) => ScopeWire::Tenant(tenant.to_string()),
+            Scope::Session(session) => ScopeWire::Session(session.to_string()),
+        };
+        let window = match window {
+            WriteWindow::Closed => WindowWire::Closed,
+            WriteWindow::Open => WindowWire::Open,
+            WriteWindow::Until(end) => {
+                let since_boot = end.since_boot().as_millis();
+                WindowWire::UntilMs(u64::try_from(since_boot).unwrap_or(u64::MAX))
+            }
+        };
+        Self { scope, window }
+    }
+
+    fn switch(self) -> Result<(Scope, WriteWindow), KeptError> {
+        let scope = match self.scope {
+            ScopeWire::Everything => Scope::Everything,
+            ScopeWire::Tenant(name) => match name.parse() {
+                Ok(tenant) => Scope::Tenant(tenant),
+                Err(_) => return Err(KeptError::Name { kind: "tenant", name }),
+            },
+            ScopeWire::Session(name) => match name.parse() {
+                Ok(session) => Scope::Session(session),
+                Err(_) => return Err(KeptError::Name { kind: "session", name }),
+            },
+        };
+        let window = match self.window {
+            WindowWire::Closed => WriteWindow::Closed,
+            WindowWire::Open => WriteWindow::Open,
+            WindowWire::UntilMs(end) => {
+                WriteWindow::Until(Moment::from_boot(Duration::from_millis(end)))
+            }
+        };
+        Ok((scope, window))
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const SAID_MAX: u64 = 16 * 1024;
 
 /// The program of a daemon, as it was started.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct DaemonProgram {
     /// Its file, which may contain another version now.
     pub path: PathBuf,
     /// Its arguments; the first is its own name.
@@ -39,7 +39,7 @@ struct Trial {
     complaint: String,
 }
 
-impl Program {
+impl DaemonProgram {
     /// Answers upgrade requests until one is granted.
     pub(super) async fn replaceable(&self, mut upgrades: mpsc::Receiver<UpgradeAsked>) {
         while let Some(asked) = upgrades.recv().await {

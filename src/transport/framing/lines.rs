@@ -10,9 +10,9 @@ use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Duration, Instant, timeout_at};
 
-use crate::transport::framing::Refusal;
+use crate::transport::framing::MessageRefusal;
 use crate::transport::limits::{LINE_FREE, LINE_SHORT, Limits};
-use crate::transport::line_memory::{Begun, Kept, Share};
+use crate::transport::line_memory::{Begun, KeptMemory, Share};
 
 /// The minimum and maximum size of one read.
 const READ_MIN: usize = 4 * 1024;
@@ -21,23 +21,23 @@ const READ_MAX: usize = 64 * 1024;
 const ID_BYTES_MAX: usize = 256;
 
 #[derive(Debug)]
-pub enum Input {
+pub enum LineInput {
     /// A line that is not empty, without its end.
-    Line(Line),
+    Line(InputLine),
     /// A line that was discarded, and the answer to it.
-    Refused(Refusal),
+    Refused(MessageRefusal),
     /// The end of the stream, or a deadline that passed. No input follows.
     End,
 }
 
 /// A line and the memory quota that it uses while it is kept.
 #[derive(Debug)]
-pub struct Line {
+pub struct InputLine {
     bytes: BytesMut,
-    _kept: Option<Kept>,
+    _kept: Option<KeptMemory>,
 }
 
-impl Line {
+impl InputLine {
     /// The bytes of the line without its end.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)
@@ -57,7 +57,7 @@ impl Line {
 }
 
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct LineReader<R> {
     stream: R,
     /// Bytes received last.
     buffer: BytesMut,
@@ -71,10 +71,10 @@ pub struct Lines<R> {
     inside_message: Duration,
     line_max: usize,
     reset: bool,
-    returned: Option<Input>,
+    returned: Option<LineInput>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Starts reading, and the time limit of the first message.
     pub fn new(stream: R, limits: &Limits) -> Self {
         Self {
@@ -103,12 +103,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Returns an input to the front.
-    pub fn put_back(&mut self, input: Input) {
+    pub fn put_back(&mut self, input: LineInput) {
         self.returned = Some(input);
     }
 
     /// Waits for the next line. Cancel-safe.
-    pub async fn next(&mut self) -> Input {
+    pub async fn next(&mut self) -> LineInput {
         if let Some(input) = self.returned.take() {
             return input;
         }
@@ -126,14 +126,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Ok(_) => return self.take_rest(),
                 Err(error) => {
                     self.reset = error.kind() == io::ErrorKind::ConnectionReset;
-                    return Input::End;
+                    return LineInput::End;
                 }
             }
         }
     }
 
     /// Takes a complete line from the buffer, or moves an incomplete long one out of it.
-    fn take(&mut self) -> Option<Input> {
+    fn take(&mut self) -> Option<LineInput> {
         loop {
             let newline = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             let Some(offset) = newline else {
@@ -156,13 +156,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Takes the rest before the end of the stream, because a complete message needs no line end.
-    fn take_rest(&mut self) -> Input {
+    fn take_rest(&mut self) -> LineInput {
         let last = self.buffer.split();
-        self.end_line(last).unwrap_or(Input::End)
+        self.end_line(last).unwrap_or(LineInput::End)
     }
 
     /// The line that ends with these bytes. `None` if it is empty.
-    fn end_line(&mut self, last: BytesMut) -> Option<Input> {
+    fn end_line(&mut self, last: BytesMut) -> Option<LineInput> {
         self.searched = 0;
         self.line_by = None;
         if let Some(long) = self.long.take() {
@@ -174,7 +174,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return Some(Long::begin(&self.share).end(&last, self.line_max));
         }
         let is_empty = last.is_empty() || *last == *b"\r";
-        (!is_empty).then_some(Input::Line(Line { bytes: last, _kept: None }))
+        (!is_empty).then_some(LineInput::Line(InputLine { bytes: last, _kept: None }))
     }
 
     async fn fill(&mut self) -> io::Result<usize> {
@@ -215,14 +215,16 @@ impl Long {
         self.kept = Err(dropped);
     }
 
-    fn end(mut self, last: &[u8], line_max: usize) -> Input {
+    fn end(mut self, last: &[u8], line_max: usize) -> LineInput {
         self.add(last, line_max);
         let kept = self.kept.and_then(|begun| begun.end().ok_or(Dropped::GaveWay));
         let id = self.id.into_id();
         match kept {
-            Ok((bytes, kept)) => Input::Line(Line { bytes, _kept: Some(kept) }),
-            Err(Dropped::TooLong) => Input::Refused(Refusal::TooLarge { id, bytes_max: line_max }),
-            Err(Dropped::GaveWay) => Input::Refused(Refusal::GaveWay(id)),
+            Ok((bytes, kept)) => LineInput::Line(InputLine { bytes, _kept: Some(kept) }),
+            Err(Dropped::TooLong) => {
+                LineInput::Refused(MessageRefusal::TooLarge { id, bytes_max: line_max })
+            }
+            Err(Dropped::GaveWay) => LineInput::Refused(MessageRefusal::GaveWay(id)),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::time::{Duration, timeout};
 
-use super::lines::{Input, Lines};
+use super::lines::{LineInput, LineReader};
 use super::*;
 use crate::transport::limits::{LINE_FREE, Limits};
 use crate::transport::line_memory::Share;
@@ -17,13 +17,13 @@ fn refused(line: &str) -> Value {
     serde_json::from_slice(&refusal.to_line()).unwrap()
 }
 
-fn reading(limits: &Limits) -> (DuplexStream, Lines<DuplexStream>) {
+fn reading(limits: &Limits) -> (DuplexStream, LineReader<DuplexStream>) {
     let (near, far) = tokio::io::duplex(4 << 20);
-    (near, Lines::new(far, limits))
+    (near, LineReader::new(far, limits))
 }
 
-async fn text(lines: &mut Lines<DuplexStream>) -> String {
-    let Input::Line(line) = lines.next().await else { panic!("no line") };
+async fn text(lines: &mut LineReader<DuplexStream>) -> String {
+    let LineInput::Line(line) = lines.next().await else { panic!("no line") };
     String::from_utf8(line.bytes().to_vec()).unwrap()
 }
 
@@ -87,7 +87,7 @@ fn an_array_is_no_member_that_is_to_be_an_object() {
         ("{}", r#"{"name":"a","version":"1","icons":[["https://a",null,null,null]]}"#),
     ] {
         let line = hello(capabilities, client);
-        assert!(matches!(read(&line), Err(Refusal::NotAMessage(Some(_)))), "{line}");
+        assert!(matches!(read(&line), Err(MessageRefusal::NotAMessage(Some(_)))), "{line}");
     }
 }
 
@@ -118,7 +118,7 @@ async fn lines_may_end_with_a_carriage_return_and_empty_ones_are_skipped() {
     assert_eq!(text(&mut lines).await, "one");
     assert_eq!(text(&mut lines).await, "two");
     assert_eq!(text(&mut lines).await, "three");
-    assert!(matches!(lines.next().await, Input::End));
+    assert!(matches!(lines.next().await, LineInput::End));
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,8 +138,8 @@ async fn a_line_may_be_as_long_as_allowed_and_no_longer() {
     let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
     near.write_all(b"12345678\n123456789\nnext\n").await.unwrap();
     assert_eq!(text(&mut lines).await, "12345678");
-    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
-    assert_eq!(refusal, Refusal::TooLarge { id: None, bytes_max: 8 });
+    let LineInput::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    assert_eq!(refusal, MessageRefusal::TooLarge { id: None, bytes_max: 8 });
     assert_eq!(text(&mut lines).await, "next");
 }
 
@@ -152,7 +152,7 @@ async fn a_line_that_is_too_long_and_without_end_ends_the_reading_in_time() {
     let some_time = limits.inside_message / 2;
     assert!(timeout(some_time, lines.next()).await.is_err());
     near.write_all(&[b'x'; 100]).await.unwrap();
-    assert!(matches!(lines.next().await, Input::End));
+    assert!(matches!(lines.next().await, LineInput::End));
 }
 
 #[tokio::test]
@@ -160,14 +160,14 @@ async fn a_line_that_is_too_long_is_told_with_the_id_of_its_message() {
     let (mut near, mut lines) = reading(&Limits { line_max: 8, ..Limits::default() });
     let long = "x".repeat(100_000);
     near.write_all(format!("{{\"x\":\"{long}\",\"id\":5}}\n").as_bytes()).await.unwrap();
-    let too_large = |id| Refusal::TooLarge { id: Some(RequestId::Number(id)), bytes_max: 8 };
-    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    let too_large = |id| MessageRefusal::TooLarge { id: Some(RequestId::Number(id)), bytes_max: 8 };
+    let LineInput::Refused(refusal) = lines.next().await else { panic!("not too long") };
     assert_eq!(refusal, too_large(5));
     near.write_all(b"{\"id\":6,\"x\":1}").await.unwrap();
     drop(near);
-    let Input::Refused(refusal) = lines.next().await else { panic!("not too long") };
+    let LineInput::Refused(refusal) = lines.next().await else { panic!("not too long") };
     assert_eq!(refusal, too_large(6));
-    assert!(matches!(lines.next().await, Input::End));
+    assert!(matches!(lines.next().await, LineInput::End));
 }
 
 #[tokio::test]
@@ -195,12 +195,12 @@ async fn lines_that_are_not_whole_keep_no_line_of_their_user_waiting() {
     for (near, lines) in &mut halves {
         near.write_all(b"\"}\nshort\n").await.unwrap();
         match lines.next().await {
-            Input::Line(line) => whole.push(line.bytes().len() == half.len() + 2),
-            Input::Refused(refusal) => {
-                assert_eq!(refusal, Refusal::GaveWay(Some(RequestId::Number(5))));
+            LineInput::Line(line) => whole.push(line.bytes().len() == half.len() + 2),
+            LineInput::Refused(refusal) => {
+                assert_eq!(refusal, MessageRefusal::GaveWay(Some(RequestId::Number(5))));
                 whole.push(false);
             }
-            Input::End => panic!("the connection lives on"),
+            LineInput::End => panic!("the connection lives on"),
         }
         assert_eq!(text(lines).await, "short");
     }

@@ -107,3 +107,28 @@ async fn the_way_to_the_manager_is_kept_from_the_start() {
     notifier.tell(News::Alive).await;
     assert_eq!(heard(&socket), "WATCHDOG=1");
 }
+
+fn has_news(socket: &net::UnixDatagram) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    socket.recv(&mut [0; 64]).is_ok()
+}
+
+#[tokio::test]
+async fn the_watchdog_is_notified_until_a_task_has_ended() {
+    let (_directory, socket, mut variables) = manager();
+    variables.insert("WATCHDOG_USEC", "2000".into());
+    let task = tokio::spawn(std::future::pending::<()>());
+    let notifier = Arc::new(find(&variables));
+    let mut alive = Box::pin(keep_alive(notifier, vec![task.abort_handle()]));
+    for _ in 0..3 {
+        while !has_news(&socket) {
+            tokio::select! {
+                () = &mut alive => panic!("it gave up"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    alive.await;
+}

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::*;
 
-fn send(memory: &mut Memory, message: &Value) {
+fn send(memory: &mut ClientState, message: &Value) {
     let line = Bytes::from(message.to_string());
-    let note = Note::of(&Message::read(&line).unwrap());
+    let note = Remembered::of(&BridgedMessage::read(&line).unwrap());
     memory.on_sent(Outgoing { line, note });
 }
 
-fn receive(memory: &mut Memory, message: &Value) -> For {
+fn receive(memory: &mut ClientState, message: &Value) -> For {
     memory.on_received(message.to_string().as_bytes())
 }
 
@@ -19,7 +19,7 @@ fn request(id: Value, method: &str, params: Value) -> Value {
 }
 
 /// Sends a request that is answered well.
-fn answered(memory: &mut Memory, method: &str, params: Value) {
+fn answered(memory: &mut ClientState, method: &str, params: Value) {
     send(memory, &request(json!(1), method, params));
     assert_eq!(receive(memory, &json!({"jsonrpc": "2.0", "id": 1, "result": {}})), For::Client);
 }
@@ -39,7 +39,7 @@ fn ids(lines: Vec<Bytes>) -> Vec<Value> {
 
 #[test]
 fn what_a_client_said_once_is_replayed_in_its_order() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"x": 1.50}});
     answered(&mut memory, "initialize", hello.clone());
     send(&mut memory, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -61,7 +61,7 @@ fn what_a_client_said_once_is_replayed_in_its_order() {
 
 #[test]
 fn answers_to_what_was_replayed_are_the_bridges_own() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     answered(&mut memory, "initialize", json!({}));
     let id = values(memory.replay())[0]["id"].clone();
     assert_eq!(receive(&mut memory, &json!({"id": id, "result": {}})), For::Bridge);
@@ -72,7 +72,7 @@ fn answers_to_what_was_replayed_are_the_bridges_own() {
 
 #[test]
 fn what_was_refused_is_not_replayed() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     send(&mut memory, &request(json!(1), "resources/subscribe", json!({"uri": "u"})));
     receive(&mut memory, &json!({"id": 1, "error": {"code": -32002, "message": "m"}}));
     assert_eq!(memory.replay(), Vec::<Bytes>::new());
@@ -80,14 +80,14 @@ fn what_was_refused_is_not_replayed() {
 
 #[test]
 fn a_client_of_the_newer_era_has_nothing_replayed_and_is_told_nothing() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     answered(&mut memory, "tools/list", json!({"_meta": {}}));
     assert_eq!((memory.replay().len(), memory.catch_up().len()), (0, 0));
 }
 
 #[test]
 fn a_client_of_the_older_era_is_told_that_all_it_knows_may_have_changed() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     answered(&mut memory, "initialize", json!({}));
     answered(&mut memory, "resources/subscribe", json!({"uri": "u"}));
     assert_eq!(memory.catch_up().len(), 0, "it has not said that it is ready");
@@ -102,7 +102,7 @@ fn a_client_of_the_older_era_is_told_that_all_it_knows_may_have_changed() {
 
 #[test]
 fn every_request_in_flight_is_answered_once_under_its_own_id() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     for id in [json!(1), json!("1"), json!("\u{e9}"), json!(2), json!(3), json!(4)] {
         send(&mut memory, &request(id, "tools/call", json!({})));
     }
@@ -116,13 +116,13 @@ fn every_request_in_flight_is_answered_once_under_its_own_id() {
 }
 
 /// Sends what is to be sent again, as the bridge does.
-fn send_again(memory: &mut Memory, again: Vec<Outgoing>) {
+fn send_again(memory: &mut ClientState, again: Vec<Outgoing>) {
     again.into_iter().for_each(|outgoing| memory.on_sent(outgoing));
 }
 
 #[test]
 fn what_only_asks_is_sent_again_as_it_was_and_in_its_order() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     let hello = request(json!("h"), "initialize", json!({"capabilities": {"x": 1.5}}));
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
     let tools = request(json!(7), "tools/list", json!({}));
@@ -140,7 +140,7 @@ fn what_only_asks_is_sent_again_as_it_was_and_in_its_order() {
 
 #[test]
 fn what_no_daemon_survives_is_not_sent_a_third_time() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     send(&mut memory, &request(json!(1), "tools/list", json!({})));
     let Broken { again, lost } = memory.on_break();
     assert_eq!((again.len(), lost.len()), (1, 0));
@@ -151,7 +151,7 @@ fn what_no_daemon_survives_is_not_sent_a_third_time() {
 
 #[test]
 fn what_is_too_long_to_be_kept_is_given_up() {
-    let mut memory = Memory::new();
+    let mut memory = ClientState::new();
     let pad = "x".repeat(AGAIN_MAX);
     send(&mut memory, &request(json!(1), "tools/list", json!({"pad": pad})));
     let Broken { again, lost } = memory.on_break();

@@ -2,7 +2,6 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -46,7 +45,10 @@ fn place() -> (TempDir, Arc<KeptSwitches>) {
 }
 
 /// What a daemon that is configured like this starts with.
-fn started(kept: &KeptSwitches, configured: Vec<(Scope, WriteWindow)>) -> (Origin, Switchboard) {
+fn started(
+    kept: &KeptSwitches,
+    configured: Vec<(Scope, WriteWindow)>,
+) -> (SwitchOrigin, Switchboard) {
     let board = board(configured);
     (kept.resume(&board, false, NOW), board)
 }
@@ -55,7 +57,7 @@ fn started(kept: &KeptSwitches, configured: Vec<(Scope, WriteWindow)>) -> (Origi
 fn where_nothing_was_switched_the_configuration_counts() {
     let (_directory, kept) = place();
     let (origin, board) = started(&kept, open());
-    assert_eq!((origin, board.open(NOW)), (Origin::Configured, open()));
+    assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Configured, open()));
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn what_was_switched_counts_instead_of_the_configuration() {
     for (configured, switched) in [(open(), vec![]), (vec![], open()), (open(), every_kind())] {
         kept.keep(&switched);
         let (origin, board) = started(&kept, configured);
-        assert_eq!((origin, board.open(NOW)), (Origin::Kept, switched));
+        assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Kept, switched));
         assert!(!board.is_as_configured(NOW));
     }
 }
@@ -75,7 +77,7 @@ fn a_switch_whose_time_passed_meanwhile_is_off() {
     for end in [at(99), NOW] {
         kept.keep(&[(Scope::Everything, WriteWindow::Until(end))]);
         let (origin, board) = started(&kept, open());
-        assert_eq!((origin, board.open(at(0))), (Origin::Kept, vec![]));
+        assert_eq!((origin, board.open(at(0))), (SwitchOrigin::Kept, vec![]));
     }
 }
 
@@ -84,16 +86,16 @@ fn a_daemon_that_is_to_be_read_only_is_so_and_the_one_after_it_as_well() {
     let (_directory, kept) = place();
     kept.keep(&open());
     let read_only = board(vec![]);
-    assert_eq!(kept.resume(&read_only, true, NOW), Origin::Configured);
+    assert_eq!(kept.resume(&read_only, true, NOW), SwitchOrigin::Configured);
     assert_eq!(read_only.open(NOW), vec![]);
     let (origin, board) = started(&kept, open());
-    assert_eq!((origin, board.open(NOW)), (Origin::Kept, vec![]));
+    assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Kept, vec![]));
 }
 
 #[test]
 fn a_daemon_that_is_to_be_read_only_keeps_nothing_by_itself() {
     let (_directory, kept) = place();
-    assert_eq!(kept.resume(&board(vec![]), true, NOW), Origin::Configured);
+    assert_eq!(kept.resume(&board(vec![]), true, NOW), SwitchOrigin::Configured);
     assert!(!kept.path.exists());
 }
 
@@ -104,7 +106,7 @@ fn what_was_kept_before_the_machine_was_booted_is_ignored_and_removed() {
     for text in former {
         private::replace(&kept.path, text).unwrap();
         let (origin, board) = started(&kept, open());
-        assert_eq!((origin, board.open(NOW)), (Origin::Configured, open()));
+        assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Configured, open()));
         assert!(!kept.path.exists());
     }
 }
@@ -133,11 +135,11 @@ fn what_cannot_be_understood_closes_everything_and_stays_until_somebody_switches
     for text in damaged {
         private::replace(&kept.path, &text).unwrap();
         let (origin, board) = started(&kept, open());
-        assert_eq!((origin, board.open(NOW)), (Origin::Unknown, vec![]), "{text:.200}");
+        assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Unknown, vec![]), "{text:.200}");
         assert!(kept.path.exists());
     }
     private::replace(&kept.path, &whole).unwrap();
-    assert_eq!(started(&kept, vec![]).0, Origin::Kept);
+    assert_eq!(started(&kept, vec![]).0, SwitchOrigin::Kept);
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn the_first_version_is_read_by_every_later_one() {
         {"scope":{"tenant":"uid:7"},"window":"closed"}]}"#;
     let mut expected = every_kind();
     expected.push((Scope::Tenant(TenantId::of_uid(7)), WriteWindow::Closed));
-    assert_eq!(format::read(text, "b").unwrap(), Some(expected));
+    assert_eq!(parse(text, "b").unwrap(), Some(expected));
 }
 
 #[test]
@@ -156,11 +158,11 @@ fn what_others_could_have_changed_or_is_no_file_closes_everything() {
     let (_directory, kept) = place();
     kept.keep(&open());
     fs::set_permissions(&kept.path, Permissions::from_mode(0o620)).unwrap();
-    assert_eq!(started(&kept, open()).0, Origin::Unknown);
+    assert_eq!(started(&kept, open()).0, SwitchOrigin::Unknown);
     fs::remove_file(&kept.path).unwrap();
     fs::create_dir(&kept.path).unwrap();
     let (origin, board) = started(&kept, open());
-    assert_eq!((origin, board.open(NOW)), (Origin::Unknown, vec![]));
+    assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Unknown, vec![]));
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn switches_that_cannot_be_written_are_off_for_the_next_daemon() {
         fs::create_dir(directory.path().join("switches.new")).unwrap();
         kept.keep(&every_kind());
         let (origin, board) = started(&kept, open());
-        assert_eq!((origin, board.open(NOW)), (Origin::Unknown, vec![]));
+        assert_eq!((origin, board.open(NOW)), (SwitchOrigin::Unknown, vec![]));
         fs::remove_dir(directory.path().join("switches.new")).unwrap();
         kept.keep(&every_kind());
         assert_eq!(started(&kept, open()).1.open(NOW), every_kind());
@@ -206,13 +208,13 @@ fn a_daemon_whose_place_another_took_leaves_what_that_one_keeps() {
 proptest! {
     #[test]
     fn no_text_is_a_panic(text in r#"[\x20-\x7e]{0,64}"#) {
-        let _ = format::read(&text, "b");
+        let _ = parse(&text, "b");
     }
 
     #[test]
     fn every_end_is_read_back_to_the_millisecond(ms in 0..u64::MAX) {
         let end = WriteWindow::Until(Moment::from_boot(Duration::from_millis(ms)));
         let on = vec![(Scope::Everything, end)];
-        prop_assert_eq!(format::read(&format::text(&on, "b"), "b").unwrap(), Some(on));
+        prop_assert_eq!(parse(&super::text(&on, "b"), "b").unwrap(), Some(on));
     }
 }

@@ -10,13 +10,13 @@ use tempfile::TempDir;
 const GOOD: &str = "case $1 in --version) echo termgate 9.8.7;; *) exit 0;; esac";
 
 /// A script that stands where the program was.
-fn program(script: &str, mode: u32) -> (TempDir, Program) {
+fn program(script: &str, mode: u32) -> (TempDir, DaemonProgram) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("termgate");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     let words = vec!["termgate".into(), "serve".into()];
-    (directory, Program { path, words, check: vec!["config".into(), "check".into()] })
+    (directory, DaemonProgram { path, words, check: vec!["config".into(), "check".into()] })
 }
 
 async fn trial(script: &str) -> Result<String, UpgradeError> {

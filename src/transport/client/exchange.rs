@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rmcp::model::ErrorCode;
+use rmcp::model::{CallToolResult, ErrorCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -14,22 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp::outbox::Outbox;
 use crate::transport::client::ClientError;
-use crate::transport::framing::lines::{Input, Lines};
+use crate::transport::framing::lines::{LineInput, LineReader};
 use crate::transport::framing::to_line;
-use crate::transport::limits::{LINE_MAX, Limits};
-use crate::transport::line_memory::Share;
-
-/// Longest line taken from a daemon: a full frame is longer than what a daemon takes itself.
-const ANSWER_MAX: usize = 16 * 1024 * 1024;
-
-/// A daemon may be silent for as long as it likes.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+use crate::transport::limits::{ANSWER_MAX, LINE_MAX, Limits};
 
 /// What is shared between a client, its observations and the task that drives them.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
+pub struct OpenRequests {
     outbox: Outbox,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<AwaitedReplies>,
     /// How often a resource that was subscribed to has changed.
     pub(super) news: watch::Sender<u64>,
     /// How often the tools that are listed have changed.
@@ -39,29 +31,29 @@ pub(super) struct Wire {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct AwaitedReplies {
     last_id: i64,
-    waiters: HashMap<i64, Waiter>,
+    waiters: HashMap<i64, ReplyChannels>,
     ended: bool,
 }
 
 #[derive(Debug)]
-struct Waiter {
+struct ReplyChannels {
     reply: oneshot::Sender<Result<Value, ClientError>>,
     deltas: Option<mpsc::Sender<Value>>,
 }
 
-impl Wire {
+impl OpenRequests {
     /// Sends a request; its notifications, if it has any, go to `deltas`.
     pub(super) fn request(
         self: &Arc<Self>,
         method: &str,
         params: &Value,
         deltas: Option<mpsc::Sender<Value>>,
-    ) -> Result<Pending, ClientError> {
+    ) -> Result<PendingReply, ClientError> {
         let (sender, reply) = oneshot::channel();
-        let id = self.lock().enter(Waiter { reply: sender, deltas })?;
-        let pending = Pending { wire: self.clone(), id, reply: Some(reply) };
+        let id = self.lock().enter(ReplyChannels { reply: sender, deltas })?;
+        let pending = PendingReply { exchange: self.clone(), id, reply: Some(reply) };
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         if let Err(error) = self.send(&request) {
             self.lock().waiters.remove(&id);
@@ -136,13 +128,13 @@ impl Wire {
         self.ended.cancel();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, AwaitedReplies> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
-    fn enter(&mut self, waiter: Waiter) -> Result<i64, ClientError> {
+impl AwaitedReplies {
+    fn enter(&mut self, waiter: ReplyChannels) -> Result<i64, ClientError> {
         if self.ended {
             return Err(ClientError::Closed);
         }
@@ -164,54 +156,58 @@ fn reply_of(mut message: Value) -> Result<Value, ClientError> {
     })
 }
 
-/// A request that is waited for; cancelled when dropped before its answer came.
+/// The reply to one request; cancels the request when dropped before it came.
 #[derive(Debug)]
-pub(super) struct Pending {
-    wire: Arc<Wire>,
+pub struct PendingReply {
+    exchange: Arc<OpenRequests>,
     id: i64,
     reply: Option<oneshot::Receiver<Result<Value, ClientError>>>,
 }
 
-impl Pending {
+impl PendingReply {
     pub(super) fn id(&self) -> i64 {
         self.id
     }
 
-    /// Waits for the answer, which comes once.
-    pub(super) async fn reply(&mut self) -> Result<Value, ClientError> {
+    /// Waits for the reply, which comes once.
+    ///
+    /// # Errors
+    /// What the daemon answered instead, or that it has gone.
+    pub async fn wait(&mut self) -> Result<Value, ClientError> {
         let Some(reply) = &mut self.reply else { return Err(ClientError::Closed) };
         let answer = reply.await.unwrap_or(Err(ClientError::Closed));
         self.reply = None;
         answer
     }
+
+    /// Waits for the result of a tool, if the request called one.
+    ///
+    /// # Errors
+    /// As [`PendingReply::wait`].
+    pub async fn wait_for_call(mut self) -> Result<CallToolResult, ClientError> {
+        serde_json::from_value(self.wait().await?).map_err(|_| ClientError::Malformed)
+    }
 }
 
-impl Drop for Pending {
+impl Drop for PendingReply {
     fn drop(&mut self) {
-        if self.wire.lock().waiters.remove(&self.id).is_some() {
+        if self.exchange.lock().waiters.remove(&self.id).is_some() {
             // A daemon that has gone has nothing to cancel.
-            let _ = self.wire.notify("notifications/cancelled", &json!({"requestId": self.id}));
+            let _ = self.exchange.notify("notifications/cancelled", &json!({"requestId": self.id}));
         }
     }
 }
 
 /// Writes and reads until either direction ends, and then tells everybody who waits.
-pub(super) async fn drive<R, W>(wire: Arc<Wire>, reader: R, writer: W)
+pub(super) async fn drive<R, W>(exchange: Arc<OpenRequests>, reader: R, writer: W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite,
 {
-    let ended = Ended(wire);
-    let limits = Limits {
-        line_max: ANSWER_MAX,
-        first_message: FOREVER,
-        inside_message: FOREVER,
-        incoming: Share::of_bytes(2 * ANSWER_MAX),
-        ..Limits::default()
-    };
-    let mut lines = Lines::new(reader, &limits);
+    let ended = DriverEnd(exchange);
+    let mut lines = LineReader::new(reader, &Limits::patient(ANSWER_MAX));
     let reading = async {
-        while let Input::Line(line) = lines.next().await {
+        while let LineInput::Line(line) = lines.next().await {
             if let Ok(message) = serde_json::from_slice(line.bytes()) {
                 ended.0.take_in(message).await;
             }
@@ -226,9 +222,9 @@ where
 }
 
 /// Tells everybody who waits that nothing more will come, in whatever way the driving ends.
-struct Ended(Arc<Wire>);
+struct DriverEnd(Arc<OpenRequests>);
 
-impl Drop for Ended {
+impl Drop for DriverEnd {
     fn drop(&mut self) {
         self.0.end();
     }

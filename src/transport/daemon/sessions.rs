@@ -1,15 +1,22 @@
-//! Takes over the sessions of an earlier daemon at start.
-//!
-//! It decides only how often a silent shim is asked again.
+//! Takes over the sessions of an earlier daemon, and opens two sockets for each session until it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::config::paths::RuntimePaths;
 use crate::core::ids::{SessionId, TenantId};
+use crate::core::policy::Door;
 use crate::session::recover::finding::Unanswered;
+use crate::session::registry::Announcement;
 use crate::surface::call::Daemon;
+use crate::transport::door::Doors;
+use crate::transport::unix::directory::prepare;
+use crate::transport::unix::listener::Listener;
+use crate::transport::unix::lock::DaemonLock;
 
 /// The delay before a silent shim is asked again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -46,4 +53,38 @@ async fn recover(daemon: &Daemon, left: Vec<SessionId>) -> Unanswered {
     let waits = |id| unanswered.silent.contains(&id) || unanswered.crowded.contains(&id);
     daemon.switchboard.keep_sessions(|id| waits(id) || daemon.sessions.get(id).is_some());
     unanswered
+}
+
+/// Opens both sockets of every session that is created.
+pub(super) async fn open_session_doors(
+    mut announcements: mpsc::Receiver<Announcement>,
+    (doors, paths, lock): (Doors, RuntimePaths, Arc<DaemonLock>),
+) {
+    // Dropping the set closes the sockets.
+    let mut open = JoinSet::new();
+    while let Some(Announcement { session, opened }) = announcements.recv().await {
+        while open.try_join_next().is_some() {}
+        let id = session.id();
+        // The directories may have been removed since.
+        if let Err(error) = prepare(&paths) {
+            tracing::warn!(session = %id, %error, "its sockets may be anybody's, and are not made");
+            continue;
+        }
+        let pair = [
+            (paths.session(id), Door::Session(id)),
+            (paths.session_read_only(id), Door::Observer(id)),
+        ];
+        for (path, door) in pair {
+            match Listener::bind(&path, &lock) {
+                Ok(listener) => {
+                    let (doors, session) = (doors.clone(), session.clone());
+                    open.spawn(async move {
+                        doors.keep_open(listener, door, session.closed()).await;
+                    });
+                }
+                Err(error) => tracing::warn!(session = %id, %error, "a session has no socket"),
+            }
+        }
+        drop(opened);
+    }
 }
