@@ -152,7 +152,7 @@ impl Run {
         }
         match ended? {
             End::Answered(answer) => Ok(report(answer, name)),
-            End::Interrupted(exit) => Ok(interrupted(&mut live, interrupts, exit).await),
+            End::Interrupted(exit) => interrupted(&mut live, interrupts, exit, &resumed).await,
             End::Unread => Ok(bare(Value::Null, Exit::UNREAD)),
             End::Overdue => Ok(resumed.overdue(&live)),
         }
@@ -231,9 +231,21 @@ async fn finished(
 }
 
 /// The report of a command that was interrupted because this program ends, with its last output.
-async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exit) -> Report {
+///
+/// Without a daemon it is unknown whether the interrupt arrived.
+async fn interrupted(
+    live: &mut Live<'_>,
+    interrupts: &mut Interrupts,
+    exit: Exit,
+    resumed: &Resumed<'_>,
+) -> Result<Report, Failure> {
     let ended = tokio::select! {
-        ended = timeout(PARTING_MAX, live.rest()) => ended.ok().and_then(Result::ok),
+        ended = timeout(PARTING_MAX, live.rest()) => match ended {
+            Ok(Err(Failure::Request(ClientError::Closed))) => {
+                return Err(resumed.left_at_interrupt(live));
+            }
+            ended => ended.ok().and_then(Result::ok),
+        },
         // A second signal ends the wait.
         _ = interrupts.next() => None,
     };
@@ -252,7 +264,7 @@ async fn interrupted(live: &mut Live<'_>, interrupts: &mut Interrupts, exit: Exi
             None => format!("interrupted; whether it has ended is seen with {read}"),
         });
     }
-    report
+    Ok(report)
 }
 
 /// Why the daemon does not allow this client to interrupt the command, if it does not.

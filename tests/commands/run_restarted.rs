@@ -255,3 +255,42 @@ fn a_session_whose_command_was_never_sent_is_named() {
     assert!(said.contains(&format!("session {name} is left with a shell")), "{said}");
     assert!(!home.path("home/ran").exists());
 }
+
+/// A socket beside that of the daemon, which hangs up instead of passing on that a request is cancelled.
+fn hanging_up_at_cancellation(home: &Home) -> PathBuf {
+    let (socket, daemon) =
+        (home.path("run/termgate/proxy.sock"), home.path("run/termgate/operator.sock"));
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let mut daemon = UnixStream::connect(daemon).unwrap();
+        let (mut told, mut to_client) = (daemon.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut told, &mut to_client));
+        for line in BufReader::new(&client).lines() {
+            let line = line.unwrap();
+            if line.contains("notifications/cancelled") {
+                client.shutdown(Shutdown::Both).unwrap();
+                return;
+            }
+            writeln!(daemon, "{line}").unwrap();
+        }
+    });
+    socket
+}
+
+#[test]
+fn an_interrupt_that_arrives_as_the_daemon_ends_tells_that_the_command_may_still_run() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    home.printed("new --name s -- bash");
+    let socket = hanging_up_at_cancellation(&home);
+    let line = "echo first; sleep 1000";
+    let options = format!("--socket {}", socket.display());
+    let (child, _shown) = begun(run(&home, &options, "s", line));
+    signal(&child, Signal::SIGINT);
+    let ended = child.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(7), "{said}");
+    assert!(said.contains("the command may still run"), "{said}");
+    assert!(said.contains("`termgate commands s 1`"), "{said}");
+}

@@ -116,6 +116,15 @@ impl Resumed<'_> {
     }
 
     fn left(&self, live: &Live<'_>) -> Failure {
+        self.gone(live, "the daemon went away while the command ran; the command goes on")
+    }
+
+    /// The failure when the daemon exited while the command was interrupted.
+    pub(super) fn left_at_interrupt(&self, live: &Live<'_>) -> Failure {
+        self.gone(live, "the daemon went away during the interrupt; the command may still run")
+    }
+
+    fn gone(&self, live: &Live<'_>, what: &'static str) -> Failure {
         let name = self.name;
         let number = live.known();
         let details = json!({"session": live.session, "command_id": number});
@@ -125,7 +134,6 @@ impl Resumed<'_> {
             return Failure::Left { what, hint, details };
         }
         let number = number.map_or_else(String::new, |number| format!(" {number}"));
-        let what = "the daemon went away while the command ran; the command goes on";
         let hint = format!(
             "do not run it again: once a daemon runs (`termgate serve` starts one), `termgate \
              commands {name}{number}` tells what became of it"
