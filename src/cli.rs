@@ -69,11 +69,11 @@ use crate::session::clock::Clock;
 #[derive(Debug, Parser)]
 #[command(name = "termgate", version, color = ColorChoice::Never, after_help = EXIT_CODES)]
 pub struct CommandLine {
-    /// Answer with one JSON object, or one a line for streams; errors too
+    /// Print JSON: one object, or one per line for streams. Errors too
     #[arg(long, global = true)]
     json: bool,
-    /// The daemon's operator socket, instead of the one TERMGATE_SOCKET names or the usual one; for
-    /// `serve`, its gateway socket, and for `mcp` the socket to join
+    /// The daemon's operator socket, instead of TERMGATE_SOCKET or the default; for `serve`, its
+    /// gateway socket; for `mcp`, the socket to connect to
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
@@ -81,8 +81,8 @@ pub struct CommandLine {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 lease conflict, \
-    5 denied or read-only, 6 timed out, 7 daemon unreachable. `run` ends with the code of the command; \
-    122 it asks for something, 123 its code is unknown, 124 it goes on after the timeout";
+    5 denied or read-only, 6 timed out, 7 daemon unreachable. `run` ends with the exit code of the \
+    command; 122 waiting for input, 123 exit code unknown, 124 timed out and still running";
 
 /// Every command.
 #[derive(Debug, Subcommand)]

@@ -12,7 +12,7 @@ use crate::cli::duration::{millis_within, parse_duration};
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
-/// Switch writing on or off while the daemon runs, or show what is on
+/// Switch writing on or off while the daemon runs, or show the switches
 ///
 /// `off` without --session or --tenant clears every switch.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct AllowWrite {
     /// Only for this tenant, such as uid:1000
     #[arg(long)]
     tenant: Option<String>,
-    /// Switch it off again after so long
+    /// Switch it off again after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     duration: Option<Duration>,
 }

@@ -39,17 +39,18 @@ use crate::cli::spawn::Spawn;
 use crate::mcp::attach::ATTACH_METHOD;
 use crate::transport::client::ClientError;
 
-/// Sit down at a session: see it live and type into it
+/// Attach to a session: see it live and type into it
 ///
-/// Typing suspends the lease of the agent that works there; it goes on when you hand back, leave, or
-/// do not type for ten seconds. C-\ and then: d detaches, t takes over until you hand back, another
-/// person takes over, or ten minutes pass without a key, h hands back, [ shows the history, ? lists
-/// these keys, C-\ types C-\.
+/// Typing suspends the agent's lease. The agent gets it back when you hand back, detach, or do not type
+/// for ten seconds. Press C-\ and then d to detach, t to take over, h to hand back, [ for the history,
+/// ? for a list of these keys, or C-\ to type C-\. Taking over lasts until you hand back, another person
+/// takes over, or ten minutes pass without a key. If the daemon exits, `attach` waits for the next one;
+/// after three seconds it restores your terminal and retries for five more.
 #[derive(Debug, Args)]
 pub struct Attach {
     /// Id, unique prefix of one, or name [default: the session created last]
     session: Option<String>,
-    /// Watch and do not type
+    /// Watch only
     #[arg(long)]
     view_only: bool,
     #[command(flatten)]

@@ -23,10 +23,10 @@ pub struct Call {
     /// The tool's name
     #[arg(add = ArgValueCompleter::new(offer_tools))]
     tool: String,
-    /// Its arguments; values are JSON where they are JSON, else text
+    /// Its arguments; a value that is valid JSON is JSON, any other is text
     #[arg(value_name = "NAME=VALUE", value_parser = parse_argument)]
     arguments: Vec<(String, Value)>,
-    /// Take arguments from this file too, one JSON object; `-` is standard input
+    /// Read more arguments from this file: one JSON object; `-` is standard input
     #[arg(long, value_name = "FILE")]
     json_args: Option<PathBuf>,
     /// Use the lease whose id is in this file, `-` for standard input

@@ -28,19 +28,19 @@ pub struct Commands {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// The number of one command: print all of its output that history holds
+    /// The number of a command: print its output, as far as history still has it
     #[arg(add = ArgValueCompleter::new(offer_commands))]
     id: Option<u64>,
-    /// List so many of the newest, up to 100 [default: 20]
+    /// List at most this many, the newest, up to 100 [default: 20]
     #[arg(long, value_name = "COMMANDS", conflicts_with = "id")]
     limit: Option<u64>,
-    /// List only those older than this one
+    /// List only commands older than this one
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     before: Option<u64>,
-    /// Print the first so many lines of output, up to 2000
+    /// Print only this many lines from the start of the output, up to 2000
     #[arg(long, value_name = "LINES", requires = "id")]
     head: Option<u64>,
-    /// Print the last so many lines of output, up to 2000
+    /// Print only this many lines from the end of the output, up to 2000
     #[arg(long, value_name = "LINES", requires = "id")]
     tail: Option<u64>,
 }

@@ -17,10 +17,11 @@ use crate::config::key::{ConfigKey, KEYS, Value as Setting};
 use crate::config::problem::Problem;
 use crate::config::sources::{Effective, Sources};
 
-/// Show what is configured, check it, or tell which files count
+/// Show or check the configuration, or list its files
 ///
-/// Files count in the order of `config path`, then the environment (TERMGATE_LEASE__TTL_MS is
-/// lease.ttl_ms), then flags. A running daemon reads them again when it gets SIGHUP.
+/// Later sources win: the files in the order of `config path`, then the environment
+/// (TERMGATE_LEASE__TTL_MS is lease.ttl_ms), then flags. A running daemon reads the files again on
+/// SIGHUP.
 #[derive(Debug, Args)]
 pub struct ConfigCommand {
     #[command(subcommand)]
@@ -34,30 +35,30 @@ enum Action {
     Path(Files),
 }
 
-/// Print every key as a daemon started here would have it, in the form of a file
+/// Print every key with the value that a daemon started here would use, in file format
 #[derive(Debug, Args)]
 struct Show {
-    /// Tell where each value comes from: the default, a file and line, or a variable
+    /// Show the source of each value: the default, a file and line, or a variable
     #[arg(long)]
     origin: bool,
     #[command(flatten)]
     given: Given,
 }
 
-/// Tell all that is wrong with the configuration, with file, line and column
+/// Check the configuration and show every problem with file, line and column
 ///
-/// A file named `.termgate.toml` is judged as that of a project, which may only tighten: what it
-/// would loosen is not taken, and told.
+/// A file named `.termgate.toml` is checked as a project file, which can only make limits stricter.
+/// termgate ignores looser values and warns.
 #[derive(Debug, Args)]
 struct Check {
-    /// Only this file [default: all that counts here, the environment too]
+    /// Check only this file [default: all sources, including the environment]
     #[arg(conflicts_with = "config")]
     file: Option<PathBuf>,
     #[command(flatten)]
     given: Given,
 }
 
-/// List the files that count here, the one that counts least first
+/// List the configuration files, lowest precedence first
 #[derive(Debug, Args)]
 struct Files {
     #[command(flatten)]
@@ -66,7 +67,7 @@ struct Files {
 
 #[derive(Debug, Args)]
 struct Given {
-    /// Read this file in place of those of the system and the user, as `serve --config` does
+    /// Read this file instead of the system's and the user's, as `serve --config` does
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

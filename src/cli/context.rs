@@ -232,7 +232,7 @@ fn is_locked(socket: &Path) -> bool {
 /// There is no directory for them.
 pub fn runtime_paths() -> Result<RuntimePaths, Failure> {
     let paths = RuntimePaths::from_environment(|name| env::var_os(name));
-    Ok(paths.context("cannot tell where the sockets are")?)
+    Ok(paths.context("cannot determine the directory of the sockets")?)
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
-/// Check that everything termgate needs is right here, with advice where it is not
+/// Check everything that termgate needs, and explain how to fix each problem
 ///
-/// Ends with 1 when a check failed; a warning is no failure.
+/// Ends with 1 if a check failed; a warning is not a failure.
 #[derive(Debug, Args)]
 pub struct Doctor {}
 

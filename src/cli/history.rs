@@ -11,19 +11,19 @@ use crate::cli::output::Report;
 use crate::wire::history::HistoryRows;
 use crate::wire::session::GapWire;
 
-/// Print rows of a session, also those that scrolled off
+/// Print rows of a session, including those that scrolled off the screen
 #[derive(Debug, Args)]
 pub struct History {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// Begin with this row
+    /// Start with this row
     #[arg(long, value_name = "ROW", conflicts_with = "tail")]
     from: Option<u64>,
-    /// Print the last so many rows
+    /// Print this many rows from the end
     #[arg(long, value_name = "ROWS")]
     tail: Option<u64>,
-    /// Print so many rows at most, up to 500 [default: 100]
+    /// Print at most this many rows, up to 500 [default: 100]
     #[arg(long, value_name = "ROWS")]
     count: Option<u64>,
 }

@@ -40,19 +40,20 @@ use crate::cli::output::Report;
 /// The word for every client that seems installed.
 const ALL: &str = "all";
 
-/// Hook up MCP clients, so that their agents find termgate
+/// Connect MCP clients, so that their agents find termgate
 ///
-/// Where a client has a command for it on PATH, that is used; where it has none, or that one did not
-/// do it, its file is edited, and everything else in it stays as it was. Before either there is a
-/// backup beside the file. With --skills, their agents are taught instead: each prompt becomes a file
-/// `termgate-NAME/SKILL.md` where the client looks for skills. One that you changed is never touched.
+/// If the client's own command is on PATH, termgate uses it. Otherwise, or if that command fails,
+/// termgate edits the client's file and keeps everything else in it. It first writes a backup beside
+/// the file. With --skills it installs skills for their agents instead: each prompt becomes a file
+/// `termgate-NAME/SKILL.md` in the client's skill directory. termgate never changes a skill that you
+/// edited.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["client", "skills"]))]
 pub struct Install {
-    /// Which client; `all` means every one that looks present
+    /// The client; `all` means every installed client
     #[arg(long, value_name = "CLIENT", value_parser = PossibleValuesParser::new(names()))]
     client: Option<String>,
-    /// Put skills there that teach the client's agents to use termgate; `all` when none is named
+    /// Install skills that teach the client's agents to use termgate; without a client, for `all`
     #[arg(
         long,
         value_name = "CLIENT",
@@ -62,28 +63,28 @@ pub struct Install {
         conflicts_with_all = ["read_only", "allow_write", "name"]
     )]
     skills: Option<String>,
-    /// Put the skills into this directory
+    /// Install the skills in this directory
     #[arg(long, value_name = "PATH", requires = "skills", conflicts_with_all = ["client", "scope"])]
     dir: Option<PathBuf>,
-    /// Take the entry, or the skills, out again
+    /// Remove the entry, or the skills
     #[arg(long)]
     uninstall: bool,
-    /// Print what to paste, and do nothing
+    /// Print the snippet to paste, and change nothing
     #[arg(long, conflicts_with_all = ["uninstall", "dry_run"])]
     print: bool,
-    /// Show what would change, and do nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// For you, or for everybody who works in this directory
+    /// For you, or for everyone who works in this directory
     #[arg(long, value_enum, default_value = "user")]
     scope: Scope,
-    /// The client's agents may only watch, whatever the daemon allows
+    /// The client's agents can only watch, even if the daemon allows writing
     #[arg(long, conflicts_with = "allow_write")]
     read_only: bool,
     /// A daemon that the client starts allows writing
     #[arg(long)]
     allow_write: bool,
-    /// What the client calls it
+    /// The name of the client's entry
     #[arg(long, default_value = NAME, value_parser = parse_name)]
     name: String,
 }

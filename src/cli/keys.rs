@@ -13,7 +13,7 @@ use crate::cli::written;
 
 /// Press keys in a session, such as: keys build C-c Up Enter
 ///
-/// Without a lease it takes that of the session, when that is free, for this one call.
+/// Without a lease, it takes the session's lease for this one call if it is free.
 #[derive(Debug, Args)]
 pub struct Keys {
     /// Id, unique prefix of one, or name
@@ -24,7 +24,7 @@ pub struct Keys {
     keys: Vec<String>,
     #[command(flatten)]
     lease: OwnLease,
-    /// Type only if the screen is as it was at this watermark, which `read --json` tells
+    /// Type only if the screen has not changed since this watermark, from `read --json`
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
 }

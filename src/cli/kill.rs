@@ -9,7 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
-/// End a session with every process in it
+/// End a session and all its processes
 #[derive(Debug, Args)]
 pub struct Kill {
     /// Id, unique prefix of one, or name

@@ -28,7 +28,7 @@ use crate::wire::word;
 const TTL_MS: RangeInclusive<u64> = 1_000..=600_000;
 const WAIT_MS: RangeInclusive<u64> = 0..=600_000;
 
-/// Take, keep, give back, list or end leases
+/// Acquire, renew, release, list or end leases
 #[derive(Debug, Args)]
 pub struct Lease {
     #[command(subcommand)]
@@ -44,31 +44,31 @@ enum Action {
     Preempt(Preempt),
 }
 
-/// Take the lease of a session and print its id
+/// Acquire the lease of a session and print its id
 ///
-/// It lasts until its time is over or it is released; writing under it renews it. Other commands take
-/// the id from TERMGATE_LEASE or --lease-file, and from no word of theirs.
+/// It lasts until it expires or is released; writing renews it. Other commands read the id from
+/// TERMGATE_LEASE or --lease-file, never from their arguments.
 #[derive(Debug, Args)]
 struct Acquire {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// How long it lasts unless it is renewed [default: 30s]
+    /// How long it lasts without renewal [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
-    /// Wait in line so long while somebody else has it
+    /// Wait in line for at most this long while another principal holds it
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
-    /// What it is for, for others to read
+    /// What it is for; others see it
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
     lease: OwnLease,
 }
 
-/// Make a lease last longer
+/// Renew a lease
 ///
-/// Without an id it is that of the command line in this session.
+/// Without an id, it is the lease that the command line holds in this session.
 #[derive(Debug, Args)]
 struct Renew {
     /// Id, unique prefix of one, or name
@@ -76,14 +76,14 @@ struct Renew {
     session: String,
     #[command(flatten)]
     lease: OwnLease,
-    /// How long it lasts from now on
+    /// How long it lasts from now
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
 }
 
-/// Give a lease back
+/// Release a lease
 ///
-/// Without an id it is that of the command line in this session.
+/// Without an id, it is the lease that the command line holds in this session.
 #[derive(Debug, Args)]
 struct Release {
     /// Id, unique prefix of one, or name
@@ -91,7 +91,7 @@ struct Release {
     session: String,
     #[command(flatten)]
     lease: OwnLease,
-    /// Give it to this principal, as lists show it
+    /// Hand it to this principal, by the name in lists
     #[arg(long, value_name = "WHO")]
     hand_to: Option<String>,
 }
@@ -104,7 +104,7 @@ struct Ls {
     session: Option<String>,
 }
 
-/// End the lease of a session, whoever has it
+/// End the lease of a session, regardless of its holder
 #[derive(Debug, Args)]
 struct Preempt {
     /// Id, unique prefix of one, or name
@@ -248,7 +248,7 @@ async fn own(given: &OwnLease, daemon: &Daemon, session: &str) -> Result<String,
     }
     let found = daemon.call("find_lease", json!({"session": session})).await?;
     let missing = || {
-        let message = "the command line holds no lease of this session";
+        let message = "the command line does not hold the lease of this session";
         Failure::of_tool(ErrorWire::new(Code::LeaseRequired, message))
     };
     found.read::<FoundLease>()?.lease_id.ok_or_else(missing)

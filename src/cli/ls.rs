@@ -15,13 +15,13 @@ use crate::wire::word;
 
 const HEAD: [&str; 8] = ["ID", "NAME", "STATE", "SIZE", "IDLE", "LEASE", "WAITERS", "COMMAND"];
 
-/// List the sessions, or show what the daemon did so far
+/// List the sessions, or show the state of the daemon
 #[derive(Debug, Args)]
 pub struct Ls {
-    /// Show the daemon instead: what it is, what it holds, and its counters since it started
+    /// Show the daemon instead: version, memory, connections, and counters since it started
     #[arg(long)]
     daemon: bool,
-    /// The daemon's counters as text that Prometheus reads
+    /// Print the daemon's counters in the Prometheus text format
     #[arg(long, requires = "daemon", conflicts_with = "json")]
     prometheus: bool,
 }

@@ -13,12 +13,12 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::Report;
 
-/// Print the manual page, or write one for every command into a directory
+/// Print the manual page, or write a page for every command to a directory
 ///
-/// To read it at once: termgate man | man -l -
+/// To read it now: termgate man | man -l -
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Write a page for every command here, such as termgate-new.1; the directory is made if missing
+    /// Write a page for every command, such as termgate-new.1, to this directory; created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -29,26 +29,26 @@ use crate::transport::signals::Signals;
 use crate::transport::tokens::read_secret;
 use crate::wire::error::ErrorWire;
 
-/// Join an MCP client at standard input and output with the daemon
+/// Connect an MCP client on standard input and output to the daemon
 ///
-/// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0; a daemon started so ends
-/// when nobody is connected and no session is left. With --socket it joins whatever listens there
-/// and starts nothing.
+/// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0. Such a daemon exits when no
+/// client is connected and no session is left. With --socket it connects to that socket and starts
+/// nothing.
 #[derive(Debug, Args)]
 pub struct Mcp {
-    /// Show this session alone; an id, a unique beginning of one, or a name
+    /// Show only this session: id, unique prefix of one, or name
     #[arg(long, value_name = "S", conflicts_with = "socket")]
     session: Option<String>,
-    /// Only watch, whatever the daemon allows
+    /// Only watch, even if the daemon allows writing
     #[arg(long, conflicts_with_all = ["allow_write", "socket"])]
     read_only: bool,
-    /// Let the daemon that is started write; one that runs keeps its own switches
+    /// Start the daemon with writing allowed; a running daemon keeps its switches
     #[arg(long, conflicts_with_all = ["session", "socket", "no_spawn"])]
     allow_write: bool,
     /// Do not start a daemon
     #[arg(long)]
     no_spawn: bool,
-    /// Be the owner of the token in this file, which `termgate token new` made, on every connection
+    /// Present the token in this file, from `termgate token new`, on every connection
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }

@@ -21,13 +21,13 @@ use crate::wire::session::Created;
 /// Starts the daemon when none is running, unless TERMGATE_AUTOSTART=0.
 #[derive(Debug, Args)]
 pub struct New {
-    /// Name it; letters, digits, `.`, `_` and `-`
+    /// Its name: letters, digits, `.`, `_` and `-`
     #[arg(long)]
     name: Option<String>,
-    /// Start it in this directory instead of the current one
+    /// Its working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Take its lease and print the lease's id on a second line
+    /// Acquire its lease and print the lease's id on a second line
     #[arg(long)]
     lease: bool,
     /// Rows of its screen [default: 40]
@@ -36,10 +36,10 @@ pub struct New {
     /// Columns of its screen [default: 120]
     #[arg(long)]
     cols: Option<u64>,
-    /// Tag it; may be given several times
+    /// A tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Set an environment variable; may be given several times
+    /// Set an environment variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     env: Vec<(String, String)>,
     #[command(flatten)]

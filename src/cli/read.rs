@@ -19,10 +19,10 @@ pub struct Read {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// How to print it; styled and cells are one JSON object a row
+    /// The format of rows; styled and cells print one JSON object per row
     #[arg(long, value_enum, default_value_t = Format::Plain)]
     format: Format,
-    /// Only the rows that changed after this watermark, each with its number
+    /// Print only the rows that changed after this watermark, with their numbers
     #[arg(long, value_name = "WATERMARK")]
     since: Option<u64>,
 }

@@ -42,22 +42,22 @@ const PARTING_MAX: Duration = Duration::from_secs(5);
 /// How long the daemon may take to explain why the interrupt failed.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// Run a command in a session, show what it prints, and end with its code
+/// Run a command in a session, show its output, and end with its exit code
 ///
-/// Without a session, as in `termgate run -- make test`, it runs in one of its own: your shell, in the
-/// directory you are in. That one is removed when the command has ended, with all that still runs in
-/// it, and left when the command goes on. Starts the daemon when none is running, unless
+/// Without a session, as in `termgate run -- make test`, it creates one: your shell in the current
+/// directory. When the command ends, it removes that session with all its processes; while the command
+/// still runs, it keeps the session. Starts the daemon when none is running, unless
 /// TERMGATE_AUTOSTART=0.
 ///
-/// The words are one command: a single one is a line for the shell of the session, several are a
-/// program and its arguments. Each line is printed once it is whole. C-c interrupts the command, and
-/// so does ending this program before it ends. When the daemon goes away, as for an upgrade, the command
-/// goes on, and is followed under the next one.
+/// A single word is a line for the session's shell; several words are a program and its arguments.
+/// Each line of output is printed once it is complete. C-c interrupts the command; so does ending
+/// `run` itself. If the daemon exits, as for an upgrade, the command keeps running, and `run` follows
+/// it under the next daemon.
 ///
-/// Ends with the code of the command. With 122 when it asks for something and 124 when it takes
-/// longer than --timeout, and goes on either way; with 123 when it ended and nobody said its code,
-/// 2 when the shell could not read it, 130 when C-c ended it (143 for SIGTERM, 129 for SIGHUP, 141 when
-/// nobody reads on what it prints); else as every command here.
+/// Ends with the exit code of the command, or with 122: the command is waiting for input. 124: timed
+/// out. In both cases the command keeps running. 123: exit code unknown. 2: the shell could not parse
+/// the command. 130: C-c interrupted it (143: SIGTERM, 129: SIGHUP). 141: standard output was closed.
+/// Otherwise as every command.
 #[derive(Debug, Args)]
 #[command(
     allow_missing_positional = true,
@@ -65,20 +65,20 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
                       termgate run [OPTIONS] -- <COMMAND>..."
 )]
 pub struct Run {
-    /// Id, unique prefix of one, or name; without it, and with -- before the command, a new session
+    /// Id, unique prefix of one, or name; to create a session, omit it and write -- before the command
     #[arg(add = ArgValueCompleter::new(offer_sessions), value_terminator = "--")]
     session: Option<String>,
-    /// Wait so long at most, up to 10m; the command goes on then
+    /// Wait at most this long, up to 10m; then the command keeps running
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]
     lease: OwnLease,
-    /// With --json, and only then: tell so many lines of output, its head and its tail [default: 200]
+    /// Only with --json: the most lines of output, from its start and its end [default: 200]
     #[arg(long, value_name = "LINES")]
     max_lines: Option<u64>,
     #[command(flatten)]
     spawn: Spawn,
-    /// The command; options of this program go before it
+    /// The command; options of `run` go before it
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -317,13 +317,13 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
             run["watermark"]
         )),
         ("needs_input", "secret_prompt") => Some(format!(
-            "it asks for a secret{asks}\ntype it yourself with `termgate attach {session}`"
+            "the command is waiting for a secret{asks}\ntype it yourself with `termgate attach {session}`"
         )),
         ("needs_input", "full_screen") => {
             Some(format!("a full-screen program has the terminal: `termgate attach {session}`"))
         }
         ("needs_input", _) => Some(format!(
-            "it asks{asks}\nanswer with `termgate send {session} TEXT --enter`, or stop it with \
+            "the command is waiting for input{asks}\nanswer with `termgate send {session} TEXT --enter`, or stop it with \
              `termgate keys {session} C-c`"
         )),
         ("lease_lost", _) => Some(format!(
@@ -340,9 +340,7 @@ fn notes(run: &Value, session: &str) -> Vec<String> {
         (_, _) => None,
     };
     let unknown = run["exit_code"].is_null() && matches!(word("/status"), "completed" | "exited");
-    let unknown = unknown.then(|| {
-        format!("its exit code is unknown: the end is known by {} alone", word("/evidence"))
-    });
+    let unknown = unknown.then(|| "exit code unknown: the shell did not report it".to_owned());
     let warning = run["warning"].as_str().map(|warning| format!("warning: {warning}"));
     [ended, unknown, warning].into_iter().flatten().collect()
 }

@@ -16,33 +16,33 @@ use crate::cli::written;
 
 /// Type text into a session
 ///
-/// Without a lease it takes that of the session, when that is free, for this one call. When it waits it
-/// prints the rows that changed, and ends with 6 when the time is over.
+/// Without a lease, it takes the session's lease for this one call if it is free. If it waits, it prints
+/// the rows that changed, and ends with 6 when it timed out.
 #[derive(Debug, Args)]
 pub struct Send {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// What to type; after `--` when it begins with a dash
+    /// The text; write `--` before it if it begins with a dash
     text: String,
     /// Press Enter after it
     #[arg(long)]
     enter: bool,
-    /// Send it as one paste, whose line ends run nothing; auto does so where the program asked for that
+    /// Send it as one paste, so that its line ends run nothing; auto: if the program supports that
     #[arg(long, value_enum, default_value_t = Paste::Auto)]
     paste: Paste,
     #[command(flatten)]
     lease: OwnLease,
-    /// Type only if the screen is as it was at this watermark, which `read --json` tells
+    /// Type only if the screen has not changed since this watermark, from `read --json`
     #[arg(long, value_name = "WATERMARK")]
     expect: Option<u64>,
     /// Then wait until this text appears
     #[arg(long, value_name = "TEXT", conflicts_with = "until_idle")]
     until_pattern: Option<String>,
-    /// Then wait until the screen stands still for so long
+    /// Then wait until the screen has not changed for this long
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     until_idle: Option<Duration>,
-    /// Wait so long at most [default: 5s, where there is something to wait for]
+    /// Wait at most this long [default: 5s, with --until-pattern or --until-idle]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 }

@@ -32,34 +32,33 @@ use crate::transport::unix::handed::Handed;
 
 /// Run the daemon in the foreground
 ///
-/// It ends with SIGTERM, SIGINT and `stop`, and when the terminal goes away in which it runs, unless
-/// nohup keeps it; SIGHUP has it read its configuration again. SIGUSR1 ends it and none of its
-/// sessions, which the next daemon finds. With --socket its gateway listens at
-/// that path; all other sockets stay where they are. With --stdio it has no sockets: it serves one
-/// MCP client at standard input and output, and its sessions end with it.
+/// It ends on SIGTERM, SIGINT and `stop`, and when its terminal closes, unless nohup started it.
+/// SIGHUP makes it read its configuration again. SIGUSR1 ends only the daemon: its sessions keep
+/// running, and the next daemon finds them. With --socket its gateway listens at that path; all other
+/// sockets stay where they are. With --stdio it has no sockets: it serves one MCP client on standard
+/// input and output, and its sessions end with it.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they only watch
+    /// Let clients write, as TERMGATE_ALLOW_WRITE=1 does; without it they can only watch
     #[arg(long)]
     allow_write: bool,
-    /// Start read-only, whatever the configuration and the environment say and however writing was
-    /// switched before a crash; `allow-write on` still switches writing on
+    /// Start read-only, regardless of configuration, environment and the switches before a crash;
+    /// `allow-write on` still switches writing on
     #[arg(long)]
     read_only: bool,
-    /// Read this file in place of those of the system and the user; see `termgate config path`
+    /// Read this file instead of the system's and the user's; see `termgate config path`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The form of the log on standard error
+    /// The format of the log on standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
     /// Log more; twice for everything
     #[arg(short, action = ArgAction::Count)]
     verbose: u8,
-    /// Serve one client at standard input and output, with sessions of its own
+    /// Serve one client on standard input and output, with its own sessions
     #[arg(long, conflicts_with_all = ["socket", "linger", "detached"])]
     stdio: bool,
-    /// End by itself once nobody was connected and no session was left for this long, and the write
-    /// switches are as configured
+    /// Exit after this long without clients and sessions, while the write switches are as configured
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     linger: Option<Duration>,
     /// Leave the terminal it was started from
@@ -211,7 +210,7 @@ fn banner_text(banner: &Banner) -> String {
          gateway   {}\n\
          operator  {}\n\
          sessions  {}/<id>.sock, and <id>.ro.sock to watch only\n\
-         An MCP client comes in at the gateway: newline-delimited JSON over that socket.",
+         MCP clients connect to the gateway: newline-delimited JSON over that socket.",
         gateway.display(),
         operator.display(),
         sessions.display(),

@@ -13,7 +13,7 @@ pub struct Spawn {
     /// Do not start a daemon
     #[arg(long)]
     no_spawn: bool,
-    /// Let the daemon that is started write; one that runs keeps its own switches
+    /// Start the daemon with writing allowed; a running daemon keeps its switches
     #[arg(long, conflicts_with_all = ["socket", "no_spawn"])]
     allow_write: bool,
 }

@@ -24,7 +24,7 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 /// How often to check.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// End the daemon and every session with it
+/// End the daemon and all its sessions
 #[derive(Debug, Args)]
 pub struct Stop {}
 

@@ -28,9 +28,9 @@ use crate::wire::date::rfc3339;
 
 /// Give agents a lasting identity
 ///
-/// Whoever shows a token is the same principal on all its connections, also after a restart of the
-/// daemon; with a reconnect in time it keeps its leases. Show it with `termgate mcp --token-file
-/// FILE`.
+/// By default every connection is a new principal. A token keeps one identity across connections and
+/// restarts of the daemon; an agent that reconnects in time keeps its leases. Present the token with
+/// `termgate mcp --token-file FILE`.
 #[derive(Debug, Args)]
 pub struct Token {
     #[command(subcommand)]
@@ -44,31 +44,31 @@ enum Action {
     Revoke(Revoke),
 }
 
-/// Make a token and put its secret into a new file
+/// Create a token and write its secret to a new file
 ///
-/// The secret is written nowhere else and never printed; the file has mode 0600, and a copy that
-/// others can read is refused.
+/// The secret is stored nowhere else and never printed. The file has mode 0600; termgate rejects a
+/// copy that others can read.
 #[derive(Debug, Args)]
 struct New {
-    /// What the owner is called in lists and leases: letters, digits and . _ -
+    /// The owner's name in lists and leases: letters, digits and . _ -
     #[arg(value_parser = parse_name)]
     name: TokenName,
-    /// The file to make; one that is there is left as it is
+    /// The file to create; an existing file is not changed
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Let the owner only watch, whatever the daemon allows
+    /// The owner can only watch, even if the daemon allows writing
     #[arg(long)]
     read_only: bool,
-    /// Worth nothing after so long; without it, until it is revoked
+    /// Expire after this long [default: valid until revoked]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expires: Option<Duration>,
 }
 
-/// Show the tokens there are, without their secrets
+/// List the tokens, without their secrets
 #[derive(Debug, Args)]
 struct Ls {}
 
-/// Make a token worth nothing, and close the connections of its owner
+/// Revoke a token, and close the connections of its owner
 #[derive(Debug, Args)]
 struct Revoke {
     /// Its name, as `termgate token ls` shows it

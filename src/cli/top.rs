@@ -33,16 +33,16 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// The most subscribed sessions. With more sessions, `top` polls for each picture.
 const SUBSCRIPTIONS_MAX: usize = 256;
 
-/// Show the sessions and what each of them does, until q or C-c is pressed
+/// Show the sessions and their activity until you press q or C-c
 ///
-/// When the daemon is upgraded or dies it goes on under the next one, and ends with 7 where none comes.
-/// Without a terminal it prints one table after the other; with --json, one object a line.
+/// If the daemon exits, it continues under the next one, and ends with 7 if none returns. Without a
+/// terminal it prints one table after the other; with --json, one object per line.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Print one table and end
+    /// Print one table and exit
     #[arg(long)]
     once: bool,
-    /// Show what changed after so long, at least 100ms
+    /// The time between updates, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
 }

@@ -24,12 +24,12 @@ const BACK_MAX: Duration = Duration::from_secs(20);
 /// How often to retry.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Replace the daemon by the program on disk; its sessions go on
+/// Replace the daemon with the program on disk and keep its sessions
 ///
-/// Install the new version first, where the daemon's program is. The daemon runs it with `--version`
-/// and with `config check`, and goes on as it was if either fails. Else it goes on as the new program:
-/// same process, same options, same sessions, leases and sockets. Clients find their connection
-/// closed and come back; `termgate mcp` and `termgate attach` do so by themselves.
+/// First install the new version in place of the daemon's program. The daemon runs it with `--version`
+/// and with `config check`, and keeps the old program if either fails. Otherwise it becomes the new
+/// program: same process, same options, same sessions, leases and sockets. Clients lose their
+/// connection and must reconnect; `termgate mcp` and `termgate attach` reconnect by themselves.
 #[derive(Debug, Args)]
 pub struct Upgrade {}
 

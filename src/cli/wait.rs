@@ -23,11 +23,11 @@ const REACHED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Wait until something happens in a session, or in the first of several
 ///
-/// Ends with 0 when what was waited for happened, with 6 when the time is over, and with 1 when the
-/// stop text appeared, the program ended although that was not waited for, or the outcome is
-/// pattern_too_costly (then give a simpler pattern). When the daemon is
-/// upgraded it goes on under the next one; with --since also when the daemon dies. It ends with 7 where
-/// it cannot: for several sessions, for a daemon that dies without --since, and when none comes back.
+/// Ends with 0 when a condition is met, and with 6 when it timed out. Ends with 1 when the stop text
+/// appeared, when the program ended without --exit, or when the outcome is `pattern_too_costly`: use a
+/// simpler pattern. After an upgrade of the daemon it continues under the next one; with --since also
+/// after a crash. Ends with 7 if it cannot continue: with several sessions, after a crash without
+/// --since, or if no daemon returns.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("condition").required(true).multiple(true))]
 pub struct Wait {
@@ -37,13 +37,13 @@ pub struct Wait {
     /// Until this text appears
     #[arg(long, value_name = "TEXT", group = "condition", conflicts_with = "regex")]
     pattern: Option<String>,
-    /// Until this regular expression matches; --stop is one then as well
+    /// Until this regular expression matches; --stop is then a regular expression too
     #[arg(long, group = "condition")]
     regex: Option<String>,
     /// Give up when this text appears
     #[arg(long, value_name = "TEXT", group = "condition")]
     stop: Option<String>,
-    /// Until the screen stands still for so long
+    /// Until the screen has not changed for this long
     #[arg(long, value_name = "DURATION", group = "condition", value_parser = parse_duration)]
     idle: Option<Duration>,
     /// Until anything changes
@@ -52,16 +52,16 @@ pub struct Wait {
     /// Until a command ends
     #[arg(long, group = "condition")]
     command_done: bool,
-    /// Until the program waits for somebody to type
+    /// Until the program waits for input
     #[arg(long, group = "condition")]
     needs_input: bool,
     /// Until the program ends
     #[arg(long, group = "condition")]
     exit: bool,
-    /// Count what happened after this watermark, not only what comes
+    /// Also match changes that happened after this watermark
     #[arg(long, value_name = "WATERMARK")]
     since: Option<u64>,
-    /// Wait so long at most
+    /// Wait at most this long
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     timeout: Duration,
 }

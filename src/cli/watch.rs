@@ -19,20 +19,20 @@ use crate::wire::session::ExitWire;
 
 /// Print the rows of a session as they change, until its program ends
 ///
-/// With --json it prints each delta as one object a line. When the daemon is upgraded or dies it goes on
-/// under the next one, which may show the whole screen again first; it ends with 7 where none comes back.
+/// With --json it prints each delta as one object per line. If the daemon exits, it continues under the
+/// next one, and may print the whole screen again first. Ends with 7 if no daemon returns.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// Id, unique prefix of one, or name
     #[arg(add = ArgValueCompleter::new(offer_sessions))]
     session: String,
-    /// Only what changed after this watermark; without it the whole screen comes first
+    /// Print only changes after this watermark; without it, the whole screen first
     #[arg(long, value_name = "WATERMARK")]
     since: Option<u64>,
-    /// Which rows to follow: the screen, some of the history too, or all of it
+    /// The rows to follow: the screen, also recent history, or all history
     #[arg(long, value_enum, default_value_t = Lane::Foreground)]
     lane: Lane,
-    /// Print so many deltas a second at most
+    /// Print at most this many deltas per second
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 }

@@ -419,7 +419,7 @@ fn without_a_terminal_or_a_session_it_says_what_to_do() {
     let output = home.run("attach --no-spawn");
     assert_eq!(output.status.code(), Some(USAGE));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("standard input is no terminal"), "{message}");
+    assert!(message.contains("standard input is not a terminal"), "{message}");
     let mut seat = Seat::attach(&home, "nosuch");
     assert_eq!(seat.until_left().code(), Some(NOT_FOUND));
     seat.until_text("no session `nosuch`");

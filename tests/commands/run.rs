@@ -423,7 +423,7 @@ fn a_command_that_asks_under_the_next_daemon_is_told_with_what_it_asks() {
     std::fs::write(gate, "").unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(122), "{ended:?}");
-    assert!(text(&ended.stderr).contains("it asks: Sure?"), "{ended:?}");
+    assert!(text(&ended.stderr).contains("the command is waiting for input: Sure?"), "{ended:?}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn the_time_of_a_command_is_kept_while_no_daemon_is_there() {
     assert!(said.contains("`termgate wait s --command-done --since 0`"), "{said}");
     let ended = fresh.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(124), "{ended:?}");
-    assert!(text(&ended.stderr).contains("is left to it"), "{ended:?}");
+    assert!(text(&ended.stderr).contains("` was kept"), "{ended:?}");
     let ended = programs.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(124), "{ended:?}");
     let envelope: Value = serde_json::from_slice(&ended.stdout).unwrap();

@@ -18,9 +18,9 @@ const LEAVING_MS: u16 = 500;
 /// Why a terminal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
-    #[error("standard input is no terminal")]
+    #[error("standard input is not a terminal")]
     NoTerminal,
-    #[error("this terminal cannot be painted on (TERM=dumb)")]
+    #[error("this terminal cannot show a session (TERM=dumb)")]
     Dumb,
     #[error("the terminal failed: {0}")]
     Failed(#[from] io::Error),

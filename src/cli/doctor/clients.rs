@@ -16,7 +16,7 @@ pub(super) fn clients(_: &Ground) -> Vec<Check> {
     };
     let seen = sightings(&around, NAME);
     if seen.is_empty() {
-        return vec![Check::ok(CHECK, "none that termgate knows is here")];
+        return vec![Check::ok(CHECK, "no supported MCP client found")];
     }
     seen.iter().map(|sighting| told(sighting, &around.shown(&sighting.file))).collect()
 }

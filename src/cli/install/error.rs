@@ -11,11 +11,11 @@ use crate::core::code::Code;
 pub enum FileError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it is a link that leads nowhere")]
+    #[error("it is a broken symbolic link")]
     DanglingLink,
     #[error("it is not a file")]
     NotAFile,
-    #[error("it is no text")]
+    #[error("it is not a text file")]
     NotText,
     #[error("it has more than {0} bytes")]
     TooLarge(u64),
@@ -36,7 +36,7 @@ pub enum InstallError {
     NoSkills { title: &'static str },
     #[error("{} is left as it is: {why}", file.display())]
     File { file: PathBuf, why: FileError, hint: String },
-    #[error("no client that termgate knows is here")]
+    #[error("no supported MCP client found")]
     Nobody { hint: String },
     #[error("there is no home directory; set HOME")]
     NoHome,
@@ -44,7 +44,7 @@ pub enum InstallError {
     NoProject(#[source] io::Error),
     #[error("the program's own file is unknown: {0}")]
     NoProgram(#[source] io::Error),
-    #[error("clients cannot start {}, whose path is no text", .0.display())]
+    #[error("clients cannot start {}, whose path is not UTF-8", .0.display())]
     ProgramNotText(PathBuf),
 }
 

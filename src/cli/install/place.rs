@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::install::error::InstallError;
 
-/// For whom a server is put in.
+/// Whose configuration gets the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scope {
-    /// For you, wherever you work
+    /// For you, in every directory
     User,
-    /// For everybody who works in this directory
+    /// For everyone who works in this directory
     Project,
 }
 

@@ -45,7 +45,9 @@ pub fn sightings(around: &Surroundings, name: &str) -> Vec<Sighting> {
         for scope in [Scope::User, Scope::Project] {
             let Some(place) = client.place(scope) else { continue };
             let file = around.path(place);
-            if scope == Scope::User || file.exists() {
+            // In the home directory, both scopes can have the same file.
+            let again = file == around.path(client.user);
+            if scope == Scope::User || !again && file.exists() {
                 let knowledge = knowledge(client, &file, name);
                 sightings.push(Sighting { client, scope, file, knowledge });
             }

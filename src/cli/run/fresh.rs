@@ -51,7 +51,7 @@ impl Fresh {
         let status = ended.as_ref().ok().and_then(|report| report.data["status"].as_str());
         if matches!(status, Some("timeout" | "needs_input" | "lease_lost" | "lease_suspended")) {
             return ended.map(|mut report| {
-                report.notes.push(format!("session {} is left to it", self.name));
+                report.notes.push(format!("session `{}` was kept", self.name));
                 report
             });
         }

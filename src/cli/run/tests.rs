@@ -34,17 +34,22 @@ fn what_it_asks_is_told_with_the_way_to_answer() {
         "activity": {"state": "needs_input"},
     });
     let told = notes(&run, "build");
-    assert!(told[0].starts_with("it asks: Name:\nanswer with `termgate send build "), "{told:?}");
+    assert!(
+        told[0].starts_with(
+            "the command is waiting for input: Name:\nanswer with `termgate send build "
+        ),
+        "{told:?}"
+    );
     run["activity"]["state"] = json!("secret_prompt");
     let told = notes(&run, "build");
-    assert!(told[0].starts_with("it asks for a secret: Name:\n"), "{told:?}");
+    assert!(told[0].starts_with("the command is waiting for a secret: Name:\n"), "{told:?}");
     assert!(told[0].contains("`termgate attach build`"), "{told:?}");
 }
 
 #[test]
-fn an_unknown_code_is_told_with_how_the_end_is_known() {
+fn an_unknown_code_is_told_with_the_reason() {
     let run = json!({"status": "completed", "exit_code": null, "evidence": "kernel"});
-    assert_eq!(notes(&run, "s"), ["its exit code is unknown: the end is known by kernel alone"]);
+    assert_eq!(notes(&run, "s"), ["exit code unknown: the shell did not report it"]);
     let run = json!({"status": "completed", "exit_code": 0, "evidence": "osc133"});
     assert!(notes(&run, "s").is_empty());
 }

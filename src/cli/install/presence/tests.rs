@@ -63,3 +63,13 @@ fn an_entry_is_told_with_its_program_and_whether_that_is_there() {
     assert_eq!(seen[3], ("junie", Scope::User, Knowledge::Other));
     assert!(matches!(seen[4], ("kiro", Scope::User, Knowledge::Unreadable(_))), "{seen:?}");
 }
+
+#[test]
+fn a_file_that_both_scopes_share_is_seen_once() {
+    let home = tempfile::tempdir().unwrap();
+    let around = Surroundings { project: home.path().to_owned(), ..around(home.path()) };
+    put(home.path().join(".cursor/mcp.json"), "{}");
+    let seen: Vec<_> =
+        sightings(&around, "termgate").into_iter().map(|it| (it.client.name, it.scope)).collect();
+    assert_eq!(seen, [("cursor", Scope::User)]);
+}
