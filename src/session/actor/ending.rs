@@ -131,6 +131,8 @@ impl<P: Pty> Actor<P> {
     pub(super) fn on_killed(&mut self, killed: Result<(), KillError>) {
         self.ending.killing = None;
         let problem = killed.err().map(|error| error.to_string());
+        // A session with processes stays, so that it can be seen and killed again.
+        self.ending.removing &= problem.is_none();
         if self.ending.removing {
             self.ending.remove_at = Some(self.clock.now());
         }

@@ -84,3 +84,20 @@ async fn a_session_that_another_daemon_has_is_told_as_one_that_did_not_end() {
     desk.task.await.unwrap();
     assert_eq!(desk.session.live().unended(), Some("another daemon may have the session"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_session_whose_processes_survive_a_kill_stays_and_can_be_killed_again() {
+    let desk = Desk::open();
+    desk.terminal.exit(Exit::Code(0));
+    let mut frames = desk.session.frames();
+    frames.wait_for(|frame| frame.exit.value.is_some()).await.expect("alive");
+    let (pid, name) = (ProcessId(5), "sleep".to_owned());
+    desk.terminal.survive(Survivor { pid, name, user: None, stuck: true });
+    let kill =
+        || ManageOrder { caller: agent(1), act: Act::Kill, fresh: fresh(), over_any_lease: false };
+    for _ in 0..2 {
+        let refused = desk.session.permitted_manage(kill(), Accepted::nothing()).await;
+        assert!(matches!(refused, Err(SessionError::Terminal(_))), "{refused:?}");
+    }
+    assert!(!desk.task.is_finished());
+}
