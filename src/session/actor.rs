@@ -49,7 +49,7 @@ use crate::session::facts::Board;
 use crate::session::pty::{Pty, Stamp};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
-use crate::session::restore::Opening;
+use crate::session::restore::OpeningState;
 use crate::session::stats::{Counters, Live};
 
 /// How many commands may wait for the task; more are answered `busy`.
@@ -69,7 +69,7 @@ pub struct Setup<P> {
     /// What the next daemon is to know of it.
     pub record: SessionRecord,
     pub commands: CommandsRecord,
-    pub opening: Opening,
+    pub opening: OpeningState,
     pub input: Input,
     pub pty: P,
 }
@@ -130,8 +130,9 @@ impl<P: Pty> Actor<P> {
         outlets: Outlets,
     ) -> (Self, watch::Receiver<Arc<Frame>>) {
         let Setup { record, commands, opening, input, pty } = setup;
-        let Opening { mut screen, offset, answered, kept_rows, gaps, found, still_since, .. } =
-            opening;
+        let OpeningState {
+            mut screen, offset, answered, kept_rows, gaps, found, still_since, ..
+        } = opening;
         let now = clock.now();
         let facts = Facts { lease: Arc::new(input.lease().view()), ..Facts::default() };
         let (size, marks) = (screen.size(), record.nonce.is_some());

@@ -1,7 +1,8 @@
-//! What a session's task can be asked to do, and what it answers.
+//! What a session's task can be asked to do, by agents and by attached people, and what it answers.
 //!
 //! Messages run downward only; each carries the channel for its answer and the guard that lets the
-//! caller's next call go on once this one has taken effect.
+//! caller's next call go on once this one has taken effect. The commands of people have a queue of their own, which is
+//! served before the commands of agents.
 
 use std::fmt;
 use std::sync::Arc;

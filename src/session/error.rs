@@ -1,4 +1,4 @@
-//! Errors of a session. They carry facts; the MCP layer chooses the error code and the hint.
+//! Errors of a session and of its creation, and what can be its name. They carry facts; the MCP layer chooses the error code and the hint.
 
 use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;

@@ -1,4 +1,4 @@
-//! The notes that a shim stores for the next daemon, encoded as JSON.
+//! The notes that a shim stores for the next daemon, encoded as JSON; here those of lost output and of the last change.
 //! Other versions of termgate may read them: readers skip unknown members and use defaults for missing ones.
 
 pub mod commands;
@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use crate::core::ids::RowNumber;
 use crate::core::moment::Moment;
 use crate::session::pty::Note;
+
+/// The most gaps to keep; the newest stay.
+const GAPS_MAX: usize = 16;
 
 /// The version of the members. Raise it if a member changes its meaning, not if one is added.
 const VERSION: u32 = 1;
@@ -87,9 +90,6 @@ fn millis(duration: Duration) -> u64 {
 fn moment(since_boot_ms: u64) -> Moment {
     Moment::from_boot(Duration::from_millis(since_boot_ms))
 }
-
-/// The most gaps to keep; the newest stay.
-const GAPS_MAX: usize = 16;
 
 /// Output that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::session::records::identity::SessionRecord;
 use crate::session::records::lease;
 use crate::session::registry::Registry;
 use crate::session::registry::creating::make;
-use crate::session::restore::Opening;
+use crate::session::restore::OpeningState;
 
 /// How long to hide a session until its screen shows the output that was pending when it was found. Enough to
 /// read a full buffer of default size.
@@ -66,7 +66,7 @@ pub struct FoundTerminal<P> {
     pub notes: RecoveredNotes,
     pub pty: P,
     pub pid: i32,
-    pub opening: Opening,
+    pub opening: OpeningState,
     /// The highest epoch under which input was sent.
     pub newest: Epoch,
     /// The last writes with idempotency keys, oldest first.

@@ -29,7 +29,7 @@ use crate::session::control::Parting;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::facts::Board;
 use crate::session::handle::Session;
-use crate::session::pty::held::shims::{HoldOptions, Holding, HoldingLimits, Shims};
+use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, ShimSetup, Shims};
 use crate::session::records::identity::SessionRecord;
 use crate::session::stats::{Counters, Live};
 
@@ -43,7 +43,7 @@ pub struct Settings {
     pub environment: BTreeMap<OsString, OsString>,
     pub default_cwd: PathBuf,
     /// None where sessions end with the daemon.
-    pub holding: Option<Holding>,
+    pub holding: Option<ShimSetup>,
     /// Where the scripts of [`SCRIPTS`](crate::session::pty::shell::SCRIPTS) are; none where shells
     /// are started as they are.
     pub scripts: Option<PathBuf>,
@@ -102,11 +102,11 @@ struct RegistryState {
     own_tenant: TenantId,
     environment: BTreeMap<OsString, OsString>,
     default_cwd: PathBuf,
-    holding: Option<Holding>,
+    holding: Option<ShimSetup>,
     scripts: Option<PathBuf>,
     limits: RwLock<Arc<SessionLimits>>,
     clock: Clock,
-    entries: DashMap<SessionId, Entry>,
+    entries: DashMap<SessionId, SessionEntry>,
     /// It is locked last: whoever has it looks at no entry.
     index: Mutex<Index>,
     facts: Board,
@@ -121,7 +121,7 @@ struct RegistryState {
 
 /// What is known of one session.
 #[derive(Debug, Default)]
-struct Entry {
+struct SessionEntry {
     session: Option<Session>,
     /// It was left, and nobody answers for its terminal; with what is known of it.
     silent: Option<Option<Arc<SessionRecord>>>,
@@ -246,7 +246,7 @@ impl Registry {
 
     /// How the terminals of sessions created now are held; none where they end with the daemon.
     pub(in crate::session) fn hold_options(&self) -> Option<HoldOptions> {
-        let Holding { shims, program } = self.0.holding.clone()?;
+        let ShimSetup { shims, program } = self.0.holding.clone()?;
         Some(HoldOptions { shims, program, limits: self.limits().holding })
     }
 

@@ -17,7 +17,7 @@ const SEGMENTS_KEPT_MAX: usize = 32;
 
 /// The state of a session before its task runs.
 #[derive(Debug)]
-pub struct Opening {
+pub struct OpeningState {
     pub screen: Screen,
     /// The offset of the first output that the screen has not processed.
     pub offset: u64,
@@ -38,7 +38,7 @@ pub struct Opening {
 /// Cancels an unfinished escape sequence, so that output after a gap is parsed from its beginning.
 pub const CANCEL: &[u8] = b"\x18";
 
-impl Opening {
+impl OpeningState {
     /// The empty screen of a new program.
     pub fn empty(size: Size, limits: ScreenLimits) -> Self {
         let screen = Screen::new(size, limits, Origin::default());

@@ -26,7 +26,7 @@ use crate::shim::wire::{DESCRIPTORS_MAX, Frame, VERSION, Window};
 const LEFT_MAX: usize = 4096;
 
 #[derive(Debug)]
-pub struct Shim {
+pub struct RunningShim {
     pub(super) place: SocketPlace,
     pub(super) process: ProcessIdentity,
     pub(super) children: Children,
@@ -65,7 +65,7 @@ enum Course {
     End,
 }
 
-impl Shim {
+impl RunningShim {
     /// Serves daemons until the session is over. `room` receives each frame.
     ///
     /// Does not allocate.

@@ -25,7 +25,7 @@ use crate::shim::output::OutputRelay;
 use crate::shim::place::SocketPlace;
 use crate::shim::program::Program;
 use crate::shim::readiness::{self, READABLE};
-use crate::shim::run::Shim;
+use crate::shim::run::RunningShim;
 use crate::shim::socket::{self, Descriptors};
 use crate::shim::terminal;
 use crate::shim::wire::from_shim::{FromShim, ProcessIdentity, StartFailure, StartStage};
@@ -61,7 +61,7 @@ fn failed_at(stage: StartStage) -> impl Fn(io::Error) -> StartFailure {
 /// standard input. Returns an exit code if that fails, and in the parent after the fork.
 ///
 /// The process is hidden already, so no other process can open the memory of the forked copy.
-pub fn start(words: &[OsString]) -> Result<(Shim, Box<Frame>), ExitCode> {
+pub fn start(words: &[OsString]) -> Result<(RunningShim, Box<Frame>), ExitCode> {
     let path = words.get(2).map(PathBuf::from);
     let (Some(path), true) = (path, socket::carries_frames(io::stdin().as_fd())) else {
         let _ = io::stderr().write_all(b"termgate shim is for termgate itself, which starts it\n");
@@ -152,7 +152,7 @@ fn fs_owned(fd: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<Shim, StartFailure> {
+fn begin(path: &Path, daemon: &OwnedFd, room: &mut Frame) -> Result<RunningShim, StartFailure> {
     let (start, program) = hear(daemon, room).map_err(failed_at(StartStage::Shim))?;
     let place = SocketPlace::listen(path).map_err(failed_at(StartStage::Shim))?;
     let begun = set_up(place, &start, &program, session_at(path));
@@ -204,7 +204,7 @@ fn set_up(
     start: &Start,
     program: &Program,
     session: u64,
-) -> Result<Shim, StartFailure> {
+) -> Result<RunningShim, StartFailure> {
     let own = failed_at(StartStage::Shim);
     let output = OutputRelay::new(start.ring_bytes as usize).map_err(&own)?;
     let ends = ChildEnds::watch().map_err(&own)?;
@@ -216,7 +216,7 @@ fn set_up(
     let leader = program.start(&opened.slave, descriptors, session);
     let leader = leader.map_err(failed_at(StartStage::Program))?;
     let ttl = Duration::from_millis(start.orphan_ttl_ms);
-    Ok(Shim {
+    Ok(RunningShim {
         place,
         process,
         children: Children::new(ends, leader).map_err(&own)?,

@@ -39,7 +39,7 @@ use crate::session::clock::Clock;
 use crate::session::drain::Departure;
 use crate::session::facts::{Board, SessionNews};
 use crate::session::pty::ProcessId;
-use crate::session::pty::held::shims::{Holding, Shims};
+use crate::session::pty::held::shims::{ShimSetup, Shims};
 use crate::session::pty::reaper::{become_subreaper, reap_orphans};
 use crate::session::pty::spawn::give_children_descriptors;
 use crate::session::registry::{Listening, Registry, Settings as SessionSettings};
@@ -163,7 +163,7 @@ pub async fn serve(
     let found = FoundAtStart { sockets, hangup_ignored, descriptors: prepare_process()? };
     let notifier = Arc::new(Notifier::find(|name| environment.get(OsStr::new(name))));
 
-    let holding = Holding { shims: shims_of(&paths, &lock), program: shim };
+    let holding = ShimSetup { shims: shims_of(&paths, &lock), program: shim };
     let scripts = paths.shell();
     let scripts = or_told(place_scripts(&scripts)).map(|()| scripts);
     let places = Places { environment, default_cwd, holding: Some(holding), scripts, state };
@@ -252,7 +252,7 @@ pub(in crate::transport) struct Places {
     pub(in crate::transport) environment: BTreeMap<OsString, OsString>,
     pub(in crate::transport) default_cwd: PathBuf,
     /// `None` when sessions end with the daemon.
-    pub(in crate::transport) holding: Option<Holding>,
+    pub(in crate::transport) holding: Option<ShimSetup>,
     /// The directory of the shell integration scripts, if there is one.
     pub(in crate::transport) scripts: Option<PathBuf>,
     /// The directory of the tokens. `None` when tokens are not used.

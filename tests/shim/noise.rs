@@ -18,7 +18,7 @@ use termgate::session::pty::held::HeldPty;
 use termgate::session::pty::held::contact::AttachError;
 use termgate::session::pty::held::shims::Shims;
 use termgate::session::pty::{Note, Pty, Stamp};
-use termgate::session::restore::Opening;
+use termgate::session::restore::OpeningState;
 use termgate::shim::program::Program;
 use termgate::shim::readiness::{self, READABLE};
 use termgate::shim::socket::{self, Descriptors};
@@ -333,7 +333,8 @@ async fn whatever_a_false_shim_says_a_daemon_neither_fails_nor_waits_nor_grows()
         if let Ok((pty, recovered)) = found {
             taken_over += 1;
             let limits = ScreenLimits::default();
-            let mut opening = Opening::restored(&session, &recovered, limits, Moment::default());
+            let mut opening =
+                OpeningState::restored(&session, &recovered, limits, Moment::default());
             opening.screen.feed(Moment::default(), b"\x1b[2Jtext\r\n");
             drop(opening.screen.first_frame(Moment::default(), &Facts::default()));
             drop(opening.screen.checkpoint(opening.kept_rows.unwrap_or_default()));

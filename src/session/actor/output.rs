@@ -1,4 +1,7 @@
-//! What the program wrote, on its way into the screen.
+//! What the program wrote, on its way into the screen, and a terminal that falls silent.
+//!
+//! Output is fed in slices. Between two of them, everybody else who asks the session's task for something has a turn,
+//! and so have other tasks. While the terminal is silent, the session can be read and ended, and waits for the rest.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -17,6 +20,17 @@ use crate::session::actor::ending::END_TOLD_MAX;
 use crate::session::pty::{Pty, ReadOutput};
 use crate::session::records::Gap;
 use crate::session::restore::CANCEL;
+
+/// How long feeding a slice may take; much less, and the next one is longer.
+const SLICE_TIME: Duration = Duration::from_micros(500);
+
+/// The shortest slice, and the one that a session begins with, in bytes.
+const SLICE_MIN: usize = 1024;
+
+const SLICE_FIRST: usize = 16 * 1024;
+
+/// Waits until the terminal answers again, or is gone.
+pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<ReadOutput>) {
@@ -134,13 +148,6 @@ impl<P: Pty> Actor<P> {
     }
 }
 
-/// How long feeding a slice may take; much less, and the next one is longer.
-const SLICE_TIME: Duration = Duration::from_micros(500);
-
-/// The shortest slice, and the one that a session begins with, in bytes.
-const SLICE_MIN: usize = 1024;
-const SLICE_FIRST: usize = 16 * 1024;
-
 /// Output on its way to the screen.
 #[derive(Debug)]
 pub(super) struct Unfed {
@@ -216,9 +223,6 @@ impl Slice {
         &self.bytes[self.from..self.from + self.length]
     }
 }
-
-/// Waits until the terminal answers again, or is gone.
-pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<P: Pty> Actor<P> {
     /// Whether it matters if the terminal is silent.

@@ -1,6 +1,7 @@
 //! The loop of a session's task: what happens next, and in which order.
 //!
-//! It does none of it: each thing that happens is one call.
+//! It does none of it: each thing that happens is one call. What was posted past the line of commands counts before the
+//! next command and the next byte.
 
 use std::future::ready;
 use std::sync::Arc;

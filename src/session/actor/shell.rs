@@ -1,4 +1,6 @@
-//! Asking the kernel, and telling the shell's judge what it said.
+//! The shell: the kernel is asked and the judge is told, commands are noted, ended and interrupted.
+//!
+//! It must not know what a command needs, nor why its caller gave it up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +24,10 @@ use crate::session::error::SessionError;
 use crate::session::pty::signal::Signal;
 use crate::session::pty::{Pty, TerminalEvidence};
 use crate::session::stats::Attending;
+
+const INTERRUPTS_MAX: u8 = 4;
+
+const KEPT_MAX: Duration = Duration::from_secs(10);
 
 impl<P: Pty> Actor<P> {
     pub(super) fn look_due(&self) -> Option<Moment> {
@@ -190,10 +196,6 @@ pub(super) struct RunningCommands {
     /// Whoever goes now is sent away, and gives nothing up.
     sparing: bool,
 }
-
-const INTERRUPTS_MAX: u8 = 4;
-
-const KEPT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Interrupted {

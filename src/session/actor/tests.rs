@@ -62,15 +62,15 @@ impl Desk {
     }
 
     fn open() -> Self {
-        Self::open_at(Opening::empty(SIZE, ScreenLimits::default()))
+        Self::open_at(OpeningState::empty(SIZE, ScreenLimits::default()))
     }
 
-    fn open_at(opening: Opening) -> Self {
+    fn open_at(opening: OpeningState) -> Self {
         Self::open_marked(opening, None)
     }
 
     /// Over a terminal whose shell marks what it does with this nonce, if with any.
-    fn open_marked(opening: Opening, nonce: Option<&str>) -> Self {
+    fn open_marked(opening: OpeningState, nonce: Option<&str>) -> Self {
         let (pty, terminal) = pair();
         let clock = Clock::paused();
         let facts = Board::default();

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::SessionId;
 use crate::session::pty::condemned::Shim;
-use crate::session::pty::held::link::{InputRoom, Link, ShimPresence};
+use crate::session::pty::held::link::{InputRoom, ShimLink, ShimPresence};
 use crate::session::pty::held::shims::Shims;
 use crate::session::pty::held::store::Store;
 use crate::session::pty::kill::{self, KillError, Tree};
@@ -60,7 +60,7 @@ pub struct HeldPty {
     shims: Shims,
     remains: Remains,
     /// Replaced when a silent shim answers again.
-    link: Mutex<Arc<Link>>,
+    link: Mutex<Arc<ShimLink>>,
     ring: RingReader,
     bell: AsyncFd<OwnedFd>,
     committed: AtomicU64,
@@ -87,7 +87,7 @@ impl HeldPty {
         &self.socket
     }
 
-    fn link(&self) -> Arc<Link> {
+    fn link(&self) -> Arc<ShimLink> {
         Arc::clone(&self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -100,19 +100,19 @@ impl HeldPty {
     }
 
     /// If the shim now serves another daemon, treats this connection as gone.
-    fn mind_successor(&self, link: &Link) {
+    fn mind_successor(&self, link: &ShimLink) {
         if link.presence() == ShimPresence::Silent && self.has_successor(link) {
             link.lose(ShimPresence::Gone);
         }
     }
 
     /// Whether the shim has hung up, runs, and this daemon has lost its lock.
-    fn has_successor(&self, link: &Link) -> bool {
+    fn has_successor(&self, link: &ShimLink) -> bool {
         link.has_hung_up() && self.is_superseded()
     }
 
     /// Reads the last frames of a shim that has ended.
-    fn on_shim_ended(&self, link: &Link) {
+    fn on_shim_ended(&self, link: &ShimLink) {
         link.hear_all();
         link.lose(ShimPresence::Gone);
     }

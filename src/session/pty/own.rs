@@ -42,12 +42,12 @@ pub struct OwnPty {
     /// The slave end, open until the child has ended. Without it, a program that closes its streams and
     /// reopens the terminal would look as if it had ended.
     slave: Mutex<Option<OwnedFd>>,
-    reading: Mutex<Reading>,
+    reading: Mutex<ReadState>,
 }
 
 /// The read position, and the output that can be read again.
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadState {
     offset: u64,
     /// The output right before `offset`.
     kept: Vec<u8>,
@@ -55,7 +55,7 @@ struct Reading {
     ended: bool,
 }
 
-impl Reading {
+impl ReadState {
     fn oldest(&self) -> u64 {
         self.offset - self.kept.len() as u64
     }
@@ -103,11 +103,11 @@ impl OwnPty {
             child,
             master,
             slave: Mutex::new(Some(slave)),
-            reading: Mutex::new(Reading::default()),
+            reading: Mutex::new(ReadState::default()),
         })
     }
 
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+    fn reading(&self) -> MutexGuard<'_, ReadState> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

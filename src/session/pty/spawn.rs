@@ -1,4 +1,5 @@
-//! Converts a session's program for the shim, and explains why a start failed.
+//! Converts a session's program for the shim, explains why a start failed, and counts the file descriptors that are
+//! left. The kernel has limits per process and in total, but no call that reports the rest.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +13,9 @@ use crate::session::pty::command::{CommandError, SpawnSpec};
 use crate::session::pty::environment::SESSION_MARK;
 use crate::shim::program::Program;
 use crate::shim::wire::Window;
+
+/// The descriptors that a session keeps open, plus a few for short use.
+pub const OF_A_SESSION: usize = 8;
 
 /// The soft limit of open files for programs; unset means that of this process.
 static DESCRIPTORS: OnceLock<u64> = OnceLock::new();
@@ -99,9 +103,6 @@ pub(crate) fn program_of(spec: &SpawnSpec) -> Program {
         environment: environment.into_iter().collect(),
     }
 }
-
-/// The descriptors that a session keeps open, plus a few for short use.
-pub const OF_A_SESSION: usize = 8;
 
 /// The number of free descriptors, up to `most`.
 pub fn spare_descriptors(most: usize) -> usize {

@@ -29,14 +29,14 @@ use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::recover::{FoundTerminal, RecoveredNotes};
 use crate::session::registry::Registry;
-use crate::session::restore::Opening;
+use crate::session::restore::OpeningState;
 use crate::shim::socket;
 
 /// The most shims to attach to at once.
 const AT_A_TIME: usize = 16;
 
 /// What was found at the path of a shim's socket.
-enum Sighting {
+enum SocketFinding {
     Survivor(Box<FoundTerminal<HeldPty>>),
     /// A shim that was killed, and possibly programs that survived it.
     Remains(Box<FoundTerminal<GonePty>>),
@@ -140,16 +140,16 @@ impl Registry {
                     else => break,
                 };
                 match found.expect("looking neither panics nor is given up") {
-                    Sighting::Survivor(mut survivor) => {
+                    SocketFinding::Survivor(mut survivor) => {
                         let SessionRecord { id, tenant, .. } = &survivor.notes.session;
                         survivor.window = window(tenant, *id);
                         let registry = self.clone();
                         recovering.spawn(async move { registry.recover(*survivor).await });
                     }
-                    Sighting::Remains(remains) => drop(self.recover(*remains).await),
-                    Sighting::Nothing => {}
-                    Sighting::Silent(id) => silent.push(id),
-                    Sighting::Crowded(id) => crowded.push(id),
+                    SocketFinding::Remains(remains) => drop(self.recover(*remains).await),
+                    SocketFinding::Nothing => {}
+                    SocketFinding::Silent(id) => silent.push(id),
+                    SocketFinding::Crowded(id) => crowded.push(id),
                 }
             }
             rest = others;
@@ -157,13 +157,13 @@ impl Registry {
         Unanswered { silent, crowded }
     }
 
-    fn find_all(&self, sessions: &[SessionId], living: &Arc<Living>) -> JoinSet<Sighting> {
+    fn find_all(&self, sessions: &[SessionId], living: &Arc<Living>) -> JoinSet<SocketFinding> {
         let mut finding = JoinSet::new();
         for id in sessions {
             let (registry, id, living) = (self.clone(), *id, Arc::clone(living));
             finding.spawn(async move {
                 let found = spawn_blocking(move || registry.find(id, &living)).await;
-                found.unwrap_or(Sighting::Silent(id))
+                found.unwrap_or(SocketFinding::Silent(id))
             });
         }
         finding
@@ -175,8 +175,8 @@ impl Registry {
     }
 
     /// Looks at one session. Blocks until the shim answers.
-    fn find(&self, id: SessionId, living: &Living) -> Sighting {
-        let Some(shims) = self.own_shims() else { return Sighting::Silent(id) };
+    fn find(&self, id: SessionId, living: &Living) -> SocketFinding {
+        let Some(shims) = self.own_shims() else { return SocketFinding::Silent(id) };
         match HeldPty::attach(shims, id) {
             Ok((pty, recovered)) => self.survivor(id, pty, &recovered),
             Err(error) if error.is_of_place() => {
@@ -185,13 +185,13 @@ impl Registry {
             Err(AttachError::Gone { source, .. } | AttachError::Memory { source, .. })
                 if is_want_of_descriptors(&source) =>
             {
-                Sighting::Crowded(id)
+                SocketFinding::Crowded(id)
             }
             Err(error) => {
                 if !self.is_silent(id) {
                     tracing::warn!(session = %id, %error, "its shim does not answer as it should yet");
                 }
-                Sighting::Silent(id)
+                SocketFinding::Silent(id)
             }
         }
     }
@@ -205,7 +205,7 @@ impl Registry {
         error: &AttachError,
         socket: PathBuf,
         living: &Living,
-    ) -> Sighting {
+    ) -> SocketFinding {
         let lies_there = socket.symlink_metadata().is_ok();
         if living.has(id, socket.parent().unwrap_or(&socket)) {
             if !self.is_silent(id) {
@@ -217,25 +217,25 @@ impl Registry {
             {
                 tracing::warn!(session = %id, %error, "its shim cannot listen: its place is taken");
             }
-            Sighting::Silent(id)
+            SocketFinding::Silent(id)
         } else if lies_there {
             tracing::warn!(session = %id, %error, "its terminal is gone: the process that held it died");
             self.remains(id, socket)
         } else {
             // The shim ended by itself.
             Remains::beside(&socket).clear();
-            Sighting::Nothing
+            SocketFinding::Nothing
         }
     }
 
     /// Makes a session that has ended, so that clients learn of it. Its task ends the remaining processes.
-    fn remains(&self, id: SessionId, socket: PathBuf) -> Sighting {
+    fn remains(&self, id: SessionId, socket: PathBuf) -> SocketFinding {
         /// The size if it is unknown.
         const SIZE: Size = Size { rows: 24, cols: 80 };
         let (now, limits) = (self.clock().now(), self.limits().screen);
         let remains = Remains::beside(&socket);
         let screen = remains.screen();
-        let opening = screen.and_then(|it| Opening::left(&it.snapshot, it.kept_at, limits));
+        let opening = screen.and_then(|it| OpeningState::left(&it.snapshot, it.kept_at, limits));
         // Programs of an unknown session can be of any age.
         let mut since = Moment::default();
         let session = match remains.identity().map(|kept| SessionRecord::from_note(&kept, id)) {
@@ -251,8 +251,8 @@ impl Registry {
             }
         };
         let size = session.size.unwrap_or(SIZE);
-        let opening = opening.unwrap_or_else(|| Opening::empty(size, limits));
-        Sighting::Remains(Box::new(FoundTerminal {
+        let opening = opening.unwrap_or_else(|| OpeningState::empty(size, limits));
+        SocketFinding::Remains(Box::new(FoundTerminal {
             notes: RecoveredNotes {
                 session,
                 lease: LeaseRecord::default(),
@@ -261,23 +261,23 @@ impl Registry {
             pty: GonePty::left_at(socket, id, since),
             pid: 0,
             // The session becomes visible once its end is known.
-            opening: Opening { unread_until: u64::MAX, ..opening },
+            opening: OpeningState { unread_until: u64::MAX, ..opening },
             newest: Epoch::default(),
             writes: Vec::new(),
             window: WriteWindow::Closed,
         }))
     }
 
-    fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> Sighting {
+    fn survivor(&self, id: SessionId, pty: HeldPty, recovered: &Recovered) -> SocketFinding {
         if recovered.notes.get(Note::Identity).is_empty() {
             // The previous daemon ended before it announced this session.
             pty.forget();
-            return Sighting::Nothing;
+            return SocketFinding::Nothing;
         }
         let now = self.clock().now();
         let notes =
             RecoveredNotes::read((id, self.own_tenant()), |note| recovered.notes.get(note), now);
-        let mut opening = Opening::restored(&id, recovered, self.limits().screen, now);
+        let mut opening = OpeningState::restored(&id, recovered, self.limits().screen, now);
         if opening.screen.size() != recovered.size()
             && let Err(error) = pty.resize(opening.screen.size())
         {
@@ -285,7 +285,7 @@ impl Registry {
             let _ = pty.resize(recovered.size());
             opening.screen.resize(recovered.size());
         }
-        Sighting::Survivor(Box::new(FoundTerminal {
+        SocketFinding::Survivor(Box::new(FoundTerminal {
             notes,
             pty,
             pid: recovered.attached.leader.pid,

@@ -31,7 +31,7 @@ use crate::session::control::Parting;
 use crate::session::error::SessionError;
 use crate::session::pty::command::Launch;
 use crate::session::pty::environment::ClientEnvironment;
-use crate::session::pty::held::shims::{Holding, HoldingLimits, OWN_PROGRAM, Shims, socket_of};
+use crate::session::pty::held::shims::{HoldingLimits, OWN_PROGRAM, ShimSetup, Shims, socket_of};
 use crate::session::pty::kill::Survivor as LivingProcess;
 use crate::session::pty::processes::Process;
 use crate::session::pty::tests::fake::{FakePty, FakeTerminal, pair};
@@ -57,11 +57,11 @@ pub(in crate::session) fn registry() -> Registry {
     registry_with(None)
 }
 
-fn registry_with(holding: Option<Holding>) -> Registry {
+fn registry_with(holding: Option<ShimSetup>) -> Registry {
     registry_by(Clock::paused(), holding)
 }
 
-fn registry_by(clock: Clock, holding: Option<Holding>) -> Registry {
+fn registry_by(clock: Clock, holding: Option<ShimSetup>) -> Registry {
     let limits = SessionLimits {
         lease: LeaseLimits::default(),
         screen: ScreenLimits::default(),
@@ -118,7 +118,7 @@ fn survivor(notes: RecoveredNotes) -> (FoundTerminal<FakePty>, FakeTerminal) {
         notes,
         pty,
         pid: 4,
-        opening: Opening::empty(Size { rows: 5, cols: 20 }, ScreenLimits::default()),
+        opening: OpeningState::empty(Size { rows: 5, cols: 20 }, ScreenLimits::default()),
         newest: Epoch(2),
         writes: Vec::new(),
         window: WriteWindow::Open,
@@ -341,7 +341,7 @@ async fn a_write_that_the_daemon_before_made_is_answered_and_not_made_again() {
 /// A registry whose shims are in `directory`, as long as its daemon has the place, which `ours` says.
 fn registry_of_shims(directory: &Path, ours: bool) -> Registry {
     let shims = Shims::claimed(directory, move || ours);
-    registry_with(Some(Holding { shims, program: PathBuf::from(OWN_PROGRAM) }))
+    registry_with(Some(ShimSetup { shims, program: PathBuf::from(OWN_PROGRAM) }))
 }
 
 fn closed(_: &TenantId, _: SessionId) -> WriteWindow {
@@ -393,7 +393,7 @@ async fn nothing_is_left_of_a_start_whose_shim_died() {
     let program = ground.path().join("shim");
     std::fs::write(&program, DYING_SHIM).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
-    let holding = Holding { shims: Shims::at(ground.path()), program };
+    let holding = ShimSetup { shims: Shims::at(ground.path()), program };
     // Processes start by this clock.
     let registry = registry_by(Clock::boot().unwrap(), Some(holding));
     let creation = Creation {

@@ -1,4 +1,5 @@
-//! How sessions come to be and are called otherwise.
+//! Creates and renames sessions. The program is resolved and started before the session becomes visible; a failure
+//! leaves nothing behind.
 //!
 //! The first lease of a session is granted as any other: by its task, to a call that still waits. The
 //! session is listed by then, so that whatever ends a right or a connection finds it.
@@ -36,7 +37,7 @@ use crate::session::pty::{Pty, shell};
 use crate::session::records::commands::CommandsRecord;
 use crate::session::records::identity::SessionRecord;
 use crate::session::registry::{Registry, RenameError};
-use crate::session::restore::Opening;
+use crate::session::restore::OpeningState;
 use crate::session::stats::Live;
 
 impl Registry {
@@ -236,7 +237,7 @@ fn begin<P: Pty>(
     let lease = LeaseManager::new(Epoch::default(), registry.limits().lease.clone());
     let input = Input::new(lease, WriteWindow::Closed);
     let pid = pty.evidence().map_or(0, |evidence| evidence.leader.0);
-    let opening = Opening::empty(creation.size, registry.limits().screen);
+    let opening = OpeningState::empty(creation.size, registry.limits().screen);
     let commands = CommandsRecord::default();
     make(registry, pid, Setup { record, commands, opening, input, pty })
 }

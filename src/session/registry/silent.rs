@@ -9,7 +9,7 @@ use crate::session::handle::Session;
 use crate::session::pty::held::shims::socket_of;
 use crate::session::pty::sidecar_files::Remains;
 use crate::session::records::identity::SessionRecord;
-use crate::session::registry::{Entry, Registry};
+use crate::session::registry::{Registry, SessionEntry};
 
 #[derive(Clone, Debug)]
 pub enum Known {
@@ -49,7 +49,7 @@ impl Known {
 impl Registry {
     /// Every session that is there, in no order.
     pub fn known(&self) -> Vec<Known> {
-        let known = |entry: &Entry| match (&entry.session, &entry.silent) {
+        let known = |entry: &SessionEntry| match (&entry.session, &entry.silent) {
             (Some(session), _) => Some(Known::Here(session.clone())),
             (None, Some(Some(record))) => Some(Known::Silent(Arc::clone(record))),
             (None, Some(None) | None) => None,
@@ -111,7 +111,7 @@ impl Registry {
             Some(record) => Arc::clone(&record.name),
             None => Arc::from(id.to_string()),
         };
-        let silent = |id, entry: &Entry| Some((id, name(id, entry.silent.as_ref()?)));
+        let silent = |id, entry: &SessionEntry| Some((id, name(id, entry.silent.as_ref()?)));
         self.0.entries.iter().filter_map(|entry| silent(*entry.key(), &entry)).collect()
     }
 

@@ -45,11 +45,11 @@ fn at(seconds: u64) -> Moment {
     Moment::from_boot(std::time::Duration::from_secs(seconds))
 }
 
-fn opened(recovered: &Recovered) -> Opening {
-    Opening::restored(&"a session", recovered, ScreenLimits::default(), Moment::default())
+fn opened(recovered: &Recovered) -> OpeningState {
+    OpeningState::restored(&"a session", recovered, ScreenLimits::default(), Moment::default())
 }
 
-fn frame(opening: &mut Opening) -> Frame {
+fn frame(opening: &mut OpeningState) -> Frame {
     (*opening.screen.first_frame(Moment::default(), &Facts::default())).clone()
 }
 
@@ -84,7 +84,7 @@ fn a_screen_is_still_since_it_last_changed_unless_more_came_or_some_is_missing()
     };
     let since = |kept: &Recovered, now| {
         let limits = ScreenLimits::default();
-        Opening::restored(&"a session", kept, limits, at(now)).still_since
+        OpeningState::restored(&"a session", kept, limits, at(now)).still_since
     };
     let kept = noted(8);
     assert_eq!(since(&kept, 9), Some(at(7)));

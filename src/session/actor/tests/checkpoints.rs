@@ -136,8 +136,8 @@ async fn a_checkpoint_that_was_not_taken_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_query_that_was_answered_before_is_not_answered_again() {
     let query = "\x1b[5n";
-    let empty = Opening::empty(SIZE, ScreenLimits::default());
-    let desk = Desk::open_at(Opening { answered: query.len() as u64, ..empty });
+    let empty = OpeningState::empty(SIZE, ScreenLimits::default());
+    let desk = Desk::open_at(OpeningState { answered: query.len() as u64, ..empty });
     desk.terminal.push(format!("{query}then {query}"));
     desk.wait_until(|terminal| !terminal.written().is_empty()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -161,7 +161,7 @@ const NONCE: &str = "0123456789abcdef0123456789abcdef";
 impl Desk {
     /// A session whose shell marks its prompt, and waits there for a command.
     async fn open_at_marked_prompt() -> Self {
-        let opening = Opening::empty(SIZE, ScreenLimits::default());
+        let opening = OpeningState::empty(SIZE, ScreenLimits::default());
         let desk = Self::open_marked(opening, Some(NONCE));
         desk.push_mark("A");
         desk.terminal.push("$ ");

@@ -22,7 +22,7 @@ use crate::session::pty::command::SpawnSpec;
 use crate::session::pty::condemned::Shim;
 use crate::session::pty::held::HeldPty;
 use crate::session::pty::held::contact::{self, AttachError, Contact};
-use crate::session::pty::held::link::{Link, exit_of};
+use crate::session::pty::held::link::{ShimLink, exit_of};
 use crate::session::pty::held::recovered::{Notes, Recovered, ScreenSnapshot};
 use crate::session::pty::held::shims::{HoldOptions, HoldingLimits, Shims, socket_of};
 use crate::session::pty::held::store::{self, Store};
@@ -61,7 +61,7 @@ impl HeldPty {
         make_again(&shims.directory)?;
         let socket = socket_of(&shims.directory, spec.session);
         let contact = contact::start(&options.program, &socket, start, spec)?;
-        let link = Link::new(contact.socket, None).map(Arc::new).map_err(SpawnError::Shim)?;
+        let link = ShimLink::new(contact.socket, None).map(Arc::new).map_err(SpawnError::Shim)?;
         let kept = (contact.descriptors, contact.notes);
         match Self::of(spec.session, shims, Arc::clone(&link), contact.attached, kept) {
             Ok((pty, _)) => Ok(pty),
@@ -81,7 +81,7 @@ impl HeldPty {
         let socket = socket_of(&shims.directory, session);
         let Contact { socket: connection, attached, descriptors, notes } =
             contact::attach(&socket)?;
-        Link::new(connection, exit_in(&attached))
+        ShimLink::new(connection, exit_in(&attached))
             .and_then(|link| {
                 Self::of(session, shims, Arc::new(link), attached, (descriptors, notes))
             })
@@ -91,7 +91,7 @@ impl HeldPty {
     fn of(
         session: SessionId,
         shims: &Shims,
-        link: Arc<Link>,
+        link: Arc<ShimLink>,
         attached: Box<Attached>,
         (mut descriptors, notes): (Descriptors, Notes),
     ) -> io::Result<(Self, Recovered)> {
@@ -163,7 +163,7 @@ impl HeldPty {
         if (pid, started) != (self.shim.pid.0, self.shim.started) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let link = Arc::new(Link::new(socket, exit_in(&attached))?);
+        let link = Arc::new(ShimLink::new(socket, exit_in(&attached))?);
         let extents = attached.segments.as_slice().iter().map(|bytes| (RowNumber(0), *bytes));
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Store::behind(extents);
         self.committed.store(attached.committed, Ordering::Relaxed);

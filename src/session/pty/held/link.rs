@@ -67,7 +67,7 @@ pub(super) enum InputRoom {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ShimLink {
     socket: AsyncFd<OwnedFd>,
     exchange: Mutex<Exchange>,
     standing: watch::Sender<LinkState>,
@@ -96,7 +96,7 @@ pub(super) fn exit_of(ended: ProgramEnd) -> Exit {
     }
 }
 
-impl Link {
+impl ShimLink {
     /// Wraps a connection that was just attached. `exit` is what the shim reported then.
     pub(super) fn new(socket: OwnedFd, exit: Option<(Exit, u64)>) -> io::Result<Self> {
         Ok(Self {

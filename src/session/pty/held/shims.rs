@@ -1,4 +1,5 @@
-//! Finds running shims in `/proc`: a socket file proves nothing, and connecting would take the session over.
+//! The shims of a directory: how they are set up, whether they are ours, and which run.
+//! They are found in `/proc`: a socket file proves nothing, and connecting would take the session over.
 //! A program in a session can move any file of its user and imitate a shim's name.
 //! It cannot leave its session.
 
@@ -21,6 +22,9 @@ use crate::shim::family::listens_inside;
 use crate::shim::stat::ProcessStat;
 use crate::shim::wire::to_shim::Unread;
 use crate::shim::{NAME, WORD};
+
+/// The running program, even if its file on disk was replaced.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The shim directory, and whether this daemon still owns it.
 ///
@@ -59,7 +63,7 @@ impl fmt::Debug for Shims {
 }
 
 #[derive(Clone, Debug)]
-pub struct Holding {
+pub struct ShimSetup {
     pub shims: Shims,
     /// The program that becomes a shim; [`OWN_PROGRAM`] is this one.
     pub program: PathBuf,
@@ -82,9 +86,6 @@ pub struct HoldOptions {
     pub program: PathBuf,
     pub limits: HoldingLimits,
 }
-
-/// The running program, even if its file on disk was replaced.
-pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 pub fn socket_of(directory: &Path, session: SessionId) -> PathBuf {
     directory.join(format!("{session}.sock"))
