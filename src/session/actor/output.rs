@@ -3,9 +3,7 @@
 //! Output is fed in slices. Between two of them, everybody else who asks the session's task for something has a turn,
 //! and so have other tasks. While the terminal is silent, the session can be read and ended, and waits for the rest.
 
-use std::future::Future;
 use std::io::ErrorKind;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,9 +26,6 @@ const SLICE_TIME: Duration = Duration::from_micros(500);
 const SLICE_MIN: usize = 1024;
 
 const SLICE_FIRST: usize = 16 * 1024;
-
-/// Waits until the terminal answers again, or is gone.
-pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<P: Pty> Actor<P> {
     pub(super) async fn on_output(&mut self, output: std::io::Result<ReadOutput>) {
@@ -255,16 +250,6 @@ impl<P: Pty> Actor<P> {
             tracing::debug!(session = %self.id, %error, "the terminal takes no size");
         }
     }
-}
-
-/// Waits until a terminal falls silent, or until one that is silent answers again or is gone; says whether
-/// it was the latter.
-pub(super) async fn silence_changes(pty: &impl Pty, returning: &mut Option<Returning>) -> bool {
-    match returning {
-        Some(returning) => returning.as_mut().await,
-        None => pty.fell_silent().await,
-    }
-    returning.is_some()
 }
 
 #[cfg(test)]

@@ -3,20 +3,23 @@
 //! It does none of it: each thing that happens is one call. What was posted past the line of commands counts before the
 //! next command and the next byte.
 
-use std::future::ready;
+use std::future::{Future, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 
 use crate::session::actor::Actor;
-use crate::session::actor::output::silence_changes;
 use crate::session::clock::Alarm;
 use crate::session::command::{Command, PersonCommand};
 use crate::session::pty::Pty;
 
 /// So many of those who ask are served in a row before all else has a turn.
 const ASKED_MAX: usize = 16;
+
+/// Waits until the terminal answers again, or is gone.
+pub(super) type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum TurnDone {
     /// Somebody asked for it.
@@ -178,4 +181,14 @@ impl<P: Pty> Actor<P> {
         self.reserve.inbox.add(self.outlets.urgent.take());
         self.ending.parting = self.ending.parting.max(self.reserve.inbox.parting.take());
     }
+}
+
+/// Waits until a terminal falls silent, or until one that is silent answers again or is gone; says whether
+/// it was the latter.
+pub(super) async fn silence_changes(pty: &impl Pty, returning: &mut Option<Returning>) -> bool {
+    match returning {
+        Some(returning) => returning.as_mut().await,
+        None => pty.fell_silent().await,
+    }
+    returning.is_some()
 }
