@@ -218,9 +218,9 @@ async fn lines_that_no_daemon_takes_are_answered_as_a_daemon_does() {
         assert_eq!(answers[0]["error"]["code"], code);
         if line.len() > 4 * 1024 * 1024 {
             // Each names the limit that it knows.
-            for (answer, bytes) in answers.iter_mut().zip(["1048576 bytes", "4194304 bytes"]) {
+            for (answer, limit) in answers.iter_mut().zip(["is 1 MiB.", "is 4 MiB."]) {
                 let message = answer["error"]["message"].take();
-                assert!(message.as_str().unwrap().contains(bytes), "{message}");
+                assert!(message.as_str().unwrap().contains(limit), "{message}");
             }
         }
         assert_eq!(answers[0], answers[1]);
