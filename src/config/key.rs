@@ -15,7 +15,7 @@ pub struct ConfigKey {
     /// How a project file may change it; `None` forbids that.
     pub project: Option<Tighten>,
     pub applies: Applies,
-    slot: fn(&mut Config) -> Slot<'_>,
+    slot: Slot,
 }
 
 /// The values that a key accepts.
@@ -50,10 +50,11 @@ pub enum Value {
 }
 
 /// The field of the configuration that a key sets.
-enum Slot<'a> {
-    Switch(&'a mut bool),
-    Count(&'a mut usize),
-    Millis(&'a mut Duration),
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Switch(fn(&mut Config) -> &mut bool),
+    Count(fn(&mut Config) -> &mut usize),
+    Millis(fn(&mut Config) -> &mut Duration),
 }
 
 impl ConfigKey {
@@ -67,19 +68,22 @@ impl ConfigKey {
     }
 
     pub fn value(&self, config: &Config) -> Value {
-        match (self.slot)(&mut config.clone()) {
-            Slot::Switch(switch) => Value::Switch(*switch),
-            Slot::Count(count) => Value::Number(*count as u64),
-            Slot::Millis(time) => Value::Number(time.as_millis() as u64),
+        let config = &mut config.clone();
+        match self.slot {
+            Slot::Switch(of) => Value::Switch(*of(config)),
+            Slot::Count(of) => Value::Number(*of(config) as u64),
+            Slot::Millis(of) => Value::Number(of(config).as_millis() as u64),
         }
     }
 
     /// Sets its value. The value must satisfy [`ValueKind::takes`].
     pub fn set(&self, config: &mut Config, value: Value) {
-        match ((self.slot)(config), value) {
-            (Slot::Switch(slot), Value::Switch(on)) => *slot = on,
-            (Slot::Count(slot), Value::Number(number)) => *slot = number as usize,
-            (Slot::Millis(slot), Value::Number(number)) => *slot = Duration::from_millis(number),
+        match (self.slot, value) {
+            (Slot::Switch(of), Value::Switch(on)) => *of(config) = on,
+            (Slot::Count(of), Value::Number(number)) => *of(config) = number as usize,
+            (Slot::Millis(of), Value::Number(number)) => {
+                *of(config) = Duration::from_millis(number)
+            }
             (Slot::Switch(_), Value::Number(_))
             | (Slot::Count(_) | Slot::Millis(_), Value::Switch(_)) => {}
         }
@@ -145,20 +149,32 @@ impl fmt::Display for Value {
     }
 }
 
-type Place = fn(&mut Config) -> Slot<'_>;
-
-const fn switch(name: &'static str, applies: Applies, slot: Place) -> ConfigKey {
-    ConfigKey { name, kind: ValueKind::Switch, project: None, applies, slot }
+const fn switch(
+    name: &'static str,
+    applies: Applies,
+    of: fn(&mut Config) -> &mut bool,
+) -> ConfigKey {
+    ConfigKey { name, kind: ValueKind::Switch, project: None, applies, slot: Slot::Switch(of) }
 }
 
-const fn number(
+const fn count(
     name: &'static str,
-    least: u64,
-    most: u64,
+    (least, most): (u64, u64),
     applies: Applies,
-    slot: Place,
+    of: fn(&mut Config) -> &mut usize,
 ) -> ConfigKey {
-    ConfigKey { name, kind: ValueKind::Number { least, most }, project: None, applies, slot }
+    let kind = ValueKind::Number { least, most };
+    ConfigKey { name, kind, project: None, applies, slot: Slot::Count(of) }
+}
+
+const fn millis(
+    name: &'static str,
+    (least, most): (u64, u64),
+    applies: Applies,
+    of: fn(&mut Config) -> &mut Duration,
+) -> ConfigKey {
+    let kind = ValueKind::Number { least, most };
+    ConfigKey { name, kind, project: None, applies, slot: Slot::Millis(of) }
 }
 
 const KIB: u64 = 1024;
@@ -167,114 +183,95 @@ const HOUR_MS: u64 = 3_600_000;
 
 /// All keys. Limits that are not here are fixed; `config/termgate.toml` lists them and explains why.
 pub const KEYS: &[ConfigKey] = &[
-    switch("allow_write", Restart, |it| Slot::Switch(&mut it.allow_write)),
-    number("lease.ttl_ms", 1_000, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.ttl))
+    switch("allow_write", Restart, |it| &mut it.allow_write),
+    millis("lease.ttl_ms", (1_000, 600_000), NewSessions, |it| &mut it.lease.ttl)
         .project(Tighten::Lower),
-    number("lease.max_hold_ms", 1_000, 24 * HOUR_MS, NewSessions, |it| {
-        Slot::Millis(&mut it.lease.max_hold)
-    })
-    .project(Tighten::Lower),
-    number("lease.grace_ms", 0, 600_000, NewSessions, |it| Slot::Millis(&mut it.lease.grace))
+    millis("lease.max_hold_ms", (1_000, 24 * HOUR_MS), NewSessions, |it| &mut it.lease.max_hold)
         .project(Tighten::Lower),
-    number("lease.person_idle_ms", 1_000, 600_000, NewSessions, |it| {
-        Slot::Millis(&mut it.lease.person_idle)
-    }),
-    number("lease.waiters", 1, 256, NewSessions, |it| Slot::Count(&mut it.lease.waiters)),
-    switch("lease.auto", AtOnce, |it| Slot::Switch(&mut it.lease.auto)).project(Tighten::SwitchOff),
-    number("screen.frame_interval_ms", 1, 1_000, NewSessions, |it| {
-        Slot::Millis(&mut it.frame_interval)
-    })
-    .project(Tighten::Higher),
+    millis("lease.grace_ms", (0, 600_000), NewSessions, |it| &mut it.lease.grace)
+        .project(Tighten::Lower),
+    millis("lease.person_idle_ms", (1_000, 600_000), NewSessions, |it| &mut it.lease.person_idle),
+    count("lease.waiters", (1, 256), NewSessions, |it| &mut it.lease.waiters),
+    switch("lease.auto", AtOnce, |it| &mut it.lease.auto).project(Tighten::SwitchOff),
+    millis("screen.frame_interval_ms", (1, 1_000), NewSessions, |it| &mut it.frame_interval)
+        .project(Tighten::Higher),
     // The upper bound is the most that tested terminal emulators could handle. The lower bound holds the
     // default size of a session.
-    number("screen.cells", 10_000, 200_000, AtOnce, |it| Slot::Count(&mut it.cells)),
-    number("screen.slice_bytes", 4 * KIB, 256 * KIB, NewSessions, |it| {
-        Slot::Count(&mut it.screen.slice_bytes_max)
+    count("screen.cells", (10_000, 200_000), AtOnce, |it| &mut it.cells),
+    count("screen.slice_bytes", (4 * KIB, 256 * KIB), NewSessions, |it| {
+        &mut it.screen.slice_bytes_max
     }),
-    number("screen.command_bytes", 256, 64 * KIB, NewSessions, |it| {
-        Slot::Count(&mut it.screen.command_bytes_max)
+    count("screen.command_bytes", (256, 64 * KIB), NewSessions, |it| {
+        &mut it.screen.command_bytes_max
     }),
-    number("screen.title_characters", 16, 1_024, NewSessions, |it| {
-        Slot::Count(&mut it.screen.title_characters_max)
+    count("screen.title_characters", (16, 1_024), NewSessions, |it| {
+        &mut it.screen.title_characters_max
     }),
-    number("screen.titles", 1, 256, NewSessions, |it| Slot::Count(&mut it.screen.titles_max)),
-    number("screen.marks", 1, 32, NewSessions, |it| Slot::Count(&mut it.screen.marks_max)),
-    number("screen.answers_per_second", 1, 10_000, NewSessions, |it| {
-        Slot::Count(&mut it.screen.answers_per_second_max)
+    count("screen.titles", (1, 256), NewSessions, |it| &mut it.screen.titles_max),
+    count("screen.marks", (1, 32), NewSessions, |it| &mut it.screen.marks_max),
+    count("screen.answers_per_second", (1, 10_000), NewSessions, |it| {
+        &mut it.screen.answers_per_second_max
     }),
-    number("screen.sync_ms", 1, 1_000, NewSessions, |it| {
-        Slot::Millis(&mut it.screen.sync_time_max)
+    millis("screen.sync_ms", (1, 1_000), NewSessions, |it| &mut it.screen.sync_time_max),
+    count("screen.sync_bytes", (64 * KIB, 16 * MIB), NewSessions, |it| {
+        &mut it.screen.sync_bytes_max
     }),
-    number("screen.sync_bytes", 64 * KIB, 16 * MIB, NewSessions, |it| {
-        Slot::Count(&mut it.screen.sync_bytes_max)
-    }),
-    number("history.rows", 100, 10_000_000, NewSessions, |it| {
-        Slot::Count(&mut it.screen.history.rows_max)
-    })
-    .project(Tighten::Lower),
-    number("history.bytes", 64 * KIB, 1_024 * MIB, NewSessions, |it| {
-        Slot::Count(&mut it.screen.history.bytes_max)
-    })
-    .project(Tighten::Lower),
-    number("sessions.max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.own))
+    count("history.rows", (100, 10_000_000), NewSessions, |it| &mut it.screen.history.rows_max)
         .project(Tighten::Lower),
-    number("sessions.others_max", 1, 4_096, AtOnce, |it| Slot::Count(&mut it.sessions.others)),
-    number("sessions.keep_ended_ms", 0, 168 * HOUR_MS, NewSessions, |it| {
-        Slot::Millis(&mut it.keep_ended)
+    count("history.bytes", (64 * KIB, 1_024 * MIB), NewSessions, |it| {
+        &mut it.screen.history.bytes_max
     })
     .project(Tighten::Lower),
-    number("sessions.orphan_ttl_ms", 0, 168 * HOUR_MS, NewSessions, |it| {
-        Slot::Millis(&mut it.holding.orphan_ttl)
+    count("sessions.max", (1, 4_096), AtOnce, |it| &mut it.sessions.own).project(Tighten::Lower),
+    count("sessions.others_max", (1, 4_096), AtOnce, |it| &mut it.sessions.others),
+    millis("sessions.keep_ended_ms", (0, 168 * HOUR_MS), NewSessions, |it| &mut it.keep_ended)
+        .project(Tighten::Lower),
+    millis("sessions.orphan_ttl_ms", (0, 168 * HOUR_MS), NewSessions, |it| {
+        &mut it.holding.orphan_ttl
     }),
-    number("sessions.ring_bytes", 64 * KIB, 64 * MIB, NewSessions, |it| {
-        Slot::Count(&mut it.holding.ring_bytes)
+    count("sessions.ring_bytes", (64 * KIB, 64 * MIB), NewSessions, |it| {
+        &mut it.holding.ring_bytes
     }),
-    switch("sessions.overwrite_unread", NewSessions, |it| {
-        Slot::Switch(&mut it.holding.overwrite_unread)
+    switch("sessions.overwrite_unread", NewSessions, |it| &mut it.holding.overwrite_unread),
+    switch("sessions.shell_marks", NewSessions, |it| &mut it.shell_marks),
+    count("connections.max", (16, 65_536), AtOnce, |it| &mut it.connections.own),
+    count("connections.others_max", (1, 4_096), AtOnce, |it| &mut it.connections.others),
+    count("connections.message_bytes", (64 * KIB, 4 * MIB), NewConnections, |it| {
+        &mut it.connection.message_bytes
     }),
-    switch("sessions.shell_marks", NewSessions, |it| Slot::Switch(&mut it.shell_marks)),
-    number("connections.max", 16, 65_536, AtOnce, |it| Slot::Count(&mut it.connections.own)),
-    number("connections.others_max", 1, 4_096, AtOnce, |it| {
-        Slot::Count(&mut it.connections.others)
-    }),
-    number("connections.message_bytes", 64 * KIB, 4 * MIB, NewConnections, |it| {
-        Slot::Count(&mut it.connection.message_bytes)
-    }),
-    number("connections.message_tokens", 1_000, 200_000, NewConnections, |it| {
-        Slot::Count(&mut it.connection.message_tokens)
+    count("connections.message_tokens", (1_000, 200_000), NewConnections, |it| {
+        &mut it.connection.message_tokens
     }),
     // At least one message of the largest size fits.
-    number("connections.parsing_bytes", 4 * MIB, 64 * MIB, Restart, |it| {
-        Slot::Count(&mut it.connection.parsing_bytes)
+    count("connections.parsing_bytes", (4 * MIB, 64 * MIB), Restart, |it| {
+        &mut it.connection.parsing_bytes
     }),
-    number("connections.incoming_bytes", 4 * MIB, 1_024 * MIB, NewConnections, |it| {
-        Slot::Count(&mut it.connection.incoming.own)
+    count("connections.incoming_bytes", (4 * MIB, 1_024 * MIB), NewConnections, |it| {
+        &mut it.connection.incoming.own
     }),
-    number("connections.others_incoming_bytes", 4 * MIB, 1_024 * MIB, NewConnections, |it| {
-        Slot::Count(&mut it.connection.incoming.others)
+    count("connections.others_incoming_bytes", (4 * MIB, 1_024 * MIB), NewConnections, |it| {
+        &mut it.connection.incoming.others
     }),
-    number("connections.first_message_ms", 100, 60_000, NewConnections, |it| {
-        Slot::Millis(&mut it.connection.first_message)
+    millis("connections.first_message_ms", (100, 60_000), NewConnections, |it| {
+        &mut it.connection.first_message
     }),
-    number("connections.inside_message_ms", 1_000, 60_000, NewConnections, |it| {
-        Slot::Millis(&mut it.connection.inside_message)
+    millis("connections.inside_message_ms", (1_000, 60_000), NewConnections, |it| {
+        &mut it.connection.inside_message
     }),
-    number("connections.short_requests", 1, 1_024, NewConnections, |it| {
-        Slot::Count(&mut it.connection.short_requests)
+    count("connections.short_requests", (1, 1_024), NewConnections, |it| {
+        &mut it.connection.short_requests
     }),
-    number("connections.long_requests", 1, 4_096, NewConnections, |it| {
-        Slot::Count(&mut it.connection.long_requests)
+    count("connections.long_requests", (1, 4_096), NewConnections, |it| {
+        &mut it.connection.long_requests
     }),
-    number("connections.unsent_reply_bytes", 64 * KIB, 16 * MIB, NewConnections, |it| {
-        Slot::Count(&mut it.connection.unsent_reply_bytes)
+    count("connections.unsent_reply_bytes", (64 * KIB, 16 * MIB), NewConnections, |it| {
+        &mut it.connection.unsent_reply_bytes
     }),
-    number("connections.unsent_push_bytes", 64 * KIB, 16 * MIB, NewConnections, |it| {
-        Slot::Count(&mut it.connection.unsent_push_bytes)
+    count("connections.unsent_push_bytes", (64 * KIB, 16 * MIB), NewConnections, |it| {
+        &mut it.connection.unsent_push_bytes
     }),
-    number("subscriptions.max", 1, 65_536, AtOnce, |it| Slot::Count(&mut it.subscriptions.own)),
-    number("subscriptions.others_max", 1, 65_536, AtOnce, |it| {
-        Slot::Count(&mut it.subscriptions.others)
-    }),
-    number("calls.per_second", 0, 1_000_000, AtOnce, |it| Slot::Count(&mut it.calls.own)),
-    number("calls.others_per_second", 0, 1_000_000, AtOnce, |it| Slot::Count(&mut it.calls.others)),
+    count("subscriptions.max", (1, 65_536), AtOnce, |it| &mut it.subscriptions.own),
+    count("subscriptions.others_max", (1, 65_536), AtOnce, |it| &mut it.subscriptions.others),
+    count("calls.per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.own),
+    count("calls.others_per_second", (0, 1_000_000), AtOnce, |it| &mut it.calls.others),
 ];

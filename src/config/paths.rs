@@ -41,9 +41,6 @@ impl RuntimePaths {
     /// `$TERMGATE_RUNTIME_DIR`, else `$XDG_RUNTIME_DIR/termgate`, else `$XDG_STATE_HOME/termgate/run`, else
     /// `$HOME/.local/state/termgate/run`. An empty value counts as unset. So does a relative `XDG` path, as
     /// the XDG specification requires.
-    ///
-    /// # Errors
-    /// If no directory is usable, or the chosen one is too long.
     pub fn from_environment(
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, PathError> {
@@ -59,9 +56,6 @@ impl RuntimePaths {
     }
 
     /// Uses this directory.
-    ///
-    /// # Errors
-    /// If it is relative, or too long for the sockets in it.
     pub fn at(root: PathBuf) -> Result<Self, PathError> {
         let gateway = root.join("gateway.sock");
         check_absolute(&root, RUNTIME_DIR)?;
@@ -73,9 +67,6 @@ impl RuntimePaths {
     }
 
     /// Replaces the path of the gateway's socket. The read-only socket keeps its path.
-    ///
-    /// # Errors
-    /// If the path is relative or too long.
     pub fn with_gateway(self, gateway: PathBuf) -> Result<Self, PathError> {
         check_absolute(&gateway, "--socket")?;
         check_length(&gateway, "--socket")?;

@@ -121,9 +121,6 @@ impl Sources {
     }
 
     /// Reads and merges all layers.
-    ///
-    /// # Errors
-    /// Returns all problems in all layers.
     pub fn load(&self) -> Result<Effective, ConfigError> {
         let (mut effective, mut problems) = (Effective::built_in(), Vec::new());
         for source in self.files().iter().filter(|source| source.counts()) {
@@ -146,9 +143,6 @@ impl Sources {
 
     /// Checks one file and returns the values that would be ignored. A file with the name of a project file
     /// is checked against the operator's files.
-    ///
-    /// # Errors
-    /// Returns all problems in the file.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>, ConfigError> {
         let mut effective = Effective::built_in();
         let of_project = path.file_name().is_some_and(|name| name == PROJECT);

@@ -29,10 +29,7 @@ struct TokenEntry {
     expires: Option<u64>,
 }
 
-/// Parses the text of the file.
-///
-/// # Errors
-/// The problem, in one line.
+/// Parses the text of the file. An error is one line.
 pub fn read(text: &str) -> Result<Tokens, String> {
     let kept: TokenFile =
         toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;

@@ -87,25 +87,15 @@ struct ClientSide<R> {
     last: Option<Outgoing>,
 }
 
-enum Parted {
-    /// The client has ended its input and got its answers.
-    Done,
-    /// The daemon has gone.
-    Broken,
-}
-
 /// The side that ended first.
 enum Side {
     /// The client has ended its input.
     Client,
     /// The daemon no longer accepts input.
-    Daemon,
-}
-
-struct PassingEnd {
-    of: Side,
-    /// Whether the daemon closed the connection before it had read everything.
-    unread: bool,
+    Daemon {
+        /// Whether it closed the connection before it had read everything.
+        unread: bool,
+    },
 }
 
 impl<R: AsyncRead + Unpin> ClientSide<R> {
@@ -116,10 +106,13 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
     ) {
         let mut replay = None;
         loop {
-            match self.join(upstream, replay).await {
-                Parted::Done => return,
-                Parted::Broken => tracing::warn!("the daemon has gone"),
+            match self.pass_on(upstream, replay).await {
+                // Unanswered requests had their time to finish.
+                Side::Client => return,
+                Side::Daemon { unread: true } => self.take_back(),
+                Side::Daemon { unread: false } => {}
             }
+            tracing::warn!("the daemon has gone");
             let lost = self.on_break();
             self.passing.tell(lost).await;
             match self.find_another(&dial).await {
@@ -131,24 +124,9 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
         }
     }
 
-    /// Passes lines on until the daemon has gone or the client is done.
-    async fn join(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Parted {
-        let PassingEnd { of, unread } = self.pass_on(upstream, replay).await;
-        match of {
-            Side::Daemon => {
-                if unread {
-                    self.take_back();
-                }
-                Parted::Broken
-            }
-            // Unanswered requests had their time to finish.
-            Side::Client => Parted::Done,
-        }
-    }
-
     /// Passes lines on in both directions until one side ends. `replay` is sent first, to every daemon after the
     /// first.
-    async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> PassingEnd {
+    async fn pass_on(&mut self, upstream: Upstream, replay: Option<Vec<u8>>) -> Side {
         let Upstream { mut lines, mut writer } = upstream;
         self.last = None;
         let Self { lines: client, passing, unsent, last } = self;
@@ -167,27 +145,29 @@ impl<R: AsyncRead + Unpin> ClientSide<R> {
         let sending = async {
             if let Some(replay) = replay {
                 if writer.write_all(&replay).await.is_err() {
-                    return Side::Daemon;
+                    return Side::Daemon { unread: false };
                 }
                 let news = passing.memory().catch_up();
                 passing.tell(news).await;
             }
             send_lines(client, &mut writer, kept, passing).await
         };
-        let of = tokio::select! {
+        let side = tokio::select! {
             biased;
-            unread = receiving.as_mut() => return PassingEnd { of: Side::Daemon, unread },
+            unread = receiving.as_mut() => return Side::Daemon { unread },
             side = sending => side,
         };
         // Earlier answers of the daemon may still arrive.
-        let patience = match of {
-            Side::Daemon => LAST_ANSWERS_MAX,
+        match side {
+            Side::Daemon { .. } => {
+                Side::Daemon { unread: timeout(LAST_ANSWERS_MAX, receiving).await == Ok(true) }
+            }
             Side::Client => {
                 drop(writer);
-                WINDING_UP_MAX
+                let _ = timeout(WINDING_UP_MAX, receiving).await;
+                Side::Client
             }
-        };
-        PassingEnd { of, unread: timeout(patience, receiving).await == Ok(true) }
+        }
     }
 
     /// Takes back the last request when a daemon closed the connection before it had read everything.
@@ -321,7 +301,7 @@ async fn send_lines<R: AsyncRead + Unpin>(
     loop {
         while let Some(outgoing) = unsent.front() {
             if writer.write_all(&outgoing.line).await.is_err() {
-                return Side::Daemon;
+                return Side::Daemon { unread: false };
             }
             // A partly written line stays queued: no daemon has read it.
             if let Some(outgoing) = unsent.pop_front() {

@@ -1,7 +1,6 @@
 //! The command line's end of a connection to a daemon: calls with answers, and deltas in order.
 //!
-//! It must not know commands or how answers are shown. It speaks the protocol itself, because the
-//! library's client runs every notification in a task of its own and so would shuffle deltas.
+//! It speaks the protocol itself: the library's client runs each notification in its own task, which reorders deltas.
 
 pub mod exchange;
 
@@ -24,31 +23,30 @@ use crate::transport::client::exchange::{OpenRequests, PendingReply};
 use crate::transport::unix::dial::{ROOM_MAX, connect_or_wait};
 use crate::transport::unix::impostor::{Impostor, check_listener};
 
-/// Deltas that may wait for whoever observes; beyond that nothing more is read from the daemon.
+/// Deltas that may wait for an observer. Above this, the client stops reading from the daemon.
 const DELTAS_MAX: usize = 64;
 
 /// How long a daemon may take to greet.
 pub(in crate::transport) const GREETING_MAX: Duration = Duration::from_secs(5);
 
-/// Says why there is no connection to a daemon.
+/// Why there is no connection to a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// There is no socket: no daemon was started, or it ended in good order.
+    /// There is no socket.
     #[error("no daemon is running")]
     Absent,
-    /// There is a socket, but nobody listens.
+    /// No process listens at the socket.
     #[error("the daemon's socket is stale")]
     Refused,
-    /// The socket cannot be reached for another reason.
     #[error("cannot reach the daemon: {0}")]
     Io(#[source] io::Error),
-    /// Whoever listens is no daemon of ours.
+    /// Another program listens at the socket.
     #[error("{0}, and is no daemon of yours")]
     Impostor(Impostor),
-    /// Whoever listens hung up at once, as a daemon does on those whom it does not let in.
+    /// The listener hung up at once, as a daemon does on clients that it does not admit.
     #[error("the daemon hung up")]
     HungUp,
-    /// Whoever listens did not greet in time, or not as a daemon does.
+    /// The listener did not greet in time, or not as a daemon does.
     #[error("the daemon does not greet")]
     NoGreeting,
 }
@@ -79,9 +77,6 @@ impl From<Impostor> for ConnectError {
 
 /// Connects to the daemon whose socket is at `path`, to which nothing was said yet; waits up to [`ROOM_MAX`]
 /// where too many others do.
-///
-/// # Errors
-/// Why there is none there.
 pub async fn dial(path: impl AsRef<Path>) -> Result<UnixStream, ConnectError> {
     let stream = connect_or_wait(path.as_ref(), ROOM_MAX).await?;
     check_listener(&stream)?;
@@ -114,10 +109,6 @@ pub struct Client {
 
 impl Client {
     /// Connects to the daemon whose socket is at `path`, and greets it.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no daemon to talk to.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ConnectError> {
         let (reader, writer) = dial(path).await?.into_split();
         Self::over(reader, writer).await
@@ -157,10 +148,6 @@ impl Client {
     /// Calls a tool. That the call failed is a result as well: see its `is_error`.
     ///
     /// Giving up the call cancels it.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such tool or no daemon any more.
     pub async fn call(
         &self,
         name: &str,
@@ -171,19 +158,12 @@ impl Client {
     }
 
     /// Sends any request and waits for its result. Giving up waiting cancels it.
-    ///
-    /// # Errors
-    ///
-    /// What the daemon answered, or that it has gone.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
         self.post(method, &params)?.wait().await
     }
 
     /// Sends a request at once; its answer is waited for afterwards, and what was sent before it
     /// comes first.
-    ///
-    /// # Errors
-    /// That the daemon has gone, or that the request is too large.
     pub fn post(&self, method: &str, params: &Value) -> Result<PendingReply, ClientError> {
         self.exchange.request(method, params, None)
     }
@@ -199,10 +179,6 @@ impl Client {
     }
 
     /// Sends a request that stays open, and whose notifications name it as `observe`.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Client::observe`].
     pub fn open(&self, method: &str, params: &Value) -> Result<DeltaStream, ClientError> {
         let (sender, deltas) = mpsc::channel(DELTAS_MAX);
         let pending = self.exchange.request(method, params, Some(sender))?;
@@ -244,10 +220,6 @@ pub struct DeltaStream {
 
 impl DeltaStream {
     /// Waits for the next delta; `None` when the daemon ended the observation.
-    ///
-    /// # Errors
-    ///
-    /// What the daemon answered instead, or that it has gone.
     pub async fn next(&mut self) -> Result<Option<Value>, ClientError> {
         if let Some(delta) = self.deltas.recv().await {
             return Ok(Some(delta));

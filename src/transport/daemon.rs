@@ -54,7 +54,7 @@ use crate::transport::daemon::sessions::{open_session_doors, recover_sessions};
 use crate::transport::daemon::settings::{Reloading, limits_of_doors, session_limits};
 use crate::transport::daemon::startup_lock::{lost, take_in_turn};
 use crate::transport::daemon::upgrade::DaemonProgram;
-use crate::transport::door::{DoorLimits, Doors, Receptions};
+use crate::transport::door::{DoorLimits, Doors};
 use crate::transport::idle_shutdown::ConnectionCount;
 use crate::transport::line_memory::ReadingRoom;
 use crate::transport::notify::{News, Notifier, keep_alive, tell_status};
@@ -68,6 +68,7 @@ use crate::transport::unix::limits::{DescriptorLimit, own_uid, raise_descriptor_
 use crate::transport::unix::listener::{BindError, remove_stale};
 use crate::transport::unix::lock::{DaemonLock, LockError};
 use crate::transport::unix::quota::ConnectionQuota;
+use crate::transport::unix::reception::Reception;
 use crate::wire::control::SwitchWire;
 
 /// How long a daemon waits for another one to end, a little more than that can take.
@@ -142,9 +143,6 @@ pub enum DaemonError {
 /// Runs a daemon until it ends; calls `ready` once clients can connect.
 ///
 /// After [`DaemonEnd::Replaced`], the process is ready for the next program, which the caller executes.
-///
-/// # Errors
-/// Returns why the daemon cannot start or continue.
 pub async fn serve(
     settings: DaemonSettings,
     ready: impl FnOnce(&Banner),
@@ -218,9 +216,6 @@ fn shims_of(paths: &RuntimePaths, lock: &Arc<DaemonLock>) -> Shims {
 }
 
 /// Prepares the process for running sessions.
-///
-/// # Errors
-/// Returns the kernel's error.
 pub(in crate::transport) fn prepare_process() -> io::Result<DescriptorLimit> {
     let limit = raise_descriptor_limit()?;
     tracing::debug!(?limit, "descriptors");
@@ -320,12 +315,14 @@ impl Assembly {
         let parsing = ReadingRoom::of_bytes(config.connection.parsing_bytes);
         let (door_limits, limits) = watch::channel(limits_of_doors(config, parsing));
         let numbers = Arc::clone(&shared.numbers);
+        let own_process = ProcessId(std::process::id().cast_signed());
         let doors = Doors {
             shared,
             authority,
             limits,
             quota: Arc::new(ConnectionQuota::new(own_uid())),
-            receptions: Receptions::new(ProcessId(std::process::id().cast_signed())),
+            operators: Reception::new(own_process),
+            others: Reception::new(own_process),
             presence: ConnectionCount::default(),
             numbers,
             tasks: TaskTracker::new(),

@@ -16,7 +16,6 @@ use crate::core::policy::{Door, Reach, Standing};
 use crate::mcp::connection::Connection;
 use crate::mcp::server::Server;
 use crate::mcp::shared::Shared;
-use crate::session::pty::ProcessId;
 use crate::surface::call::Touched;
 use crate::transport::authentication::Authority;
 use crate::transport::connection::link::ClientLink;
@@ -36,29 +35,6 @@ pub struct DoorLimits {
     pub connection: Limits,
 }
 
-/// The receptions. Operators have their own, so other clients cannot delay them.
-#[derive(Clone, Debug)]
-pub struct Receptions {
-    operators: Reception,
-    others: Reception,
-}
-
-impl Receptions {
-    /// Creates the receptions; `daemon` is our own process.
-    pub fn new(daemon: ProcessId) -> Self {
-        Self { operators: Reception::new(daemon), others: Reception::new(daemon) }
-    }
-
-    fn of(&self, door: Door) -> &Reception {
-        match door {
-            Door::Operator => &self.operators,
-            Door::Gateway | Door::ObserverGateway | Door::Session(_) | Door::Observer(_) => {
-                &self.others
-            }
-        }
-    }
-}
-
 /// The state that all doors of a daemon share.
 #[derive(Clone, Debug)]
 pub struct Doors {
@@ -66,7 +42,9 @@ pub struct Doors {
     pub authority: Authority,
     pub limits: watch::Receiver<DoorLimits>,
     pub quota: Arc<ConnectionQuota>,
-    pub receptions: Receptions,
+    /// Operators have their own reception, so other clients cannot delay them.
+    pub operators: Reception,
+    pub others: Reception,
     pub presence: ConnectionCount,
     pub numbers: Arc<AtomicU64>,
     /// The tasks of all connections, so that the daemon can wait for them.
@@ -80,7 +58,8 @@ pub struct Doors {
 impl Doors {
     /// Admits clients until the daemon ends or `closed` completes.
     pub async fn keep_open(self, listener: Listener, door: Door, closed: impl Future<Output = ()>) {
-        let (closing, reception) = (self.closing.clone(), self.receptions.of(door).clone());
+        let reception = if door == Door::Operator { &self.operators } else { &self.others };
+        let (closing, reception) = (self.closing.clone(), reception.clone());
         let opened = reception.open(listener, move |arrival| self.receive(arrival, door)).await;
         match opened {
             Ok(open) => {

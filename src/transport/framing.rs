@@ -7,7 +7,7 @@ pub mod lines;
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{DeserializeOwned, Error, Unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -108,27 +108,19 @@ pub fn answer_line<T: Serialize>(id: &RequestId, answer: Result<&T, &ErrorData>)
         result: &'a T,
     }
     match answer {
-        Ok(result) => line_or_error(&ResultMessage { jsonrpc: "2.0", id, result }, Some(id)),
+        Ok(result) => message_line(&ResultMessage { jsonrpc: "2.0", id, result }, Some(id)),
         Err(error) => error_line(Some(id), error),
     }
 }
 
-/// The line of a library message. `id` is the request that it answers, if any.
-pub fn message_line(message: &ServerJsonRpcMessage, id: Option<&RequestId>) -> Bytes {
-    line_or_error(message, id)
-}
-
-fn line_or_error(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
+/// The line of a message. `id` is the request that it answers, if any.
+pub fn message_line(message: &impl Serialize, id: Option<&RequestId>) -> Bytes {
     to_line(message).unwrap_or_else(|_| {
         error_line(id, &ErrorData::internal_error("the answer has no JSON form", None))
     })
 }
 
 /// Writes a message as one line, including the line end.
-///
-/// # Errors
-///
-/// Fails when JSON cannot express the message, for example a map with keys that are not strings.
 pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -136,10 +128,6 @@ pub fn to_line<M: Serialize>(message: &M) -> serde_json::Result<Bytes> {
 }
 
 /// Checks that a line has at most `tokens_max` structural tokens.
-///
-/// # Errors
-///
-/// Returns [`MessageRefusal::TooComplex`] when it has more or is nested too deeply.
 pub fn check(line: &[u8], tokens_max: usize) -> Result<(), MessageRefusal> {
     if is_excessive(line, tokens_max) {
         return Err(MessageRefusal::TooComplex {
@@ -176,10 +164,6 @@ impl<'a> RawRequest<'a> {
 }
 
 /// Parses a message from a checked line.
-///
-/// # Errors
-///
-/// Returns the refusal to send when the line is not a message.
 pub fn parse<M: DeserializeOwned + Serialize>(line: &[u8]) -> Result<M, MessageRefusal> {
     #[derive(Deserialize)]
     struct OnlyParams<'a> {
@@ -222,10 +206,6 @@ fn has_become_object(given: &Value, read: &Value) -> bool {
 }
 
 /// Parses a JSON object. Rejects an array, which serde would accept as the members in order.
-///
-/// # Errors
-///
-/// Fails when the text is not JSON, not an object, or not of this type.
 pub fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
     if is_object(text) {
         return serde_json::from_slice(text);

@@ -35,9 +35,6 @@ pub struct Signals {
 
 impl Signals {
     /// Starts listening. Call it inside a runtime.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
@@ -77,9 +74,6 @@ pub struct Hangups {
 
 impl Hangups {
     /// Starts listening. Call it inside a runtime.
-    ///
-    /// # Errors
-    /// Returns the kernel's error.
     pub fn listen() -> io::Result<Self> {
         // A process started with SIGHUP ignored, as by `nohup`, outlives the terminal.
         let terminal = if ignores_hangup() { None } else { controlling_terminal() };

@@ -31,9 +31,6 @@ const ONLY: u64 = 1;
 /// Serves the client until it hangs up, ends its input, or a signal ends the process. Then ends every session.
 ///
 /// Sessions start with `environment` and `cwd`.
-///
-/// # Errors
-/// Returns the kernel's error during startup.
 pub async fn serve_stdio(
     config: &Config,
     environment: BTreeMap<OsString, OsString>,

@@ -120,9 +120,6 @@ impl TokenStore {
     }
 
     /// Removes a token, which invalidates it, and returns it.
-    ///
-    /// # Errors
-    /// Fails when no token has this name or the file cannot be written.
     pub fn revoke(&self, name: &TokenName) -> Result<Token, StoreError> {
         let _alone = self.lock()?;
         let mut tokens = self.read()?;

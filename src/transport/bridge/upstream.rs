@@ -45,10 +45,6 @@ pub struct Upstream {
 
 impl Upstream {
     /// Connects to the daemon at `path`, shows the token if there is one, and waits for the first answer.
-    ///
-    /// # Errors
-    ///
-    /// Returns why no daemon answered, or that it rejected the token.
     pub async fn connect(path: &Path, secret: Option<&Secret>) -> Result<Self, JoinError> {
         let (reader, writer) = dial(path).await?.into_split();
         let mut upstream =
@@ -135,12 +131,6 @@ pub struct Undialed {
     pub reason: String,
 }
 
-impl Undialed {
-    fn may_change(&self) -> bool {
-        self.code == Code::UpstreamUnavailable
-    }
-}
-
 /// Retries until the deadline, but tries at least once. Stops at once when a daemon rejected the connection.
 pub(super) async fn insist(
     dial: &impl AsyncFn(Dial) -> Result<Upstream, Undialed>,
@@ -148,7 +138,9 @@ pub(super) async fn insist(
 ) -> Result<Upstream, Undialed> {
     loop {
         match dial(Dial::ConnectOrStart).await {
-            Err(undialed) if undialed.may_change() && Instant::now() < give_up_at => {
+            Err(Undialed { code: Code::UpstreamUnavailable, .. })
+                if Instant::now() < give_up_at =>
+            {
                 sleep(RETRY_MIN).await;
             }
             dialed => return dialed,

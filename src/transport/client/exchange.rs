@@ -170,9 +170,6 @@ impl PendingReply {
     }
 
     /// Waits for the reply, which comes once.
-    ///
-    /// # Errors
-    /// What the daemon answered instead, or that it has gone.
     pub async fn wait(&mut self) -> Result<Value, ClientError> {
         let Some(reply) = &mut self.reply else { return Err(ClientError::Closed) };
         let answer = reply.await.unwrap_or(Err(ClientError::Closed));
@@ -181,9 +178,6 @@ impl PendingReply {
     }
 
     /// Waits for the result of a tool, if the request called one.
-    ///
-    /// # Errors
-    /// As [`PendingReply::wait`].
     pub async fn wait_for_call(mut self) -> Result<CallToolResult, ClientError> {
         serde_json::from_value(self.wait().await?).map_err(|_| ClientError::Malformed)
     }

@@ -2,8 +2,6 @@
 //!
 //! Long lines are parsed on other threads, and cancelling a read loses nothing.
 
-use std::fmt;
-
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use tokio::io::AsyncRead;
 use tokio_util::task::AbortOnDropHandle;
@@ -28,12 +26,6 @@ pub(super) struct Intake<R> {
     aside: Option<Aside>,
     parsing: ReadingRoom,
     tokens_max: usize,
-}
-
-impl<R> fmt::Debug for Intake<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake").finish_non_exhaustive()
-    }
 }
 
 impl<R: AsyncRead + Unpin> Intake<R> {
@@ -70,9 +62,6 @@ impl<R: AsyncRead + Unpin> Intake<R> {
 }
 
 /// Reads a line of at most `tokens_max` structural tokens. Does not parse a tool call into the library's types.
-///
-/// # Errors
-/// Returns the refusal to send when the line is not a valid message.
 fn read(line: &[u8], tokens_max: usize) -> Result<Incoming, MessageRefusal> {
     framing::check(line, tokens_max)?;
     let Some(call) = RawRequest::read(line, CALL_METHOD) else {

@@ -62,10 +62,6 @@ pub type UnixLink = ClientLink<OwnedReadHalf, OwnedWriteHalf, Hangup>;
 pub type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Watches a Unix socket for the hang-up of its client.
-///
-/// # Errors
-///
-/// Fails when no descriptor is left for the watch.
 pub fn watch_hangup(stream: &UnixStream) -> io::Result<Hangup> {
     Ok(Box::pin(end(stream, Interest::PRIORITY)?))
 }

@@ -248,9 +248,6 @@ fn text(on: &[(Scope, WriteWindow)], boot: &str) -> String {
 }
 
 /// Reads which switches are on. `None` for a text of another boot, whose times and sessions are void.
-///
-/// # Errors
-/// Returns why the text cannot be parsed.
 fn parse(text: &str, boot: &str) -> Result<Option<Vec<(Scope, WriteWindow)>>, KeptError> {
     let head: SwitchFileHead = serde_json::from_str(text)?;
     if head.boot != boot {

@@ -61,9 +61,6 @@ impl DaemonProgram {
     }
 
     /// Tests the program at the path and returns its version.
-    ///
-    /// # Errors
-    /// Returns why it cannot replace this program.
     async fn trial(&self) -> Result<String, UpgradeError> {
         let version = self.run(&["--version".into()]).await?;
         let said = version.trim();
