@@ -68,18 +68,19 @@ fn token(kept: &TokenEntry) -> Result<Token, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::token::{Secret, Wanted};
+    use crate::core::token::{Secret, TokenTerms};
 
     fn tokens() -> Tokens {
         let mut tokens = Tokens::default();
-        let wanted = |name: &str, byte, expires| Wanted {
+        let wanted = |name: &str, byte, expires| TokenTerms {
             name: name.parse().unwrap(),
             hash: Secret::from_random([byte; 32]).hash(),
             scope: TokenScope::Write,
             expires,
         };
         tokens.add(UnixTime(5), wanted("ci", 1, None)).unwrap();
-        let watching = Wanted { scope: TokenScope::ReadOnly, ..wanted("w", 2, Some(UnixTime(9))) };
+        let watching =
+            TokenTerms { scope: TokenScope::ReadOnly, ..wanted("w", 2, Some(UnixTime(9))) };
         tokens.add(UnixTime(6), watching).unwrap();
         tokens.add(UnixTime(7), wanted("gone", 3, None)).unwrap();
         tokens.remove(&"gone".parse().unwrap());

@@ -67,7 +67,6 @@ pub struct PrincipalName {
 }
 
 impl PrincipalName {
-    /// Parses a name in its displayed form.
     pub fn parse(text: &str) -> Option<Self> {
         let (label, principal) = text.rsplit_once('#')?;
         Some(Self { label: Arc::from(label), principal: principal.parse().ok()? })

@@ -42,7 +42,7 @@ pub enum Code {
 }
 
 /// The texts of one code.
-struct Entry {
+struct CodeTexts {
     code: Code,
     word: &'static str,
     meaning: &'static str,
@@ -50,7 +50,6 @@ struct Entry {
 }
 
 impl Code {
-    /// Every code, in the order of the errors page.
     pub const ALL: [Self; TABLE.len()] = {
         let mut all = [Self::InvalidArgument; TABLE.len()];
         let mut index = 0;
@@ -79,7 +78,7 @@ impl Code {
         self.entry().advice
     }
 
-    fn entry(self) -> &'static Entry {
+    fn entry(self) -> &'static CodeTexts {
         const { assert!(Self::LAST as usize + 1 == TABLE.len(), "the table has every code") };
         &TABLE[self as usize]
     }
@@ -87,35 +86,34 @@ impl Code {
     const LAST: Self = Self::TokenNotFound;
 }
 
-/// The table, in the order of the codes.
-const TABLE: &[Entry] = &[
-    Entry {
+const TABLE: &[CodeTexts] = &[
+    CodeTexts {
         code: Code::InvalidArgument,
         word: "invalid_argument",
         meaning: "An argument is missing, of the wrong type, out of its bounds or unknown; \
                   nothing was done.",
         advice: "Correct the parameter that the message names.",
     },
-    Entry {
+    CodeTexts {
         code: Code::SessionNotFound,
         word: "session_not_found",
         meaning: "No session that you may see has this id, id prefix or name.",
         advice: "Call list_sessions and use an id from there.",
     },
-    Entry {
+    CodeTexts {
         code: Code::SessionExists,
         word: "session_exists",
         meaning: "Another session that runs already has this name.",
         advice: "Choose another name, or use the session that has it.",
     },
-    Entry {
+    CodeTexts {
         code: Code::SessionExited,
         word: "session_exited",
         meaning: "The program has ended; screen, history and exit status stay readable for an \
                   hour.",
         advice: "Read what it left, or create another session.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TerminalSilent,
         word: "terminal_silent",
         meaning: "The process that holds the terminal does not answer; the session goes on, and \
@@ -123,7 +121,7 @@ const TABLE: &[Entry] = &[
         advice: "Wait for retry_after_ms, then read the screen and try again. `termgate doctor` \
                  names that process; if it was stopped, `kill -CONT` lets it go on.",
     },
-    Entry {
+    CodeTexts {
         code: Code::ReadOnly,
         word: "read_only",
         meaning: "Writing is switched off: this daemon, session, socket or token only lets you \
@@ -131,20 +129,20 @@ const TABLE: &[Entry] = &[
         advice: "Ask the operator to run `termgate allow-write on`, and use a socket that is not \
                  `.ro.sock`.",
     },
-    Entry {
+    CodeTexts {
         code: Code::LeaseRequired,
         word: "lease_required",
         meaning: "The session is free, but only the holder of its lease may write; that is not \
                   you.",
         advice: "Call acquire_lease, then write again.",
     },
-    Entry {
+    CodeTexts {
         code: Code::LeaseHeld,
         word: "lease_held",
         meaning: "Somebody else holds the lease of this session.",
         advice: "Wait in line with acquire_lease and wait_ms, ask the holder, or watch with wait_for.",
     },
-    Entry {
+    CodeTexts {
         code: Code::LeaseSuspended,
         word: "lease_suspended",
         meaning: "A person types in this session; your lease waits and comes back by itself, its \
@@ -153,78 +151,78 @@ const TABLE: &[Entry] = &[
                  wait_ms, or watch with wait_for; then read the screen and write with \
                  expect_watermark.",
     },
-    Entry {
+    CodeTexts {
         code: Code::LeaseLost,
         word: "lease_lost",
         meaning: "The lease you held is gone: it expired, was released, or an operator ended it.",
         advice: "Read the screen, then call acquire_lease if you still need to type.",
     },
-    Entry {
+    CodeTexts {
         code: Code::LeaseSuperseded,
         word: "lease_superseded",
         meaning: "The lease id is of a holding that another one replaced, or that was not taken \
                   back in time after the daemon started anew.",
         advice: "Forget the id and call acquire_lease.",
     },
-    Entry {
+    CodeTexts {
         code: Code::ScreenChanged,
         word: "screen_changed",
         meaning: "The screen is no longer what you read, or a person typed since you read it, so \
                   nothing was sent; the answer says what changed as far as it can.",
         advice: "Look at what changed, decide again, and pass the new watermark.",
     },
-    Entry {
+    CodeTexts {
         code: Code::Busy,
         word: "busy",
         meaning: "Too much is already waiting here, or a program has the terminal that a command was \
                   meant for; nothing was done.",
         advice: "Let earlier calls end, then try again; what the program does, `activity` tells.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TooLarge,
         word: "too_large",
         meaning: "The request is larger than this daemon takes at once.",
         advice: "Send it in smaller parts.",
     },
-    Entry {
+    CodeTexts {
         code: Code::QuotaExceeded,
         word: "quota_exceeded",
         meaning: "A limit on sessions, connections, subscriptions, waiting callers, patterns or \
                   tokens is reached, or the system has no more of what a session needs.",
         advice: "Close what you no longer need, or try again later.",
     },
-    Entry {
+    CodeTexts {
         code: Code::RateLimited,
         word: "rate_limited",
         meaning: "Your user calls this daemon more often than it may; nothing was done.",
         advice: "Wait for retry_after_ms, and use wait_for or observe instead of asking often.",
     },
-    Entry {
+    CodeTexts {
         code: Code::PolicyDenied,
         word: "policy_denied",
         meaning: "The caller has no right to this, whatever the switches say.",
         advice: "Ask an operator to do it.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TokenUnknown,
         word: "token_unknown",
         meaning: "The token was revoked, or is none of this daemon's user.",
         advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TokenExpired,
         word: "token_expired",
         meaning: "The time of the token is over.",
         advice: "Ask the operator for another token: `termgate token new NAME --out FILE`.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TokenFile,
         word: "token_file",
         meaning: "The token's file is missing, malformed, public or cannot be made.",
         advice: "Name a file that `termgate token new` made, with mode 0600; to make one, name a \
                  file that is not there.",
     },
-    Entry {
+    CodeTexts {
         code: Code::StorageError,
         word: "storage_error",
         meaning: "The tokens cannot be read, watched or written, or the directory where terminals \
@@ -232,14 +230,14 @@ const TABLE: &[Entry] = &[
         advice: "Mend what the message, or `termgate token ls`, names; to remove the file of tokens \
                  revokes every token.",
     },
-    Entry {
+    CodeTexts {
         code: Code::UpstreamUnavailable,
         word: "upstream_unavailable",
         meaning: "The bridge cannot reach a daemon, or the daemon leaves its sessions to the next one; \
                   nothing was done.",
         advice: "Try again; if it stays, start the daemon.",
     },
-    Entry {
+    CodeTexts {
         code: Code::UpstreamRestarted,
         word: "upstream_restarted",
         meaning: "The daemon or the session failed before it answered and was started again. The call \
@@ -248,53 +246,53 @@ const TABLE: &[Entry] = &[
                  restart of the daemon, show a lease id at once to keep that lease; after one of a \
                  session, acquire its lease again.",
     },
-    Entry {
+    CodeTexts {
         code: Code::NotSupported,
         word: "not_supported",
         meaning: "The program on the screen, or this daemon, cannot do that now.",
         advice: "Read the screen to see what the program expects.",
     },
-    Entry {
+    CodeTexts {
         code: Code::UpgradeFailed,
         word: "upgrade_failed",
         meaning: "The program on disk cannot take the daemon's place.",
         advice: "The daemon goes on as it was: mend what the message names, then run it again.",
     },
-    Entry {
+    CodeTexts {
         code: Code::Internal,
         word: "internal",
         meaning: "The daemon, or the command, failed in a way it should not; a daemon's log says \
                   more.",
         advice: "Try again; if it stays, report it with the daemon's log.",
     },
-    Entry {
+    CodeTexts {
         code: Code::DaemonUnreachable,
         word: "daemon_unreachable",
         meaning: "No daemon answers the command: none runs there, it did not start, or it went \
                   away.",
         advice: "Run `termgate doctor`; `termgate new` and `termgate serve` start a daemon.",
     },
-    Entry {
+    CodeTexts {
         code: Code::DaemonRunning,
         word: "daemon_running",
         meaning: "Another process is the daemon of these directories, and there can be only one.",
         advice: "Use that one, or end it with `termgate stop`. One that was stopped goes on with `kill \
                  -CONT PID`, or ends with `kill -9 PID`, and its sessions wait for the next.",
     },
-    Entry {
+    CodeTexts {
         code: Code::Timeout,
         word: "timeout",
         meaning: "The daemon was told to stop and still runs.",
         advice: "Look at its log, then end its process yourself.",
     },
-    Entry {
+    CodeTexts {
         code: Code::InvalidConfiguration,
         word: "invalid_configuration",
         meaning: "The configuration is wrong: no daemon starts with it, one that runs keeps its \
                   own.",
         advice: "Mend what the message names; `termgate config check` tells all of it.",
     },
-    Entry {
+    CodeTexts {
         code: Code::ClientConfig,
         word: "client_config",
         meaning: "The file of an MCP client is read-only or cannot be understood; it is left as \
@@ -302,19 +300,19 @@ const TABLE: &[Entry] = &[
         advice: "Put the text that is printed into the file yourself, or make the file writable \
                  and run it again.",
     },
-    Entry {
+    CodeTexts {
         code: Code::ClientNotFound,
         word: "client_not_found",
         meaning: "No MCP client that termgate knows is installed here.",
         advice: "Name the client with --client, or print what to paste with --print.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TokenExists,
         word: "token_exists",
         meaning: "Another token already has this name.",
         advice: "Choose another name, or run `termgate token revoke` with this one first.",
     },
-    Entry {
+    CodeTexts {
         code: Code::TokenNotFound,
         word: "token_not_found",
         meaning: "No token has this name.",

@@ -17,7 +17,6 @@ impl Default for Fnv {
 impl Fnv {
     const PRIME: u128 = (1 << 88) + (1 << 8) + 0x3b;
 
-    /// All 128 bits of the hash.
     pub fn hash(self) -> u128 {
         self.0
     }

@@ -29,7 +29,6 @@ pub struct Size {
 impl Size {
     /// The fewest rows and columns of a terminal; an emulator panics below it.
     pub const SIDE_MIN: u16 = 2;
-    /// The most rows and columns of a terminal.
     pub const SIDE_MAX: u16 = 1_000;
     /// The most cells of a terminal, regardless of the configuration.
     pub const CELLS_MAX: u32 = 200_000;
@@ -112,7 +111,6 @@ pub struct Frame {
     pub watermark: Watermark,
     /// The newest change that a delta cannot express: a reader with an older watermark gets the whole frame.
     pub reset: Watermark,
-    /// The number of the top row.
     pub base_row: RowNumber,
     /// When the number of the top row last changed.
     pub scrolled: Watermark,

@@ -14,7 +14,6 @@ use uuid::Uuid;
 pub struct SessionId(u64);
 
 impl SessionId {
-    /// The number of hexadecimal digits of an id.
     pub const DIGITS: usize = 12;
 
     /// Makes an id of the first 48 bits of a random UUID.
@@ -88,7 +87,6 @@ impl TenantId {
         Self(Arc::from(format!("inside:{number}")))
     }
 
-    /// Whether the tenant is that of programs inside a session.
     pub fn is_inside(&self) -> bool {
         self.0.starts_with("inside:")
     }
@@ -203,7 +201,6 @@ impl Epoch {
     /// The highest epoch, so that clients that read numbers as doubles can distinguish epochs.
     pub const MAX: Self = Self((1 << 53) - 1);
 
-    /// The epoch of the next holding.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -221,7 +218,6 @@ impl fmt::Display for Epoch {
 pub struct RowNumber(pub u64);
 
 impl RowNumber {
-    /// The row `count` below this one.
     pub fn plus(self, count: usize) -> Self {
         Self(self.0 + count as u64)
     }

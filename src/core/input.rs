@@ -1,10 +1,9 @@
 //! The one way into the terminal: the write switch, the lease, the queue of bytes.
 //!
-//! It knows nothing of PTYs, tasks or clocks. A write is checked once, by `attempt`, and `commit`
+//! A write is checked once, by `attempt`, and `commit`
 //! queues its bytes and renews the lease in the same step, so the check still holds then.
 
 pub mod attempt;
-pub mod error;
 pub mod idempotency;
 pub mod request;
 pub mod typing;
@@ -13,21 +12,21 @@ mod leasing;
 mod progress;
 mod queue;
 mod settle;
-mod warnings;
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use crate::core::ids::{Epoch, PrincipalId};
-use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::earlier_writes::{FormerWrites, WriteStamp};
+use crate::core::ids::PrincipalId;
+use crate::core::input::idempotency::earlier_writes::FormerWrites;
 use crate::core::input::idempotency::memory::KeyedCalls;
-use crate::core::input::queue::Queue;
-use crate::core::input::request::{Completion, DiscardCause, InputEvent, Warning};
+use crate::core::input::queue::WriteQueue;
+use crate::core::input::request::{
+    Completion, DiscardCause, InputEvent, NextBytes, Warning, WriteError,
+};
+use crate::core::input::settle::Warnings;
 use crate::core::input::typing::RecentlyTyped;
-use crate::core::input::warnings::Warnings;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::EndCause;
 use crate::core::lease::request::{Grant, HoldToken, WaiterId};
@@ -72,7 +71,7 @@ pub struct Input {
     lease: LeaseManager,
     window: WriteWindow,
     ended: bool,
-    queue: Queue,
+    queue: WriteQueue,
     /// Counts what was asked; what an attempt found out holds for one of these.
     step: u64,
     calls: KeyedCalls,
@@ -87,11 +86,11 @@ pub struct Input {
 
 impl Input {
     /// How many bytes of writes may wait for the terminal.
-    pub const QUEUE_BYTES_MAX: usize = Queue::BYTES_MAX;
+    pub const QUEUE_BYTES_MAX: usize = WriteQueue::BYTES_MAX;
     /// How many writes may wait for the terminal.
-    pub const QUEUE_WRITES_MAX: usize = Queue::WRITES_MAX;
+    pub const QUEUE_WRITES_MAX: usize = WriteQueue::WRITES_MAX;
     /// How many bytes of the terminal's own answers may wait.
-    pub const ANSWER_BYTES_MAX: usize = Queue::ANSWER_BYTES_MAX;
+    pub const ANSWER_BYTES_MAX: usize = WriteQueue::ANSWER_BYTES_MAX;
     /// How long the caller of a write waits for its last byte to be taken.
     pub const WRITE_ANSWER_AFTER: Duration = Duration::from_secs(1);
 
@@ -101,7 +100,7 @@ impl Input {
             lease,
             window,
             ended: false,
-            queue: Queue::default(),
+            queue: WriteQueue::default(),
             step: 0,
             calls: KeyedCalls::default(),
             former: FormerWrites::default(),
@@ -156,24 +155,8 @@ impl Input {
 
     /// The bytes to write to the terminal now, if any. What it took must be told with
     /// [`Input::on_taken`] before anything else is called.
-    pub fn next_bytes(&self) -> Option<&[u8]> {
-        self.queue.next_bytes()
-    }
-
-    /// The epoch of the bytes to write now; none for an answer of the terminal.
-    pub fn next_epoch(&self) -> Option<Epoch> {
-        self.queue.next_epoch()
-    }
-
-    /// What the next daemon will know the bytes to write by; none for those of a write without an
-    /// idempotency key.
-    pub fn next_stamp(&self) -> Option<WriteStamp> {
-        self.queue.next_stamp()
-    }
-
-    /// What this daemon itself will know the same write by; none for what people type.
-    pub fn next_own_stamp(&self) -> Option<WriteStamp> {
-        self.queue.next_own_stamp()
+    pub fn next_bytes(&self) -> Option<NextBytes<'_>> {
+        self.queue.next()
     }
 
     /// Notes how many of the bytes to write the terminal took.
@@ -192,8 +175,6 @@ impl Input {
     /// Does what time has done by now.
     pub fn on_time(&mut self, now: Moment) {
         self.judge(now);
-        self.lease.on_time(now);
-        self.follow(now);
     }
 
     /// Opens or closes the way in. Closing ends the lease and every wait for it.

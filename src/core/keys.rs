@@ -4,15 +4,11 @@
 
 pub mod encode;
 pub mod kitty;
-pub mod layout;
 pub mod modes;
 pub mod mouse;
-pub mod names;
 pub mod parse;
 pub mod paste;
 pub mod tokens;
-pub mod typed;
-pub mod unit;
 
 pub(crate) const ESCAPE: u8 = 0x1b;
 pub(crate) const DELETE: u8 = 0x7f;
@@ -60,7 +56,6 @@ pub enum NamedKey {
 pub struct FunctionKey(u8);
 
 impl FunctionKey {
-    /// The highest function key.
     pub const MAX: u8 = 20;
 
     /// The function key with this number, 1 to [`Self::MAX`].
@@ -68,7 +63,6 @@ impl FunctionKey {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
 
-    /// Its number, from 1.
     pub fn number(self) -> u8 {
         self.0
     }
@@ -149,11 +143,11 @@ impl Key {
 
     /// Returns the key with this name, such as `Enter` or `PageUp`, with these modifiers.
     ///
-    /// A name is one of [`names::NAMES`] in any case, or a single character, without prefixes such as
+    /// A name is one of [`parse::NAMES`] in any case, or a single character, without prefixes such as
     /// `C-`. Errors: [`KeyError::Unknown`].
     pub fn named(name: &str, modifiers: Modifiers) -> Result<Self, KeyError> {
         let key =
-            names::lookup(name).ok_or_else(|| KeyError::unknown(name, names::nearest(name)))?;
+            parse::lookup(name).ok_or_else(|| KeyError::unknown(name, parse::nearest(name)))?;
         Ok(Self { code: key.code, modifiers: key.modifiers.with(modifiers) })
     }
 
@@ -163,7 +157,7 @@ impl Key {
     pub fn character(character: char, modifiers: Modifiers) -> Result<Self, KeyError> {
         if character.is_control() {
             let name = character.escape_default().to_string();
-            return Err(KeyError::unknown(&name, names::of_control(character)));
+            return Err(KeyError::unknown(&name, parse::of_control(character)));
         }
         Ok(Self { code: KeyCode::Char(character), modifiers })
     }
@@ -200,4 +194,53 @@ fn suggestion(nearest: &[&str]) -> String {
         return String::new();
     }
     format!(" (did you mean {}?)", nearest.join(", "))
+}
+
+/// A part of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text, which may be cut between any two characters; never empty.
+    Text(Vec<u8>),
+    /// One key or mouse event, which is sent whole or not at all; never empty.
+    Key(Vec<u8>),
+    /// The start of a bracketed paste: once it went out, the paste must be closed.
+    PasteStart,
+    /// The end of a bracketed paste.
+    PasteEnd,
+}
+
+impl Piece {
+    /// What opens a bracketed paste, by xterm's control sequences (mode 2004).
+    pub const PASTE_START: &'static [u8] = b"\x1b[200~";
+    /// What closes a bracketed paste.
+    pub const PASTE_END: &'static [u8] = b"\x1b[201~";
+
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(bytes) | Self::Key(bytes) => bytes,
+            Self::PasteStart => Self::PASTE_START,
+            Self::PasteEnd => Self::PASTE_END,
+        }
+    }
+}
+
+/// The pieces of one write, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    pub pieces: Vec<Piece>,
+}
+
+impl Unit {
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes().len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the write is nothing but Ctrl-C, which may jump over bytes that are stuck.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Key(bytes)] if bytes.as_slice() == b"\x03")
+    }
 }

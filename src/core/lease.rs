@@ -1,23 +1,17 @@
 //! The lease of one session: the exclusive right to write to it, and the queue for that right.
 //!
-//! It knows nothing of bytes, sockets or clocks: `now` comes with every call, and expiry is judged
+//! `now` comes with every call, and expiry is judged
 //! at that moment, so that a late timer can neither lengthen a lease nor let two callers have it.
 
 pub mod error;
-pub mod event;
-pub mod failure;
 pub mod limits;
 pub mod record;
 pub mod request;
 pub mod view;
 
-mod connections;
-mod ended;
 mod holding;
 mod people;
-mod revoked;
 pub(crate) mod right;
-mod terms;
 mod transitions;
 mod waiters;
 
@@ -26,24 +20,20 @@ mod tests;
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{Epoch, LeaseId};
-use crate::core::lease::ended::EndedLeases;
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
-use crate::core::lease::holding::Holding;
-use crate::core::lease::holding::Suspended;
-use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::holding::{EndedLeases, Holding, Suspended};
+use crate::core::lease::limits::{LeaseLimits, LeasePurpose, Terms};
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, HandOver, HoldToken, ReleaseRequest, Released, RenewRequest,
     TakeRule, WaiterId,
 };
-use crate::core::lease::right::{How, Right};
-use crate::core::lease::terms::{Span, Terms};
-use crate::core::lease::view::LeaseView;
+use crate::core::lease::right::Right;
+use crate::core::lease::view::{LeaseChange, LeaseEvent, LeaseView};
 use crate::core::lease::waiters::Waiters;
 use crate::core::moment::Moment;
 
 #[derive(Clone, Debug, Default)]
-enum State {
+enum LeaseState {
     #[default]
     Free,
     Held(Holding),
@@ -62,7 +52,7 @@ pub struct LeaseManager {
     /// The epoch of the newest holding.
     epoch: Epoch,
     stints: u64,
-    state: State,
+    state: LeaseState,
     /// What stands aside while a person holds; nothing is suspended otherwise.
     suspended: Option<Suspended>,
     waiters: Waiters,
@@ -79,7 +69,7 @@ impl LeaseManager {
             limits,
             epoch: floor,
             stints: 0,
-            state: State::Free,
+            state: LeaseState::Free,
             suspended: None,
             waiters: Waiters::default(),
             ended: EndedLeases::default(),
@@ -141,10 +131,11 @@ impl LeaseManager {
         caller: &Caller,
         request: AcquireRequest,
     ) -> Result<Acquired, LeaseError> {
-        self.judge(now);
+        self.on_time(now);
         let terms = self.asked_terms(&request)?;
         let mut right = self.right(now, caller, request.presented, Some(terms.clone()));
-        if let (Err(LeaseError::Offered { .. }), State::Held(held)) = (&right, &mut self.state) {
+        if let (Err(LeaseError::Offered { .. }), LeaseState::Held(held)) = (&right, &mut self.state)
+        {
             held.take_back(now);
             right = self.right(now, caller, request.presented, Some(terms.clone()));
         }
@@ -174,7 +165,7 @@ impl LeaseManager {
         request: RenewRequest,
     ) -> Result<Grant, LeaseError> {
         let RenewRequest { presented, ttl } = request;
-        self.judge(now);
+        self.on_time(now);
         ttl.map(|ttl| self.checked(ttl)).transpose()?;
         let right = self.right(now, caller, presented, None)?;
         let revived = self.exercise(now, caller, right).revived;
@@ -199,9 +190,9 @@ impl LeaseManager {
         caller: &Caller,
         request: ReleaseRequest,
     ) -> Result<Released, LeaseError> {
-        self.judge(now);
+        self.on_time(now);
         match self.right(now, caller, request.presented, None) {
-            Ok(Right(How::TakeUp(_))) => {
+            Ok(Right::TakeUp(_)) => {
                 self.in_force().take_back(now);
                 Ok(Released::Returned)
             }
@@ -226,7 +217,7 @@ impl LeaseManager {
     /// Ends the lease in force, whoever has it, and the one that is suspended below it; says whether
     /// there was one.
     pub fn preempt(&mut self, now: Moment, by: PrincipalName) -> bool {
-        self.judge(now);
+        self.on_time(now);
         let held = self.held().is_some();
         self.finish_suspended(EndCause::Preempted { by: by.clone() });
         self.end(now, now, EndCause::Preempted { by });
@@ -235,7 +226,7 @@ impl LeaseManager {
 
     /// Ends the lease in force and every wait, for a cause that leaves nobody to be next.
     pub fn end_all(&mut self, now: Moment, cause: EndCause) {
-        self.judge(now);
+        self.on_time(now);
         for waiter in self.waiters.take_all() {
             self.refusals.push((waiter.id, LeaseError::Lost { cause: cause.clone() }));
         }
@@ -246,13 +237,13 @@ impl LeaseManager {
 
     /// Takes a caller out of the queue; says whether it was there.
     pub fn cancel_wait(&mut self, now: Moment, waiter: WaiterId) -> bool {
-        self.judge(now);
+        self.on_time(now);
         self.waiters.cancel(waiter)
     }
 
     /// Passes on a lease whose grant found nobody there; says which, if it was still in force.
     pub fn on_undeliverable(&mut self, now: Moment, waiter: WaiterId) -> Option<LeaseId> {
-        self.judge(now);
+        self.on_time(now);
         let lease = self.held().filter(|held| held.waited_as == Some(waiter))?.id;
         self.end(now, now, EndCause::Undeliverable);
         Some(lease)
@@ -269,7 +260,7 @@ impl LeaseManager {
     /// Lets go of a lease after the call it was kept alive for, which ended at `at`; its time counts
     /// from there. To be judged afterwards.
     pub(crate) fn let_go(&mut self, at: Moment, token: HoldToken) {
-        if let State::Held(held) = &mut self.state
+        if let LeaseState::Held(held) = &mut self.state
             && held.stint == token.stint
         {
             held.calls_in_flight = held.calls_in_flight.saturating_sub(1);
@@ -284,7 +275,8 @@ impl LeaseManager {
 
     /// Gives a lease back that was taken for one call, if no call is in flight any more.
     pub(crate) fn give_back(&mut self, now: Moment) {
-        let spent = |held: &Holding| held.span == Span::OneCall && held.calls_in_flight == 0;
+        let spent =
+            |held: &Holding| held.span == LeasePurpose::OneCall && held.calls_in_flight == 0;
         if self.held().is_some_and(spent) {
             self.end(now, now, EndCause::Released);
         }
@@ -294,11 +286,6 @@ impl LeaseManager {
     pub fn deadline(&self) -> Option<Moment> {
         let due = self.due().map(|(at, _)| at);
         [due, self.waiters.deadline()].into_iter().flatten().min()
-    }
-
-    /// Does what time has done by now.
-    pub fn on_time(&mut self, now: Moment) {
-        self.settle(now);
     }
 
     /// What happened since this was last asked, in order.
@@ -328,11 +315,6 @@ impl LeaseManager {
         self.right(now, caller, presented, terms)
     }
 
-    /// Judges expiry at the moment of a check.
-    pub(crate) fn judge(&mut self, now: Moment) {
-        self.settle(now);
-    }
-
     /// Puts a caller in the line, if it wants to wait.
     fn queue_up(
         &mut self,
@@ -344,7 +326,7 @@ impl LeaseManager {
         let Some(until) = until.filter(|until| *until > now) else { return Ok(None) };
         let waiter = self.waiters.join(caller.clone(), terms, until, &self.limits)?;
         // A holding that has lasted too long ends as soon as somebody waits.
-        self.judge(now);
+        self.on_time(now);
         Ok(Some(Acquired::Waiting(waiter)))
     }
 
@@ -363,16 +345,16 @@ impl LeaseManager {
 
     fn held(&self) -> Option<&Holding> {
         match &self.state {
-            State::Held(held) => Some(held),
-            State::Free | State::Lapsed(_) => None,
+            LeaseState::Held(held) => Some(held),
+            LeaseState::Free | LeaseState::Lapsed(_) => None,
         }
     }
 
     /// The lease in force, to be asked for where a right to it was just found or used.
     fn in_force(&mut self) -> &mut Holding {
         match &mut self.state {
-            State::Held(held) => Some(held),
-            State::Free | State::Lapsed(_) => None,
+            LeaseState::Held(held) => Some(held),
+            LeaseState::Free | LeaseState::Lapsed(_) => None,
         }
         .expect("a right is used at the moment it was found, and leaves a lease in force")
     }

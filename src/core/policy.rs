@@ -14,7 +14,6 @@ use crate::core::token::TokenScope;
 /// The door through which a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Door {
-    /// All sessions of the tenant.
     Gateway,
     /// All sessions of the tenant, and never able to write.
     ObserverGateway,
@@ -80,7 +79,6 @@ impl Standing {
         }
     }
 
-    /// Whether the caller speaks as an operator.
     pub fn is_operator(&self) -> bool {
         self.door == Door::Operator && self.caller.kind == Kind::Operator && !self.managed
     }
@@ -107,7 +105,6 @@ impl Standing {
 /// What a permit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermittedAct {
-    /// Create a session.
     Create,
     /// Write, and interrupt the command that was written.
     Type,

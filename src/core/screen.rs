@@ -3,16 +3,13 @@
 //! It hides the emulator, whose types do not leave this module, and numbers the rows.
 
 pub mod checkpoint;
-pub mod report;
 
 mod answers;
 mod cells;
 mod emulator;
 mod guard;
-mod palette;
 mod row_numbers;
-mod sequence;
-mod shell;
+pub mod sequence;
 mod snapshot;
 
 use std::fmt;
@@ -29,10 +26,8 @@ use crate::core::lease::view::LeaseView;
 use crate::core::moment::Moment;
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::{Guard, Item};
-use crate::core::screen::report::Report;
-use crate::core::screen::row_numbers::Ledger;
-use crate::core::screen::sequence::Sequence;
-use crate::core::screen::snapshot::shell::WrittenCommands;
+use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::sequence::{Report, Sequence};
 use crate::core::shell::ShellView;
 use crate::core::shell::activity::Activity;
 use crate::core::shell::commands::record::Position;
@@ -50,11 +45,9 @@ pub struct ScreenLimits {
     pub titles_max: usize,
     /// Combining marks on one cell.
     pub marks_max: usize,
-    /// Answers to queries per second.
     pub answers_per_second_max: usize,
     /// How long a synchronized update may withhold frames.
     pub sync_time_max: Duration,
-    /// Bytes of a synchronized update.
     pub sync_bytes_max: usize,
 }
 
@@ -77,9 +70,7 @@ impl Default for ScreenLimits {
 /// Where a screen continues counting, so that no watermark or row number is used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The newest published watermark.
     pub watermark: Watermark,
-    /// The number of the first row.
     pub row: RowNumber,
 }
 
@@ -101,10 +92,7 @@ pub struct Screen {
     parser: Processor<Unbuffered>,
     emulator: Emulator,
     limits: ScreenLimits,
-    /// The last published frame.
     last: Option<Arc<Frame>>,
-    /// The encoded commands of the last checkpoint.
-    written: WrittenCommands,
 }
 
 impl fmt::Debug for Screen {
@@ -127,14 +115,13 @@ impl Screen {
         watermark: Watermark,
         history: History,
     ) -> Self {
-        let ledger = Ledger::new(limits.history, watermark, history);
+        let ledger = RowNumbers::new(limits.history, watermark, history);
         Self {
             guard: Guard::new(limits.command_bytes_max),
             parser: Processor::new(),
             emulator: Emulator::new(size, limits, ledger),
             limits,
             last: None,
-            written: WrittenCommands::default(),
         }
     }
 
@@ -162,7 +149,7 @@ impl Screen {
                 Item::Query(query) => self.emulator.answer(query),
                 Item::String => {
                     let string = self.guard.string();
-                    let host = self.emulator.shell().host.as_deref();
+                    let host = self.emulator.shell.host.as_deref();
                     if let Some(sequence) = Sequence::parse(string, &self.limits, host) {
                         self.emulator.on_sequence(sequence);
                     }
@@ -223,7 +210,7 @@ impl Screen {
     /// Discards all rows of history. Row numbers continue: the first readable row is then the top row
     /// of the screen.
     pub fn clear_history(&mut self) {
-        self.emulator.ledger_mut().clear();
+        self.emulator.ledger.clear();
     }
 
     /// Publishes a frame if anything changed, and returns the newest one.
@@ -247,13 +234,13 @@ impl Screen {
         let published = frame.map(Arc::new);
         self.last = published.clone().or(last);
         if let Some(frame) = &published {
-            self.emulator.ledger_mut().on_published(frame);
+            self.emulator.ledger.on_published(frame);
         }
         published
     }
 
     fn draw_first(&mut self, now: Moment, facts: &Facts) -> Frame {
-        let mark = self.emulator.ledger().mark();
+        let mark = self.emulator.ledger.mark();
         let drawing = self.emulator.draw(None);
         Frame {
             watermark: mark,
@@ -264,31 +251,31 @@ impl Screen {
             size: Stamped { value: self.emulator.size(), changed: mark },
             cursor: Stamped { value: drawing.cursor, changed: mark },
             mode: Stamped { value: drawing.mode, changed: mark },
-            title: Stamped { value: self.emulator.title(), changed: mark },
+            title: Stamped { value: Arc::clone(&self.emulator.title), changed: mark },
             input_modes: Stamped { value: self.modes(), changed: mark },
             lease: Stamped { value: Arc::clone(&facts.lease), changed: mark },
-            bell: Stamped { value: self.emulator.bells(), changed: mark },
+            bell: Stamped { value: self.emulator.bells, changed: mark },
             exit: Stamped { value: facts.exit, changed: mark },
             activity: Stamped { value: Arc::clone(&facts.activity), changed: mark },
             shell: Arc::clone(&facts.shell),
             commands: Stamped { value: Arc::clone(self.commands()), changed: mark },
-            history: Arc::new(self.emulator.ledger().history().clone()),
+            history: Arc::new(self.emulator.ledger.history().clone()),
             screen_changed_at: now,
         }
     }
 
     fn draw_next(&mut self, now: Moment, facts: &Facts, last: &Frame) -> Option<Frame> {
-        let mark = self.emulator.ledger().mark();
+        let mark = self.emulator.ledger.mark();
         let drawing = self.emulator.draw(Some(last));
         let mut next = last.clone();
         let mut shown = drawing.changed;
         shown |= next.size.update(self.emulator.size(), mark);
         shown |= next.cursor.update(drawing.cursor, mark);
         shown |= next.mode.update(drawing.mode, mark);
-        let mut told = next.title.update(self.emulator.title(), mark);
+        let mut told = next.title.update(Arc::clone(&self.emulator.title), mark);
         told |= next.input_modes.update(self.modes(), mark);
         told |= next.lease.update(Arc::clone(&facts.lease), mark);
-        told |= next.bell.update(self.emulator.bells(), mark);
+        told |= next.bell.update(self.emulator.bells, mark);
         told |= next.exit.update(facts.exit, mark);
         told |= next.activity.update(Arc::clone(&facts.activity), mark);
         next.shell = Arc::clone(&facts.shell);
@@ -296,7 +283,7 @@ impl Screen {
             next.commands = Stamped { value: Arc::clone(self.commands()), changed: mark };
             told = true;
         }
-        if self.emulator.ledger().was_reset() {
+        if self.emulator.ledger.was_reset() {
             next.reset = mark;
             shown = true;
         }
@@ -305,9 +292,9 @@ impl Screen {
             next.scrolled = mark;
             shown = true;
         }
-        let cleared = self.emulator.ledger().was_cleared();
+        let cleared = self.emulator.ledger.was_cleared();
         if scrolled || cleared {
-            next.history = Arc::new(self.emulator.ledger().history().clone());
+            next.history = Arc::new(self.emulator.ledger.history().clone());
         }
         if !shown && !told && !cleared {
             // Readers wait for it, but no answer and no delta shows it, so the watermark stays.

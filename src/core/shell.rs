@@ -6,34 +6,27 @@
 
 pub mod activity;
 pub mod commands;
-pub mod endings;
-pub mod kernel;
-pub mod line_editor;
 pub mod readiness;
+pub mod unmarked_ends;
 
 mod judging;
 mod looks;
-mod text;
-mod timing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::moment::Moment;
-use crate::core::shell::activity::ActivityState;
+use crate::core::shell::activity::{ActivityState, KernelView, LeaderRest};
 use crate::core::shell::commands::record::Position;
 use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
-use crate::core::shell::kernel::{KernelView, LeaderRest};
-use crate::core::shell::looks::Looks;
+use crate::core::shell::looks::{Looks, PAUSE_MAX, READ_AHEAD_MAX};
 use crate::core::shell::readiness::Readiness;
-use crate::core::shell::timing::{PAUSE_MAX, READ_AHEAD_MAX};
 
 /// What a terminal shows, as far as the shell in it is judged by it.
 #[derive(Clone, Copy, Debug)]
 pub struct ScreenFacts<'a> {
     pub commands: &'a Commands,
     pub cursor: Position,
-    /// The alternate screen is shown.
     pub alternate: bool,
     /// The program that the session was started with has ended.
     pub exited: bool,
@@ -116,7 +109,6 @@ impl Shell {
         }
     }
 
-    /// What the kernel said when it was last asked.
     pub fn seen(&self) -> Option<&KernelView> {
         self.looks.seen.as_ref()
     }
@@ -152,12 +144,10 @@ impl Shell {
         }
     }
 
-    /// Notes that output came.
     pub fn on_output(&mut self, now: Moment) {
         self.stir(now);
     }
 
-    /// Notes that the terminal took these bytes.
     pub fn on_typed(&mut self, now: Moment, bytes: &[u8]) {
         const ENTERS: [u8; 2] = [b'\r', b'\n'];
         const ENDS: [u8; 5] = [b'\r', b'\n', 0x03, 0x04, 0x1c];
@@ -171,7 +161,6 @@ impl Shell {
         self.active_at = now;
     }
 
-    /// Notes that a signal was sent.
     pub fn on_signal(&mut self, now: Moment) {
         self.stir(now);
         self.active_at = now;
@@ -237,7 +226,6 @@ impl Shell {
         self.note_place(now, commands);
     }
 
-    /// Notes what the kernel said.
     pub fn on_look(&mut self, now: Moment, seen: Option<KernelView>, commands: &Commands) {
         let in_front =
             |seen: &Option<KernelView>| seen.as_ref().is_some_and(|it| it.shell_in_front);

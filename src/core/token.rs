@@ -13,7 +13,6 @@ use subtle::ConstantTimeEq;
 use crate::core::caller::Caller;
 use crate::core::ids::PrincipalId;
 
-/// The most tokens at the same time.
 pub const TOKENS_MAX: usize = 256;
 
 /// The length in bytes of a secret and of its hash.
@@ -38,7 +37,6 @@ pub struct Secret([u8; BYTES]);
 impl Secret {
     /// The start of a secret's text, so that a secret found anywhere is recognizable.
     const PREFIX: &'static str = "tgt_";
-    /// The length of its text in bytes.
     pub const TEXT_LEN: usize = Self::PREFIX.len() + 2 * BYTES;
 
     /// Takes random bits that were never used before.
@@ -168,7 +166,7 @@ impl TokenScope {
 
 /// The properties of a new token.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TokenTerms {
     pub name: TokenName,
     pub hash: TokenHash,
     pub scope: TokenScope,
@@ -189,7 +187,6 @@ pub struct Token {
 }
 
 impl Token {
-    /// The principal of clients with this token, on any connection.
     pub fn principal(&self) -> PrincipalId {
         PrincipalId::Token(self.number)
     }
@@ -258,8 +255,8 @@ impl Tokens {
     ///
     /// # Errors
     /// The name is taken, or there are too many tokens.
-    pub fn add(&mut self, now: UnixTime, wanted: Wanted) -> Result<&Token, NotAdded> {
-        let Wanted { name, hash, scope, expires } = wanted;
+    pub fn add(&mut self, now: UnixTime, wanted: TokenTerms) -> Result<&Token, NotAdded> {
+        let TokenTerms { name, hash, scope, expires } = wanted;
         if self.tokens.iter().any(|token| token.name == name) {
             return Err(NotAdded::NameTaken(name));
         }
@@ -272,7 +269,6 @@ impl Tokens {
         Ok(self.tokens.last().expect("one was just added"))
     }
 
-    /// Removes a token and returns it.
     pub fn remove(&mut self, name: &TokenName) -> Option<Token> {
         let index = self.tokens.iter().position(|token| token.name == *name)?;
         Some(self.tokens.remove(index))

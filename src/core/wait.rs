@@ -7,8 +7,6 @@ mod automaton;
 pub mod logical;
 pub mod look;
 pub mod pattern;
-pub mod reflow;
-mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +19,12 @@ use crate::core::shell::activity::ActivityState;
 use crate::core::shell::commands::record::CommandRecord;
 use crate::core::shell::commands::{EndsBy, ShellPhase};
 use crate::core::wait::logical::Hit;
-use crate::core::wait::look::{Look, Others, Scan, Searches, Span, Which};
+use crate::core::wait::look::{Look, Others, Scan, ScanRange, Searches, Which};
 use crate::core::wait::pattern::Pattern;
 
 /// The conditions of a wait; the first one that is met ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// A line matches.
     pub pattern: Option<Pattern>,
     /// A line matches, which shows that further waiting is useless.
     pub stop_pattern: Option<Pattern>,
@@ -37,7 +34,6 @@ pub struct Conditions {
     pub idle: Option<Duration>,
     /// A command ends: the shell marks its end, or the shell is at its prompt again.
     pub command_done: bool,
-    /// A program waits for input.
     pub needs_input: bool,
     /// The program exits. This ends every wait; set the flag when it is the only condition.
     pub exit: bool,
@@ -55,6 +51,27 @@ impl Conditions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a wait needs at least one condition")]
 pub struct NoCondition;
+
+/// Why a pattern is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    #[error("the pattern is empty")]
+    Empty,
+    #[error("the pattern has {bytes} bytes, more than {}", Pattern::BYTES_MAX)]
+    TooLong { bytes: usize },
+    #[error("the pattern spans lines; patterns are compared with one line at a time")]
+    ManyLines,
+    #[error(
+        "the pattern costs too much to compile; repeat less in it, use fewer classes such as \\w and \\pL, \
+         or leave out (?i)"
+    )]
+    TooCostly,
+    #[error("the pattern does not compile: {message}")]
+    Invalid {
+        /// The compiler's message with the position, on several lines.
+        message: String,
+    },
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -141,7 +158,7 @@ impl Wait {
     pub fn look(&mut self, frame: Arc<Frame>, now: Moment) -> Look {
         let scan = self.searches.take().map(|searches| {
             let resized = frame.size.changed > self.seen;
-            let span = Span {
+            let span = ScanRange {
                 seen: self.seen,
                 base: self.base,
                 cursor_row: self.cursor_row,
@@ -234,7 +251,6 @@ impl Wait {
         self.seen
     }
 
-    /// The other lines that matched when the wait ended.
     pub fn others(&self) -> &Others {
         &self.others
     }

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use crate::core::code::Code;
-use crate::core::input::error::WriteError;
+use crate::core::input::request::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::lease::error::{EndCause, LeaseError};
 use crate::core::policy::Denial;

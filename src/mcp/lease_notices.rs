@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::mcp::connection::Connection;
 use crate::mcp::outbox::PushLane;
 use crate::wire::lease::{LeaseNews, LeaseNotice};

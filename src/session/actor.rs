@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use crate::core::frame::{Frame, Size};
 use crate::core::ids::SessionId;
 use crate::core::input::Input;
-use crate::core::input::request::InputEvent;
-use crate::core::lease::event::LeaseChange;
+use crate::core::input::request::{InputEvent, NextBytes};
+use crate::core::lease::view::LeaseChange;
 use crate::core::moment::Moment;
 use crate::core::screen::{Facts, Screen, ScreenLimits};
 use crate::core::shell::Shell;
@@ -253,12 +253,12 @@ impl<P: Pty> Actor<P> {
         self.input.on_time(self.clock.now());
         while self.ending.exit.is_none() {
             self.remember_lease();
-            let Some(bytes) = self.input.next_bytes() else { return };
-            let epoch = self.input.next_epoch();
+            let Some(NextBytes { bytes, epoch, stamp, own }) = self.input.next_bytes() else {
+                return;
+            };
             // All output so far was fed, and the answers to it wait before anything newer.
             let answered = if epoch.is_none() { self.unfed.offset } else { 0 };
-            let stamp = Stamp { epoch, answered, write: self.input.next_stamp() };
-            let own = self.input.next_own_stamp();
+            let stamp = Stamp { epoch, answered, write: stamp };
             let all = bytes.len();
             match self.pty.try_write(bytes, stamp) {
                 Ok(0) => return,

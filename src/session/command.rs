@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::{CommandSent, WriteOutcome};
 use crate::core::keys::Key;
 use crate::core::keys::mouse::MouseEvent;

@@ -3,7 +3,7 @@
 use crate::core::frame::Exit;
 use crate::core::frame::delta::Delta;
 use crate::core::ids::SessionId;
-use crate::core::input::error::WriteError;
+use crate::core::input::request::WriteError;
 use crate::core::keys::mouse::MouseError;
 use crate::core::policy::Denial;
 use crate::session::pty::command::CommandError;

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::core::ids::{ConnectionId, SessionId};
 use crate::core::lease::error::EndCause;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 
 #[derive(Debug, Default)]
 pub struct SessionNews {

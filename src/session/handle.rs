@@ -14,7 +14,7 @@ use crate::core::caller::{Caller, PrincipalName};
 use crate::core::frame::Frame;
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::lease::request::{
     AcquireRequest, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
@@ -121,7 +121,7 @@ impl Session {
     /// Tells which command a call sent before under this key; none when no such call was made.
     ///
     /// # Errors
-    /// [`WriteError::KeyReused`](crate::core::input::error::WriteError::KeyReused) when the key was
+    /// [`WriteError::KeyReused`](crate::core::input::request::WriteError::KeyReused) when the key was
     /// used for another call.
     pub async fn recall(
         &self,

@@ -21,9 +21,8 @@ pub mod surroundings;
 pub(in crate::session) mod tests;
 pub mod watch;
 
-use std::fmt;
 use std::future::Future;
-use std::io;
+use std::{fmt, io};
 
 use nix::libc;
 use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios};
@@ -31,7 +30,7 @@ use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{Epoch, RowNumber};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::shell::kernel::{KernelView, LeaderRest};
+use crate::core::shell::activity::{KernelView, LeaderRest};
 use crate::session::pty::kill::KillError;
 use crate::session::pty::signal::Signal;
 use crate::shim::wire;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::core::policy::Denial;
-use crate::core::wait::pattern::PatternError;
+use crate::core::wait::PatternError;
 use crate::session::error::{CreateError, SessionError};
 use crate::session::registry::RenameError;
 use crate::wire::error::RefusalCause;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::tokens;
 use crate::core::token::{
-    NotASecret, NotAdded, Secret, Token, TokenName, TokenScope, Tokens, UnixTime, Wanted,
+    NotASecret, NotAdded, Secret, Token, TokenName, TokenScope, TokenTerms, Tokens, UnixTime,
 };
 use crate::transport::unix::private::{self, PrivateError};
 
@@ -108,7 +108,8 @@ impl TokenStore {
         let _alone = self.lock()?;
         let mut tokens = self.read()?;
         let NewToken { name, scope, expires } = new;
-        let token = tokens.add(now, Wanted { name, hash: secret.hash(), scope, expires })?.clone();
+        let token =
+            tokens.add(now, TokenTerms { name, hash: secret.hash(), scope, expires })?.clone();
         private::create(out, &format!("{}\n", secret.reveal()))
             .map_err(|source| StoreError::Secret { path: out.to_owned(), source })?;
         if let Err(error) = self.write(&tokens) {

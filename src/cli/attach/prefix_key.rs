@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use crate::cli::attach::pointer::Report;
 use crate::cli::attach::prefix_key::key::{Happening, Key, Meaning, PREFIX};
-use crate::core::keys::ESCAPE;
 use crate::core::keys::tokens::Tokenizer;
-use crate::core::keys::unit::Piece;
+use crate::core::keys::{ESCAPE, Piece};
 
 /// A part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::cli::attach::view::history_line;
 use crate::core::frame::line::Line;
+use crate::core::keys::Piece;
 use crate::core::keys::tokens::Tokenizer;
-use crate::core::keys::unit::Piece;
 
 /// The effect of a key on the position in history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

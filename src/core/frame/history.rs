@@ -39,20 +39,18 @@ impl<'a> HistoryRow<'a> {
         Self { text: &line.text, runs: &line.runs, wrapped: line.wrapped, changed }
     }
 
-    /// The row as a separate line.
     pub fn line(&self) -> Line {
         Line { text: self.text.into(), runs: self.runs.into(), wrapped: self.wrapped }
     }
 
-    /// The row's memory in bytes.
     fn bytes(&self) -> usize {
-        size_of::<Place>() + self.text.len() + size_of_val(self.runs)
+        size_of::<RowEnd>() + self.text.len() + size_of_val(self.runs)
     }
 }
 
 /// The end of a row's text and runs in its chunk. They begin at the end of the row before.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct RowEnd {
     text_end: u32,
     runs_end: u32,
     changed: Watermark,
@@ -64,7 +62,7 @@ struct Place {
 struct Chunk {
     text: String,
     runs: Vec<Run>,
-    places: Vec<Place>,
+    places: Vec<RowEnd>,
     bytes: usize,
 }
 
@@ -74,7 +72,7 @@ impl Chunk {
         self.runs.extend_from_slice(row.runs);
         self.bytes += row.bytes();
         // A row has at most a thousand cells with a few marks each, so a chunk's ends fit.
-        self.places.push(Place {
+        self.places.push(RowEnd {
             text_end: self.text.len() as u32,
             runs_end: self.runs.len() as u32,
             changed: row.changed,
@@ -93,7 +91,6 @@ impl Chunk {
         })
     }
 
-    /// Frees spare capacity.
     fn close(&mut self) {
         self.text.shrink_to_fit();
         self.runs.shrink_to_fit();
@@ -117,7 +114,6 @@ impl History {
         Self::starting_at(RowNumber(0), limits)
     }
 
-    /// An empty history whose first row will be `first`.
     pub fn starting_at(first: RowNumber, limits: HistoryLimits) -> Self {
         Self { chunks: VecDeque::new(), first, rows: 0, bytes: 0, limits }
     }
@@ -132,7 +128,6 @@ impl History {
         self.first.plus(self.rows)
     }
 
-    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
@@ -141,7 +136,6 @@ impl History {
         self.rows == 0
     }
 
-    /// The rows' memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

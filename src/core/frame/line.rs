@@ -10,7 +10,6 @@ pub enum Color {
     Default,
     /// One of the 256 palette colours; 0 to 15 are the named ones.
     Indexed(u8),
-    /// A colour given by its components.
     Rgb(u8, u8, u8),
 }
 
@@ -100,7 +99,6 @@ impl Line {
         OVERHEAD + self.text.len() + self.runs.len() * size_of::<Run>()
     }
 
-    /// The characters of the text with their columns.
     pub fn glyphs(&self) -> Vec<Glyph<'_>> {
         let mut glyphs: Vec<Glyph<'_>> = Vec::with_capacity(self.text.len());
         let mut column = 0u16;

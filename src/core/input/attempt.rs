@@ -6,14 +6,12 @@
 use crate::core::caller::Caller;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::Input;
-use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::EarlierCall;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::memory::CallStage;
-use crate::core::input::queue::{Awaited, Wanted};
-use crate::core::input::request::{DiscardCause, WriteId};
-use crate::core::keys::unit::Unit;
+use crate::core::input::idempotency::{EarlierCall, IdempotencyKey};
+use crate::core::input::queue::{Awaited, NewWrite};
+use crate::core::input::request::{DiscardCause, WriteError, WriteId};
+use crate::core::keys::Unit;
 use crate::core::lease::request::{Grant, HoldToken, TakeRule};
 use crate::core::lease::right::Right;
 use crate::core::moment::Moment;
@@ -57,7 +55,7 @@ pub struct Attempt {
 
 /// How long a write keeps its lease alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holding {
+pub enum KeepLease {
     UntilAnswered,
     /// The call goes on after its write. The lease still ends when others wait and it has lasted as
     /// long as it may; one that was taken for this call is given back when it lets go.
@@ -106,21 +104,21 @@ impl Input {
         attempt: Attempt,
         write: WriteId,
         unit: Unit,
-        holding: Holding,
+        holding: KeepLease,
     ) -> Result<Committed, WriteError> {
         let Attempt { act, key } = attempt;
         let now = act.now;
         self.check_room(&unit, act.right.keeps_epoch())?;
         self.make_room_to_remember(now, &act.caller, key.as_ref())?;
         let (caller, grant) = self.exercise(act);
-        let hold = (holding == Holding::UntilLetGo).then(|| self.lease.hold());
+        let hold = (holding == KeepLease::UntilLetGo).then(|| self.lease.hold());
         self.lease.on_seen();
         self.cut_ended_epochs(now);
         let stamp = key.as_ref().map(|key| WriteStamp::new(&caller.tenant, grant.lease, key));
         let own = key.as_ref().map(|key| WriteStamp::of_principal(caller.principal, key));
         self.remember(&caller, key, CallStage::Writing(write), None);
         let epoch = grant.epoch;
-        self.enqueue(now, caller, Wanted { write, unit, epoch, until_taken: None, stamp, own });
+        self.enqueue(now, caller, NewWrite { write, unit, epoch, until_taken: None, stamp, own });
         self.follow(now);
         Ok(Committed { grant, hold, stamp })
     }
@@ -220,7 +218,7 @@ impl Input {
         (caller, grant)
     }
 
-    pub(super) fn enqueue(&mut self, now: Moment, caller: Caller, wanted: Wanted) {
+    pub(super) fn enqueue(&mut self, now: Moment, caller: Caller, wanted: NewWrite) {
         if wanted.unit.is_interrupt() {
             self.cut(now, |_| true, DiscardCause::Interrupted);
         }

@@ -3,20 +3,19 @@
 //! This daemon's own calls are known by principal and key, those of daemons before by their stamps.
 
 pub mod earlier_writes;
-pub mod key;
 
 pub(super) mod memory;
+
+use std::sync::Arc;
 
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, Watermark};
 use crate::core::input::Input;
-use crate::core::input::error::WriteError;
 use crate::core::input::idempotency::earlier_writes::{
     FormerRecall, FormerWrite, FormerWrites, WriteStamp,
 };
-use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::idempotency::memory::{CallStage, KeyedCalls};
-use crate::core::input::request::{CommandSent, WriteId, WriteOutcome};
+use crate::core::input::request::{CommandSent, WriteError, WriteId, WriteOutcome};
 use crate::core::lease::request::TakeRule;
 use crate::core::moment::Moment;
 
@@ -123,5 +122,37 @@ impl Input {
             },
             known @ (FormerRecall::Made(_) | FormerRecall::Conflict) => known,
         }
+    }
+}
+
+/// The name a caller gives to one call, so that asking again has no second effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    text: Arc<str>,
+    fingerprint: u64,
+}
+
+impl IdempotencyKey {
+    pub const LEN_MAX: usize = 128;
+
+    /// The key of a call whose tool and arguments hash to `fingerprint`; none when it is empty or
+    /// too long.
+    pub fn new(text: &str, fingerprint: u64) -> Option<Self> {
+        let fits = (1..=Self::LEN_MAX).contains(&text.len());
+        fits.then(|| Self { text: Arc::from(text), fingerprint })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What tells calls with the same text apart.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether both are the same text, be it for different calls.
+    pub fn has_text_of(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 }

@@ -1,14 +1,14 @@
 //! The verbs of the lease, as callers of the session use them.
 //!
 //! Each goes through here and not straight to the lease, so that whatever becomes of a lease also
-//! becomes of the bytes queued under it. Nothing about leases is decided here.
+//! becomes of the bytes queued under it.
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{ConnectionId, PrincipalId};
 use crate::core::input::Input;
-use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::idempotency::memory::CallStage;
+use crate::core::input::request::WriteError;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, Grant, ReleaseRequest, Released, RenewRequest, WaiterId,
 };
@@ -130,7 +130,6 @@ impl Input {
         self.lease.cancel_wait(now, waiter)
     }
 
-    /// Passes on a lease whose grant found nobody there.
     pub fn on_undeliverable(&mut self, now: Moment, waiter: WaiterId) {
         self.judge(now);
         if let Some(passed_on) = self.lease.on_undeliverable(now, waiter) {
@@ -149,7 +148,6 @@ impl Input {
         self.follow(now);
     }
 
-    /// How far the call with this key is, if it was made before.
     fn earlier_stage(
         &self,
         now: Moment,
@@ -171,7 +169,6 @@ impl Input {
         key.map_or(Ok(()), |_| self.calls.make_room(now, caller.principal))
     }
 
-    /// Remembers a call, if it has a key.
     pub(super) fn remember(
         &mut self,
         caller: &Caller,

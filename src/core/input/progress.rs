@@ -1,12 +1,10 @@
 //! A write on its way into the terminal: what has gone out, and where it may be cut.
-//!
-//! It knows nothing of other writes; the queue decides when to cut.
 
-use crate::core::keys::unit::{Piece, Unit};
+use crate::core::keys::{Piece, Unit};
 
 /// What a stretch of bytes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StretchKind {
     Text,
     Key,
     PasteStart,
@@ -16,14 +14,14 @@ enum Kind {
 /// A piece, by the place where it ends.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    kind: Kind,
+    kind: StretchKind,
     start: usize,
     end: usize,
 }
 
 /// One write and how far it has got.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     bytes: Vec<u8>,
     stretches: Vec<Stretch>,
     sent: usize,
@@ -31,12 +29,12 @@ pub(super) struct Progress {
 
 /// One end of a bracketed paste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum PasteEdge {
     Start,
     End,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(super) fn new(unit: &Unit) -> Self {
         let mut bytes = Vec::with_capacity(unit.len());
         let mut stretches = Vec::with_capacity(unit.pieces.len());
@@ -48,7 +46,6 @@ impl Progress {
         Self { bytes, stretches, sent: 0 }
     }
 
-    /// What has not gone out yet.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -57,7 +54,6 @@ impl Progress {
         self.sent
     }
 
-    /// Notes that the terminal took this many bytes more.
     pub(super) fn advance(&mut self, count: usize) {
         self.sent = (self.sent + count).min(self.bytes.len());
     }
@@ -75,9 +71,9 @@ impl Progress {
         let mut open = self.is_in_paste(inside);
         for stretch in left {
             open = match stretch.kind {
-                Kind::PasteStart => true,
-                Kind::PasteEnd => false,
-                Kind::Text | Kind::Key => open,
+                StretchKind::PasteStart => true,
+                StretchKind::PasteEnd => false,
+                StretchKind::Text | StretchKind::Key => open,
             };
             if !open {
                 return &self.bytes[self.sent..stretch.end];
@@ -93,7 +89,7 @@ impl Progress {
     }
 
     /// The last end of a paste that goes out with it.
-    pub(super) fn last_mark(&self) -> Option<Mark> {
+    pub(super) fn last_mark(&self) -> Option<PasteEdge> {
         self.last_mark_before(self.bytes.len())
     }
 
@@ -124,35 +120,35 @@ impl Progress {
     }
 
     fn is_in_paste(&self, inside: bool) -> bool {
-        self.last_mark_before(self.sent).map_or(inside, |mark| mark == Mark::Start)
+        self.last_mark_before(self.sent).map_or(inside, |mark| mark == PasteEdge::Start)
     }
 
-    fn last_mark_before(&self, at: usize) -> Option<Mark> {
+    fn last_mark_before(&self, at: usize) -> Option<PasteEdge> {
         let begun = self.stretches.partition_point(|stretch| stretch.start < at);
         self.stretches[..begun].iter().rev().find_map(|stretch| match stretch.kind {
-            Kind::PasteStart => Some(Mark::Start),
-            Kind::PasteEnd => Some(Mark::End),
-            Kind::Text | Kind::Key => None,
+            StretchKind::PasteStart => Some(PasteEdge::Start),
+            StretchKind::PasteEnd => Some(PasteEdge::End),
+            StretchKind::Text | StretchKind::Key => None,
         })
     }
 
     fn first_harmless_end(&self) -> usize {
         match self.current() {
             Some(stretch) if stretch.start < self.sent => match stretch.kind {
-                Kind::Text => end_of_character(&self.bytes[..stretch.end], self.sent),
-                Kind::Key | Kind::PasteStart | Kind::PasteEnd => stretch.end,
+                StretchKind::Text => end_of_character(&self.bytes[..stretch.end], self.sent),
+                StretchKind::Key | StretchKind::PasteStart | StretchKind::PasteEnd => stretch.end,
             },
             Some(_) | None => self.sent,
         }
     }
 }
 
-fn kind_of(piece: &Piece) -> Kind {
+fn kind_of(piece: &Piece) -> StretchKind {
     match piece {
-        Piece::Text(_) => Kind::Text,
-        Piece::Key(_) => Kind::Key,
-        Piece::PasteStart => Kind::PasteStart,
-        Piece::PasteEnd => Kind::PasteEnd,
+        Piece::Text(_) => StretchKind::Text,
+        Piece::Key(_) => StretchKind::Key,
+        Piece::PasteStart => StretchKind::PasteStart,
+        Piece::PasteEnd => StretchKind::PasteEnd,
     }
 }
 
@@ -183,7 +179,7 @@ mod tests {
 
     /// What is left to send of a text when it is cut after `sent` bytes.
     fn left_after_cut(text: &[u8], sent: usize) -> Vec<u8> {
-        let mut progress = Progress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
+        let mut progress = WriteProgress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
         progress.advance(sent);
         progress.cut();
         progress.rest().to_vec()
@@ -213,7 +209,7 @@ mod tests {
     #[test]
     fn a_character_that_the_text_itself_breaks_off_ends_with_the_text() {
         let pieces = vec![Piece::Text(vec![0xe2, 0x82]), Piece::Key(vec![b'k'])];
-        let mut progress = Progress::new(&Unit { pieces });
+        let mut progress = WriteProgress::new(&Unit { pieces });
         progress.advance(1);
         assert_eq!(progress.cut(), 1);
         assert_eq!(progress.rest(), [0x82]);
@@ -230,7 +226,7 @@ mod tests {
         });
         for unit in units.map(|pieces| Unit { pieces }) {
             for sent in 0..=unit.len() {
-                let mut progress = Progress::new(&unit);
+                let mut progress = WriteProgress::new(&unit);
                 progress.advance(sent);
                 let tail = progress.tail();
                 assert_eq!(progress.cut(), unit.len() - sent - tail);

@@ -1,15 +1,13 @@
 //! The bytes that wait for the terminal: writes in order, and the terminal's own answers.
-//!
-//! It knows epochs as numbers to compare and nothing of who may write; what it lets go is bounded.
 
 use std::collections::VecDeque;
 
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::progress::{Mark, Progress};
-use crate::core::input::request::{WriteId, WriteOutcome};
-use crate::core::keys::unit::{Piece, Unit};
+use crate::core::input::progress::{PasteEdge, WriteProgress};
+use crate::core::input::request::{NextBytes, WriteId, WriteOutcome};
+use crate::core::keys::{Piece, Unit};
 use crate::core::lease::request::HoldToken;
 use crate::core::moment::Moment;
 
@@ -28,27 +26,26 @@ pub(super) struct Queued {
     pub write: WriteId,
     pub writer: Caller,
     pub epoch: Epoch,
-    pub progress: Progress,
-    /// None once the caller has its answer.
+    pub progress: WriteProgress,
     pub awaited: Option<Awaited>,
     /// Keeps the lease alive until the terminal has taken the last byte.
     pub until_taken: Option<HoldToken>,
     pub discarded: usize,
+    /// By what the next daemon knows it, if it is ever asked for again.
     pub stamp: Option<WriteStamp>,
+    /// By what this daemon knows it then.
     pub own: Option<WriteStamp>,
 }
 
 /// A write to be queued.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct NewWrite {
     pub write: WriteId,
     pub unit: Unit,
     pub epoch: Epoch,
     /// Keeps the lease alive until the terminal has taken the last byte.
     pub until_taken: Option<HoldToken>,
-    /// By what the next daemon knows it, if it is ever asked for again.
     pub stamp: Option<WriteStamp>,
-    /// By what this daemon knows it then.
     pub own: Option<WriteStamp>,
 }
 
@@ -58,7 +55,6 @@ impl Queued {
         WriteOutcome { written: self.progress.sent(), discarded: self.discarded, queued }
     }
 
-    /// What keeps its lease alive.
     pub(super) fn take_holds(&mut self) -> impl Iterator<Item = HoldToken> + use<> {
         let awaited = self.awaited.as_mut().and_then(|awaited| awaited.hold.take());
         [awaited, self.until_taken.take()].into_iter().flatten()
@@ -67,8 +63,8 @@ impl Queued {
     /// Whose paste is open once all of it has gone out, if `before` is the one before it.
     fn paste_after(&self, before: Option<Epoch>) -> Option<Epoch> {
         match self.progress.last_mark() {
-            Some(Mark::Start) => Some(self.epoch),
-            Some(Mark::End) => None,
+            Some(PasteEdge::Start) => Some(self.epoch),
+            Some(PasteEdge::End) => None,
             None => before,
         }
     }
@@ -80,7 +76,7 @@ impl Queued {
 
 /// Whose bytes go out next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum NextOut {
     Answers,
     Write,
     Nobody,
@@ -88,7 +84,7 @@ enum Turn {
 
 /// Everything that waits for the terminal.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct WriteQueue {
     writes: VecDeque<Queued>,
     answers: Vec<u8>,
     /// The epoch whose bracketed paste is open where the first write begins.
@@ -97,15 +93,11 @@ pub(super) struct Queue {
     closes_paste: bool,
 }
 
-impl Queue {
-    /// How many bytes of writes may wait.
+impl WriteQueue {
     pub(super) const BYTES_MAX: usize = 1 << 20;
-    /// How many writes may wait.
     pub(super) const WRITES_MAX: usize = 256;
-    /// How many bytes of answers may wait.
     pub(super) const ANSWER_BYTES_MAX: usize = 4 << 10;
 
-    /// How many bytes of writes wait.
     pub(super) fn bytes(&self) -> usize {
         self.writes.iter().map(|queued| queued.progress.rest().len()).sum()
     }
@@ -119,18 +111,17 @@ impl Queue {
         self.writes.len()
     }
 
-    /// Whether a write of this epoch waits.
     pub(super) fn has_writes_of(&self, epoch: Option<Epoch>) -> bool {
         self.writes.iter().any(|queued| Some(queued.epoch) == epoch)
     }
 
-    pub(super) fn push(&mut self, writer: Caller, wanted: Wanted, awaited: Awaited) {
-        let Wanted { write, unit, epoch, until_taken, stamp, own } = wanted;
+    pub(super) fn push(&mut self, writer: Caller, new: NewWrite, awaited: Awaited) {
+        let NewWrite { write, unit, epoch, until_taken, stamp, own } = new;
         self.writes.push_back(Queued {
             write,
             writer,
             epoch,
-            progress: Progress::new(&unit),
+            progress: WriteProgress::new(&unit),
             awaited: Some(awaited),
             until_taken,
             discarded: 0,
@@ -148,62 +139,42 @@ impl Queue {
         fits
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> NextOut {
         match self.writes.front() {
-            Some(front) if !front.progress.may_pause(self.paste.is_some()) => Turn::Write,
+            Some(front) if !front.progress.may_pause(self.paste.is_some()) => NextOut::Write,
             // The rest of an open paste is still to come, and whatever came between would be part of
             // it for the program.
-            None if self.paste.is_some() => Turn::Nobody,
-            Some(_) | None if !self.answers.is_empty() => Turn::Answers,
-            Some(_) => Turn::Write,
-            None => Turn::Nobody,
+            None if self.paste.is_some() => NextOut::Nobody,
+            Some(_) | None if !self.answers.is_empty() => NextOut::Answers,
+            Some(_) => NextOut::Write,
+            None => NextOut::Nobody,
         }
     }
 
-    pub(super) fn next_bytes(&self) -> Option<&[u8]> {
-        match self.turn() {
-            Turn::Answers => Some(&self.answers),
-            Turn::Write if self.answers.is_empty() => {
-                self.writes.front().map(|front| front.progress.rest())
+    pub(super) fn next(&self) -> Option<NextBytes<'_>> {
+        match (self.turn(), self.writes.front()) {
+            (NextOut::Answers, _) => {
+                Some(NextBytes { bytes: &self.answers, epoch: None, stamp: None, own: None })
             }
-            Turn::Write => {
-                let inside = self.paste.is_some();
-                self.writes.front().map(|front| front.progress.rest_until_pause(inside))
+            (NextOut::Write, Some(front)) => {
+                let Queued { progress, epoch, stamp, own, .. } = front;
+                let bytes = match self.answers.is_empty() {
+                    true => progress.rest(),
+                    false => progress.rest_until_pause(self.paste.is_some()),
+                };
+                Some(NextBytes { bytes, epoch: Some(*epoch), stamp: *stamp, own: *own })
             }
-            Turn::Nobody => None,
+            (NextOut::Write | NextOut::Nobody, _) => None,
         }
     }
 
-    /// The epoch of the bytes that go out next; none for an answer.
-    pub(super) fn next_epoch(&self) -> Option<Epoch> {
-        self.next_write().map(|next| next.epoch)
-    }
-
-    /// The stamp of the write whose bytes go out next.
-    pub(super) fn next_stamp(&self) -> Option<WriteStamp> {
-        self.next_write()?.stamp
-    }
-
-    /// The stamp of its principal.
-    pub(super) fn next_own_stamp(&self) -> Option<WriteStamp> {
-        self.next_write()?.own
-    }
-
-    fn next_write(&self) -> Option<&Queued> {
-        match self.turn() {
-            Turn::Write => self.writes.front(),
-            Turn::Answers | Turn::Nobody => None,
-        }
-    }
-
-    /// Takes off what went out.
     pub(super) fn on_taken(&mut self, count: usize) {
         match (self.turn(), self.writes.front_mut()) {
-            (Turn::Answers, _) => {
+            (NextOut::Answers, _) => {
                 self.answers.drain(..count.min(self.answers.len()));
             }
-            (Turn::Write, Some(front)) => front.progress.advance(count),
-            (Turn::Write | Turn::Nobody, _) => {}
+            (NextOut::Write, Some(front)) => front.progress.advance(count),
+            (NextOut::Write | NextOut::Nobody, _) => {}
         }
     }
 
@@ -262,12 +233,10 @@ impl Queue {
         Some(queued.write)
     }
 
-    /// When the next caller has waited long enough.
     pub(super) fn deadline(&self) -> Option<Moment> {
         self.writes.iter().filter_map(|queued| Some(queued.awaited.as_ref()?.until)).min()
     }
 
-    /// Takes out everything, as it stands.
     pub(super) fn take_all(&mut self) -> Vec<Queued> {
         self.answers.clear();
         (self.paste, self.closes_paste) = (None, false);

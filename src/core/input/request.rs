@@ -1,12 +1,11 @@
 //! What callers ask to be written, and what they are answered.
-//!
-//! Plain values: they know nothing of the queue, nor of how they look on the wire.
 
 use crate::core::caller::Caller;
-use crate::core::ids::{LeaseId, Watermark};
+use crate::core::ids::{Epoch, LeaseId, Watermark};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::keys::unit::Unit;
-use crate::core::lease::event::LeaseEvent;
+use crate::core::keys::Unit;
+use crate::core::lease::error::LeaseError;
+use crate::core::lease::view::LeaseEvent;
 use crate::core::shell::commands::record::CommandId;
 
 /// Names one write, within one session; whoever asks for the write chooses it, never twice.
@@ -34,6 +33,18 @@ pub struct Typing {
     pub fresh: LeaseId,
 }
 
+/// The bytes that go to the terminal next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextBytes<'a> {
+    pub bytes: &'a [u8],
+    /// None for an answer of the terminal.
+    pub epoch: Option<Epoch>,
+    /// By what the next daemon will know the write; none without an idempotency key.
+    pub stamp: Option<WriteStamp>,
+    /// By what this daemon itself will know it; none for what people type.
+    pub own: Option<WriteStamp>,
+}
+
 /// What became of the bytes of a write, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutcome {
@@ -55,13 +66,10 @@ pub struct Completion {
 /// Why bytes were discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscardCause {
-    /// The lease they were queued under ended.
     LeaseEnded,
-    /// A person took the keyboard.
     PersonTyped,
     /// An interrupt of the holder went past them.
     Interrupted,
-    /// The session ended.
     SessionEnded,
     /// Whoever has the terminal does not answer; nobody knows whether it took the first of them.
     TerminalSilent,
@@ -81,7 +89,6 @@ pub struct Discarded {
 pub struct Warning {
     /// How many bytes were discarded since it was last told.
     pub discarded: usize,
-    /// Why the last of them were.
     pub cause: DiscardCause,
 }
 
@@ -90,4 +97,31 @@ pub struct Warning {
 pub enum InputEvent {
     Lease(LeaseEvent),
     Discarded(Discarded),
+}
+
+/// Why nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// Writing to this session is switched off.
+    #[error("writing is switched off")]
+    ReadOnly,
+    /// The session has ended and takes no more input.
+    #[error("the session has ended")]
+    SessionEnded,
+    /// The terminal takes no bytes at the moment, and too many wait already.
+    #[error("{queued} bytes wait for the terminal, and at most {bytes_max} may")]
+    TooMuchQueued { queued: usize, bytes_max: usize },
+    /// Too many calls with idempotency keys are in flight to remember another.
+    #[error("too many calls with idempotency keys are in flight")]
+    TooManyInFlight,
+    /// The idempotency key was used for another call.
+    #[error("the idempotency key was used for a call with other arguments")]
+    KeyReused,
+    /// The caller's lease came back after a person typed, and it has not seen the screen since;
+    /// `since` is the watermark to have seen, where there is a frame already.
+    #[error("a person typed here, and you have not said that you saw the screen since")]
+    NotSeen { since: Option<Watermark> },
+    /// The caller has no right to write.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
 }

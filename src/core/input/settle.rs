@@ -1,14 +1,13 @@
 //! What follows from what has happened: bytes of ended epochs are cut, writes are answered, and
 //! everybody concerned is told.
-//!
-//! It decides nothing about who may write.
 
-use crate::core::ids::Epoch;
-use crate::core::input::error::WriteError;
+use std::collections::VecDeque;
+
+use crate::core::ids::{Epoch, PrincipalId};
 use crate::core::input::idempotency::memory::CallStage;
 use crate::core::input::queue::{Awaited, Queued};
 use crate::core::input::request::{
-    Completion, DiscardCause, Discarded, InputEvent, WriteId, WriteOutcome,
+    Completion, DiscardCause, Discarded, InputEvent, Warning, WriteError, WriteId, WriteOutcome,
 };
 use crate::core::input::{Input, WriteWindow};
 use crate::core::lease::error::{EndCause, LeaseError};
@@ -31,10 +30,9 @@ impl Input {
     fn pass_time(&mut self, now: Moment) {
         // Writes come first, so that they keep a lease alive no longer than they are waited for.
         self.answer_overdue(now);
-        self.lease.judge(now);
+        self.lease.on_time(now);
     }
 
-    /// Brings everything in line with the lease as it now is.
     pub(super) fn follow(&mut self, now: Moment) {
         self.take_from_lease(now);
         self.cut_ended_epochs(now);
@@ -84,7 +82,6 @@ impl Input {
         });
     }
 
-    /// Answers and takes out the writes of which no byte is left.
     pub(super) fn finish_done(&mut self, now: Moment) {
         for queued in self.queue.take_done() {
             self.complete(now, queued);
@@ -140,4 +137,28 @@ fn refusal(error: LeaseError) -> WriteError {
         return WriteError::SessionEnded;
     }
     WriteError::Lease(error)
+}
+
+/// The warnings not told yet, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Warnings {
+    untold: VecDeque<(PrincipalId, Warning)>,
+}
+
+impl Warnings {
+    /// For how many principals warnings are kept; the oldest give way.
+    pub(super) const PRINCIPALS_MAX: usize = 64;
+
+    pub(super) fn add(&mut self, principal: PrincipalId, bytes: usize, cause: DiscardCause) {
+        let before = self.take(principal).map_or(0, |warning| warning.discarded);
+        if self.untold.len() == Self::PRINCIPALS_MAX {
+            self.untold.pop_front();
+        }
+        self.untold.push_back((principal, Warning { discarded: before + bytes, cause }));
+    }
+
+    pub(super) fn take(&mut self, principal: PrincipalId) -> Option<Warning> {
+        let index = self.untold.iter().position(|(of, _)| *of == principal)?;
+        self.untold.remove(index).map(|(_, warning)| warning)
+    }
 }

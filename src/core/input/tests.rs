@@ -9,21 +9,18 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
-use crate::core::caller::Caller;
-use crate::core::caller::Kind;
-use crate::core::ids::{ConnectionId, TenantId};
-use crate::core::ids::{LeaseId, Watermark};
-use crate::core::input::attempt::{AttemptRequest, Holding, Tried};
-use crate::core::input::idempotency::key::IdempotencyKey;
-use crate::core::input::idempotency::{EarlierCall, EarlierResult};
+use crate::core::caller::{Caller, Kind};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, TenantId, Watermark};
+use crate::core::input::attempt::{AttemptRequest, KeepLease, Tried};
+use crate::core::input::idempotency::{EarlierCall, EarlierResult, IdempotencyKey};
 use crate::core::input::request::{CommandSent, Discarded, Typing, WriteId, WriteOutcome};
-use crate::core::keys::unit::{Piece, Unit};
+use crate::core::keys::{Piece, Unit};
 use crate::core::lease::error::LeaseError;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, OnDisconnect, ReleaseRequest, Released, RenewRequest, TakeRule,
 };
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::core::shell::commands::record::CommandId;
 
 /// A write in one go.
@@ -52,7 +49,7 @@ impl Input {
         caller: &Caller,
         request: WriteRequest,
     ) -> Result<Accepted, WriteError> {
-        self.write_holding(now, caller, request, Holding::UntilAnswered).map(|(made, _)| made)
+        self.write_holding(now, caller, request, KeepLease::UntilAnswered).map(|(made, _)| made)
     }
 
     fn write_and_hold(
@@ -61,7 +58,7 @@ impl Input {
         caller: &Caller,
         request: WriteRequest,
     ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
-        self.write_holding(now, caller, request, Holding::UntilLetGo)
+        self.write_holding(now, caller, request, KeepLease::UntilLetGo)
     }
 
     fn write_holding(
@@ -69,7 +66,7 @@ impl Input {
         now: Moment,
         caller: &Caller,
         request: WriteRequest,
-        holding: Holding,
+        holding: KeepLease,
     ) -> Result<(Accepted, Option<HoldToken>), WriteError> {
         let WriteRequest { presented, take, unit, write, key, expected } = request;
         let request = AttemptRequest { presented, take, key, expected };
@@ -182,7 +179,7 @@ fn write(input: &mut Input, now: Moment, number: u64, unit: Unit) {
 fn take(input: &mut Input, now: Moment, mut count: usize) -> String {
     let mut taken = Vec::new();
     while count > 0
-        && let Some(bytes) = input.next_bytes()
+        && let Some(bytes) = input.next_bytes().map(|next| next.bytes)
     {
         let bytes = bytes[..bytes.len().min(count)].to_vec();
         input.on_taken(now, bytes.len());
@@ -364,7 +361,7 @@ fn an_attempt_is_worth_nothing_once_the_input_was_asked_for_anything_else() {
     let tried = input.attempt(at(0), &caller(1), request).unwrap();
     let Tried::Allowed(attempt) = tried else { panic!("{tried:?}") };
     preempt(&mut input, at(0));
-    let _ = input.commit(attempt, WriteId(1), text("ls"), Holding::UntilAnswered);
+    let _ = input.commit(attempt, WriteId(1), text("ls"), KeepLease::UntilAnswered);
 }
 
 #[test]
@@ -504,7 +501,7 @@ fn an_abort_finishes_the_character_that_has_begun() {
     write(&mut input, at(0), 1, text("a\u{20ac}b"));
     input.on_taken(at(0), 2);
     preempt(&mut input, at(1));
-    assert_eq!(input.next_bytes(), Some(&"\u{20ac}".as_bytes()[1..]));
+    assert_eq!(input.next_bytes().map(|next| next.bytes), Some(&"\u{20ac}".as_bytes()[1..]));
     input.on_taken(at(1), 2);
     assert_eq!(input.take_completions(), completed(1, outcome(4, 1, 0)));
     assert_eq!(input.next_bytes(), None);
@@ -533,7 +530,7 @@ fn a_character_that_has_begun_is_finished_however_often_its_text_is_cut() {
         input.on_taken(at(0), 6);
         cut(&mut input);
         input.discard(at(99_000), DiscardCause::Interrupted);
-        assert_eq!(input.next_bytes(), Some(&"\u{1f600}".as_bytes()[2..]));
+        assert_eq!(input.next_bytes().map(|next| next.bytes), Some(&"\u{1f600}".as_bytes()[2..]));
         input.on_taken(at(99_000), 2);
         assert_eq!(input.queued_bytes(), 0);
     }
@@ -548,7 +545,7 @@ fn the_next_holders_bytes_follow_the_rest_of_a_key() {
     let take_rule = TakeRule::AndKeep(id(2), Duration::from_secs(30));
     let request = WriteRequest { take: take_rule, ..request(2, text("x")) };
     input.write(at(1), &caller(2), request).unwrap();
-    assert_eq!(input.next_epoch(), Some(Epoch(1)));
+    assert_eq!(input.next_bytes().and_then(|next| next.epoch), Some(Epoch(1)));
     assert_eq!(take_all(&mut input, at(1)), "Ax");
 }
 
@@ -562,7 +559,7 @@ fn a_paste_that_is_cut_short_is_closed_before_anything_else_goes_out() {
     let take_rule = TakeRule::AndKeep(id(2), Duration::from_secs(30));
     let next = WriteRequest { take: take_rule, ..request(2, text("x")) };
     input.write(at(1), &caller(2), next).unwrap();
-    assert_eq!(input.next_epoch(), None);
+    assert_eq!(input.next_bytes().and_then(|next| next.epoch), None);
     assert_eq!(take_all(&mut input, at(1)), "\x1b[201~\x1b[0nx");
     let first = input.take_completions()[0];
     assert_eq!(first, Completion { write: WriteId(1), outcome: outcome(8, 11, 0) });

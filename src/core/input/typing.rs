@@ -1,6 +1,6 @@
 //! What people do at the keyboard: they type, take it over, and hand it back.
 //!
-//! It knows nothing of terminals or views. As everywhere, the check, the bytes and the lease are one
+//! As everywhere, the check, the bytes and the lease are one
 //! method with nothing in between.
 
 use std::collections::VecDeque;
@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 use crate::core::caller::Caller;
 use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::input::Input;
-use crate::core::input::error::WriteError;
 use crate::core::input::idempotency::earlier_writes::{FormerRecall, WriteStamp};
-use crate::core::input::queue::Wanted;
-use crate::core::input::request::{Typing, WriteId};
+use crate::core::input::queue::NewWrite;
+use crate::core::input::request::{Typing, WriteError, WriteId};
 use crate::core::lease::request::Grant;
 use crate::core::moment::Moment;
 
@@ -96,7 +95,7 @@ impl Input {
         }
         let until_taken = Some(self.lease.hold());
         let (epoch, own) = (grant.epoch, None);
-        self.enqueue(now, caller.clone(), Wanted { write, unit, epoch, until_taken, stamp, own });
+        self.enqueue(now, caller.clone(), NewWrite { write, unit, epoch, until_taken, stamp, own });
         self.follow(now);
         Ok(grant)
     }

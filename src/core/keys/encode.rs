@@ -4,9 +4,8 @@
 //! VT100 user guide, chapter 3, for control characters and the keypad.
 
 use crate::core::keys::modes::InputModes;
-use crate::core::keys::unit::Piece;
 use crate::core::keys::{
-    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, kitty, layout,
+    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, Piece, kitty,
 };
 
 /// The bytes of each key, one [`Piece::Key`] per key.
@@ -28,7 +27,7 @@ fn encode_key(key: Key, modes: &InputModes) -> Vec<u8> {
 }
 
 fn encode_char(character: char, held: Modifiers) -> Vec<u8> {
-    let typed = if held.shift { layout::shifted(character) } else { character };
+    let typed = if held.shift { kitty::shifted(character) } else { character };
     let typed = if held.ctrl { control(typed) } else { typed };
     let mut bytes = meta(held);
     bytes.extend_from_slice(typed.encode_utf8(&mut [0; 4]).as_bytes());
@@ -117,7 +116,6 @@ fn after_meta(held: Modifiers, bytes: &[u8]) -> Vec<u8> {
     prefixed
 }
 
-/// The prefix for Alt.
 fn meta(held: Modifiers) -> Vec<u8> {
     if held.alt { vec![ESCAPE] } else { Vec::new() }
 }

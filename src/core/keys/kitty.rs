@@ -4,7 +4,7 @@
 //! the flags, "Functional key definitions" for the numbers.
 
 use crate::core::keys::{
-    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey, layout,
+    DELETE, ESCAPE, FunctionKey, Key, KeyCode, KeypadKey, Modifiers, NamedKey,
 };
 
 const DISAMBIGUATE: u8 = 1;
@@ -45,7 +45,7 @@ fn typed(key: Key) -> Option<char> {
         return None;
     }
     match key.code {
-        KeyCode::Char(character) if held.shift => Some(layout::shifted(character)),
+        KeyCode::Char(character) if held.shift => Some(shifted(character)),
         KeyCode::Char(character) => Some(character),
         KeyCode::Named(NamedKey::Keypad(keypad)) if !held.shift => {
             Some(char::from(keypad.legend())).filter(|legend| !legend.is_control())
@@ -90,8 +90,8 @@ impl Event {
         let (number, last) = number(key.code);
         let alternate = match key.code {
             KeyCode::Char(character) if held.shift && flags & REPORT_ALTERNATES != 0 => {
-                let plain = layout::unshifted(character);
-                Some(layout::shifted(plain)).filter(|shifted| *shifted != plain)
+                let plain = unshifted(character);
+                Some(shifted(plain)).filter(|shifted| *shifted != plain)
             }
             KeyCode::Char(_) | KeyCode::Named(_) => None,
         };
@@ -127,16 +127,15 @@ impl Event {
 fn held(key: Key) -> Modifiers {
     let implied = match key.code {
         KeyCode::Char(character) if key.modifiers.ctrl && character.is_alphabetic() => false,
-        KeyCode::Char(character) => layout::unshifted(character) != character,
+        KeyCode::Char(character) => unshifted(character) != character,
         KeyCode::Named(_) => false,
     };
     Modifiers { shift: key.modifiers.shift || implied, ..key.modifiers }
 }
 
-/// The number of a key and the final letter of its sequence.
 fn number(code: KeyCode) -> (u32, char) {
     match code {
-        KeyCode::Char(character) => (u32::from(layout::unshifted(character)), 'u'),
+        KeyCode::Char(character) => (u32::from(unshifted(character)), 'u'),
         KeyCode::Named(named) => named_number(named),
     }
 }
@@ -185,6 +184,30 @@ fn keypad_number(key: KeypadKey) -> u32 {
         _ => 15,
     };
     KEYPAD_BASE + u32::from(place)
+}
+
+/// ASCII characters whose shifted form is not their capital, and in the same order their shifted forms.
+const PLAIN: &str = r"`1234567890-=[]\;',./";
+const SHIFTED: &str = r#"~!@#$%^&*()_+{}|:"<>?"#;
+
+/// The character that this character's key types with Shift.
+pub fn shifted(character: char) -> char {
+    let pair = PLAIN.chars().zip(SHIFTED.chars()).find(|(plain, _)| *plain == character);
+    pair.map_or_else(|| only(character.to_uppercase(), character), |(_, shifted)| shifted)
+}
+
+/// The character that this character's key types without Shift.
+pub fn unshifted(character: char) -> char {
+    let pair = PLAIN.chars().zip(SHIFTED.chars()).find(|(_, shifted)| *shifted == character);
+    pair.map_or_else(|| only(character.to_lowercase(), character), |(plain, _)| plain)
+}
+
+/// The single character after a change of case; the original when there are several.
+fn only(mut changed: impl Iterator<Item = char>, original: char) -> char {
+    match (changed.next(), changed.next()) {
+        (Some(single), None) => single,
+        (Some(_) | None, _) => original,
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 //! The caller checks that the position is on the screen. Reference: xterm's control sequences, "Mouse
 //! Tracking".
 
-use crate::core::keys::Modifiers;
 use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
-use crate::core::keys::unit::Piece;
+use crate::core::keys::{Modifiers, Piece};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MouseAction {
@@ -23,6 +22,7 @@ pub enum MouseAction {
     ScrollDown,
 }
 
+/// The order gives the numbers of the encodings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MouseButton {
     #[default]
@@ -78,11 +78,11 @@ pub fn encode_mouse(event: MouseEvent, modes: &InputModes) -> Result<Vec<Piece>,
     let write = |code: u32, ends: bool| {
         // Only SGR reports which button was released.
         let code = if ends && encoding != MouseEncoding::Sgr { NO_BUTTON } else { code };
-        let code = code + modifier_bits(event.modifiers);
+        let code = code + 4 * u32::from(event.modifiers.parameter() - 1);
         let report = MouseReport { code, row: event.row, col: event.col, ends };
         report.bytes(encoding).ok_or_else(out_of_range)
     };
-    let button = button_code(event.button);
+    let button = event.button as u32;
     let bytes = match event.action {
         MouseAction::Click => [write(button, false)?, write(button, true)?].concat(),
         MouseAction::Press => write(button, false)?,
@@ -142,18 +142,8 @@ fn check_reported(action: MouseAction, reporting: MouseReporting) -> Result<(), 
         MouseReporting::Drags => &[MouseAction::Drag],
         MouseReporting::Motion => &[MouseAction::Drag, MouseAction::Move],
     };
-    match action {
-        MouseAction::Move | MouseAction::Drag if !moves.contains(&action) => {
-            Err(MouseError::MovementOff)
-        }
-        MouseAction::Move
-        | MouseAction::Drag
-        | MouseAction::Click
-        | MouseAction::Press
-        | MouseAction::Release
-        | MouseAction::ScrollUp
-        | MouseAction::ScrollDown => Ok(()),
-    }
+    let is_movement = matches!(action, MouseAction::Move | MouseAction::Drag);
+    if is_movement && !moves.contains(&action) { Err(MouseError::MovementOff) } else { Ok(()) }
 }
 
 /// The highest row or column, from 0, in an encoding.
@@ -164,18 +154,6 @@ fn place_max(encoding: MouseEncoding) -> u16 {
         MouseEncoding::Utf8 => 0x7ff - 33,
         MouseEncoding::Sgr => u16::MAX,
     }
-}
-
-fn button_code(button: MouseButton) -> u32 {
-    match button {
-        MouseButton::Left => 0,
-        MouseButton::Middle => 1,
-        MouseButton::Right => 2,
-    }
-}
-
-fn modifier_bits(held: Modifiers) -> u32 {
-    4 * u32::from(held.shift) + 8 * u32::from(held.alt) + 16 * u32::from(held.ctrl)
 }
 
 #[cfg(test)]

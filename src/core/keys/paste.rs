@@ -1,10 +1,9 @@
 //! Typed or pasted text: line ends as a keyboard sends them, and paste brackets that the text itself
 //! cannot close.
 
-use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::modes::InputModes;
-use crate::core::keys::unit::Piece;
+use crate::core::keys::{Key, Piece};
 
 /// How many bytes of one line the kernel keeps for a program that reads whole lines. It silently drops
 /// the rest.

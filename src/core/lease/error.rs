@@ -1,7 +1,6 @@
 //! Why a lease is refused, and how one ended.
 //!
-//! It knows nothing of error codes or hints; each variant carries what somebody would want to be
-//! told, and never what would help to take a lease from its holder.
+//! No variant carries what would help to take a lease from its holder.
 
 use std::time::Duration;
 
@@ -10,9 +9,7 @@ use crate::core::caller::{Kind, PrincipalName};
 /// How a lease ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// Its holder gave it back.
     Released,
-    /// Its time ran out.
     Expired,
     /// Others waited, and it had lasted as long as one holding may then last.
     HeldTooLong,
@@ -21,14 +18,18 @@ pub enum EndCause {
     /// Nobody was there any more to receive it.
     Undeliverable,
     /// An operator ended it.
-    Preempted { by: PrincipalName },
+    Preempted {
+        by: PrincipalName,
+    },
     /// It went over to somebody else: handed on, or taken along to a new connection.
-    HandedOver { to: PrincipalName },
+    HandedOver {
+        to: PrincipalName,
+    },
     /// Another person took the keyboard.
-    Replaced { by: PrincipalName },
-    /// Writing was switched off.
+    Replaced {
+        by: PrincipalName,
+    },
     WritingSwitchedOff,
-    /// The session ended.
     SessionEnded,
     /// The session's task failed and was started again.
     SessionRestarted,
@@ -90,7 +91,6 @@ pub enum LeaseError {
         expires_in: Duration,
         /// When it ends even so, once somebody waits for it.
         at_most: Duration,
-        /// How many wait already.
         waiters: usize,
         /// It is of a daemon before, and whoever shows its id has it back.
         reclaimable: bool,

@@ -1,17 +1,14 @@
-//! One holding of a lease: who has it, until when, and what would end it.
-//!
-//! It knows nothing of other callers; the manager grants it and judges it at the moment of a check.
+//! One holding of a lease: who has it, until when, and what would end it; and the last few that ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::core::caller::{Caller, Kind, PrincipalName};
-use crate::core::ids::{ConnectionId, Epoch, LeaseId, Watermark};
+use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, TenantId, Watermark};
 use crate::core::lease::error::EndCause;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::limits::LeasePurpose;
 use crate::core::lease::request::{Grant, OnDisconnect, WaiterId};
-use crate::core::lease::terms::Span;
-use crate::core::lease::view::HoldingView;
+use crate::core::lease::view::{HoldingView, LeaseChange, LeaseEvent};
 use crate::core::moment::Moment;
 
 /// How many connections of its holder a lease hangs on; the one that used it last is always among
@@ -29,7 +26,7 @@ pub(super) struct Suspended {
 
 /// Whether a connection that a lease hangs on lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum HolderPresence {
     Here,
     /// The last one closed, and the lease ends at `until` if it is to end at all.
     Gone {
@@ -53,7 +50,7 @@ pub(super) struct Offer {
 
 /// What time does to a holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum LeaseDue {
     Ends(EndCause),
     /// Nobody took the offer up, and the lease returns to its holder.
     OfferReturns,
@@ -63,7 +60,7 @@ pub(super) enum Due {
 
 /// How far a holder can have seen what a person left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resumed {
+pub(super) enum AfterPerson {
     /// No frame shows yet that the lease is back.
     Unseen,
     /// The first frame that shows it has this watermark.
@@ -85,8 +82,8 @@ pub(super) struct Holding {
     pub renewed_at: Moment,
     pub expires_at: Moment,
     pub on_disconnect: OnDisconnect,
-    pub presence: Presence,
-    pub span: Span,
+    pub presence: HolderPresence,
+    pub span: LeasePurpose,
     pub reason: Option<Box<str>>,
     pub offer: Option<Offer>,
     /// The waiter this was granted to, if its holder had to wait.
@@ -96,11 +93,10 @@ pub(super) struct Holding {
     /// How many calls in flight keep it from expiring.
     pub calls_in_flight: usize,
     /// It came back after a person had the keyboard, and its holder is to look before it writes.
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<AfterPerson>,
 }
 
 impl Holding {
-    /// Counts the time to live from now.
     pub(super) fn renew(&mut self, now: Moment) {
         self.renewed_at = now;
         self.expires_at = now + self.ttl;
@@ -108,7 +104,7 @@ impl Holding {
 
     /// Follows the holder to the connection it is on now, and hangs on the others as before.
     pub(super) fn follow(&mut self, caller: &Caller) {
-        let is_here = self.presence == Presence::Here;
+        let is_here = self.presence == HolderPresence::Here;
         let moves = self.holder.connection != caller.connection || !is_here;
         if !self.is_of(caller) || !moves {
             return;
@@ -121,14 +117,14 @@ impl Holding {
             self.others.pop_first();
         }
         self.holder.connection = caller.connection;
-        self.presence = Presence::Here;
+        self.presence = HolderPresence::Here;
     }
 
     /// Passes to another holder, who is the only one from now on.
     pub(super) fn pass_to(&mut self, caller: &Caller, grace: Duration) {
         self.holder = caller.clone();
         self.others.clear();
-        self.presence = Presence::Here;
+        self.presence = HolderPresence::Here;
         self.on_disconnect = match (caller.kind, self.on_disconnect) {
             (Kind::Operator, _) => OnDisconnect::Keep,
             (Kind::Agent | Kind::Human, OnDisconnect::Keep) => OnDisconnect::Grace(grace),
@@ -169,19 +165,17 @@ impl Holding {
             OnDisconnect::Grace(grace) => Some(now + grace),
             OnDisconnect::Keep => None,
         };
-        self.presence = Presence::Gone { until };
+        self.presence = HolderPresence::Gone { until };
     }
 
-    /// When its holder has been away for too long.
     pub(super) fn leaves_at(&self) -> Option<Moment> {
         match self.presence {
-            Presence::Here => None,
-            Presence::Gone { until } => until,
-            Presence::Former { until } => Some(until),
+            HolderPresence::Here => None,
+            HolderPresence::Gone { until } => until,
+            HolderPresence::Former { until } => Some(until),
         }
     }
 
-    /// Whether the lease is on its way to this caller.
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
         let offered =
             self.offer.as_ref().is_some_and(|offer| offer.to.principal == caller.principal);
@@ -197,39 +191,37 @@ impl Holding {
 
     /// Whether it is of a daemon before, and nobody has shown its id since.
     pub(super) fn is_former(&self) -> bool {
-        matches!(self.presence, Presence::Former { .. })
+        matches!(self.presence, HolderPresence::Former { .. })
     }
 
     /// How much time is left unless it is renewed.
     pub(super) fn remaining(&self, now: Moment) -> Duration {
         match (&self.offer, self.presence) {
             (Some(offer), _) => offer.remaining,
-            (None, Presence::Former { until }) => now.until(until),
+            (None, HolderPresence::Former { until }) => now.until(until),
             (None, _) if self.calls_in_flight > 0 => self.ttl,
             (None, _) => now.until(self.expires_at),
         }
     }
 
     /// What time does to it next, and when. `most` is when it must end even if it is used.
-    pub(super) fn due(&self, most: Option<Moment>) -> Option<(Moment, Due)> {
-        let too_long = most.map(|at| (at, Due::Ends(EndCause::HeldTooLong)));
+    pub(super) fn due(&self, most: Option<Moment>) -> Option<(Moment, LeaseDue)> {
+        let too_long = most.map(|at| (at, LeaseDue::Ends(EndCause::HeldTooLong)));
         if let Some(offer) = &self.offer {
-            let returns = Some((offer.until, Due::OfferReturns));
+            let returns = Some((offer.until, LeaseDue::OfferReturns));
             return [too_long, returns].into_iter().flatten().min_by_key(|(at, _)| *at);
         }
         let idle = self.calls_in_flight == 0 && !self.is_former();
-        let expires = idle.then_some((self.expires_at, Due::Ends(EndCause::Expired)));
-        let left = self.leaves_at().map(|at| (at, Due::Ends(EndCause::Disconnected)));
+        let expires = idle.then_some((self.expires_at, LeaseDue::Ends(EndCause::Expired)));
+        let left = self.leaves_at().map(|at| (at, LeaseDue::Ends(EndCause::Disconnected)));
         [expires, left, too_long].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// The holding as its holder is told of it.
     pub(super) fn grant(&self, now: Moment, revived: bool) -> Grant {
         let expires_at = now + self.remaining(now);
         Grant { lease: self.id, epoch: self.epoch, ttl: self.ttl, expires_at, revived }
     }
 
-    /// The holding as others see it.
     pub(super) fn view(&self) -> HoldingView {
         HoldingView {
             by: self.holder.name(),
@@ -241,8 +233,71 @@ impl Holding {
         }
     }
 
-    /// Something that happened to it.
     pub(super) fn event(&self, change: LeaseChange) -> LeaseEvent {
         LeaseEvent { holder: self.holder.clone(), epoch: self.epoch, change }
+    }
+}
+
+/// A lease that ended.
+#[derive(Clone, Debug)]
+pub(super) struct EndedLease {
+    pub id: LeaseId,
+    pub principal: PrincipalId,
+    pub tenant: TenantId,
+    pub cause: EndCause,
+}
+
+/// The last few leases that ended, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EndedLeases {
+    recent: VecDeque<EndedLease>,
+}
+
+impl EndedLeases {
+    pub(super) const KEPT_MAX: usize = 16;
+
+    /// Remembers how a lease ended. One that nobody took back after a restart is none: its id is
+    /// answered like all others from before.
+    pub(super) fn remember(&mut self, holding: Holding, cause: EndCause) {
+        if holding.is_former() {
+            return;
+        }
+        let Holding { id, holder, .. } = holding;
+        self.remember_of(id, holder, cause);
+    }
+
+    pub(super) fn remember_of(&mut self, id: LeaseId, holder: Caller, cause: EndCause) {
+        if self.recent.len() == Self::KEPT_MAX {
+            self.recent.pop_front();
+        }
+        let Caller { principal, tenant, .. } = holder;
+        self.recent.push_back(EndedLease { id, principal, tenant, cause });
+    }
+
+    pub(super) fn find(&self, id: LeaseId) -> Option<&EndedLease> {
+        self.recent.iter().rev().find(|ended| ended.id == id)
+    }
+
+    /// The newest lease that a principal had and lost or gave up.
+    pub(super) fn last_of(&self, principal: PrincipalId) -> Option<&EndedLease> {
+        self.recent.iter().rev().find(|ended| ended.principal == principal)
+    }
+
+    /// How the newest lease of a principal ended, if that was not its own doing.
+    pub(super) fn lost_by(&self, principal: PrincipalId) -> Option<&EndCause> {
+        let cause = &self.last_of(principal)?.cause;
+        match cause {
+            EndCause::Released | EndCause::HandedOver { .. } => None,
+            EndCause::Expired
+            | EndCause::HeldTooLong
+            | EndCause::Disconnected
+            | EndCause::Undeliverable
+            | EndCause::Preempted { .. }
+            | EndCause::Replaced { .. }
+            | EndCause::WritingSwitchedOff
+            | EndCause::SessionEnded
+            | EndCause::SessionRestarted
+            | EndCause::RightEnded => Some(cause),
+        }
     }
 }

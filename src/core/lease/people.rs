@@ -1,26 +1,24 @@
 //! People at the keyboard: they come first, and the lease they find stands aside until they are done.
 //!
-//! It knows nothing of what they type. A person's grant is a holding like any other, so that there is
+//! A person's grant is a holding like any other, so that there is
 //! one rule for who may write; what is special is how it begins and how it ends.
 
 use crate::core::caller::{Caller, PrincipalName};
 use crate::core::ids::{LeaseId, PrincipalId, Watermark};
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::lease::event::LeaseChange;
-use crate::core::lease::holding::{Due, Holding, Resumed, Suspended};
+use crate::core::lease::holding::{AfterPerson, Holding, LeaseDue, Suspended};
+use crate::core::lease::limits::{LeasePurpose, Terms};
 use crate::core::lease::request::{Grant, OnDisconnect};
 use crate::core::lease::right::Right;
-use crate::core::lease::terms::{Span, Terms};
-use crate::core::lease::{LeaseManager, State};
+use crate::core::lease::view::LeaseChange;
+use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
 impl LeaseManager {
-    /// Whether this person holds the keyboard.
     pub(crate) fn has_keyboard(&self, caller: &Caller) -> bool {
         self.persons().is_some_and(|held| held.holder.principal == caller.principal)
     }
 
-    /// Whether the lease in force is a person's.
     pub(crate) fn is_persons(&self) -> bool {
         self.persons().is_some()
     }
@@ -28,7 +26,7 @@ impl LeaseManager {
     /// Finds out whether a person may type: always, unless another one took the keyboard over.
     pub(crate) fn check_typing(&self, now: Moment, caller: &Caller) -> Result<(), LeaseError> {
         match self.persons() {
-            Some(held) if held.span == Span::TakenOver && !self.has_keyboard(caller) => {
+            Some(held) if held.span == LeasePurpose::TakenOver && !self.has_keyboard(caller) => {
                 Err(self.held_by(held, now))
             }
             Some(_) | None => Ok(()),
@@ -45,14 +43,13 @@ impl LeaseManager {
         held.grant(now, false)
     }
 
-    /// Gives the keyboard to a person until it hands it back.
     pub(crate) fn take_over(&mut self, now: Moment, caller: &Caller, fresh: LeaseId) -> Grant {
         if !self.has_keyboard(caller) {
             self.begin_persons(now, caller, fresh);
         }
         let ttl = self.limits.ttl_max;
         let held = self.in_force();
-        (held.span, held.ttl) = (Span::TakenOver, ttl);
+        (held.span, held.ttl) = (LeasePurpose::TakenOver, ttl);
         held.renew(now);
         held.grant(now, false)
     }
@@ -66,7 +63,6 @@ impl LeaseManager {
         had
     }
 
-    /// Notes that a person is no longer attached.
     pub(crate) fn on_person_left(&mut self, now: Moment, person: PrincipalId) {
         if self.persons().is_some_and(|held| held.holder.principal == person) {
             self.end(now, now, EndCause::Disconnected);
@@ -77,10 +73,12 @@ impl LeaseManager {
     /// seen that frame has seen what the person left behind.
     pub(crate) fn mark_resumed(&mut self, watermark: Watermark) {
         match &mut self.state {
-            State::Held(known) | State::Lapsed(known) if known.resumed == Some(Resumed::Unseen) => {
-                known.resumed = Some(Resumed::ShownAt(watermark));
+            LeaseState::Held(known) | LeaseState::Lapsed(known)
+                if known.resumed == Some(AfterPerson::Unseen) =>
+            {
+                known.resumed = Some(AfterPerson::ShownAt(watermark));
             }
-            State::Held(_) | State::Lapsed(_) | State::Free => {}
+            LeaseState::Held(_) | LeaseState::Lapsed(_) | LeaseState::Free => {}
         }
     }
 
@@ -95,38 +93,37 @@ impl LeaseManager {
             return Ok(());
         }
         let known = match &self.state {
-            State::Held(known) | State::Lapsed(known) => known.resumed,
-            State::Free => None,
+            LeaseState::Held(known) | LeaseState::Lapsed(known) => known.resumed,
+            LeaseState::Free => None,
         };
         match known {
             None => Ok(()),
-            Some(Resumed::Unseen) => Err(None),
-            Some(Resumed::ShownAt(shown)) if expected >= Some(shown) => Ok(()),
-            Some(Resumed::ShownAt(shown)) => Err(Some(shown)),
+            Some(AfterPerson::Unseen) => Err(None),
+            Some(AfterPerson::ShownAt(shown)) if expected >= Some(shown) => Ok(()),
+            Some(AfterPerson::ShownAt(shown)) => Err(Some(shown)),
         }
     }
 
-    /// Notes that the holder has seen what a person left behind.
     pub(crate) fn on_seen(&mut self) {
         self.in_force().resumed = None;
     }
 
     /// Ends a suspended lease that was taken for one call, once no call is in flight any more.
     pub(crate) fn drop_spent(&mut self) {
-        let spent =
-            |it: &Suspended| it.holding.span == Span::OneCall && it.holding.calls_in_flight == 0;
+        let spent = |it: &Suspended| {
+            it.holding.span == LeasePurpose::OneCall && it.holding.calls_in_flight == 0
+        };
         if self.suspended.as_ref().is_some_and(spent) {
             self.finish_suspended(EndCause::Released);
         }
     }
 
     /// What becomes of a suspended lease next, and when: only its holder's leaving counts.
-    pub(super) fn suspended_due(&self) -> Option<(Moment, Due)> {
+    pub(super) fn suspended_due(&self) -> Option<(Moment, LeaseDue)> {
         let leaves_at = self.suspended.as_ref()?.holding.leaves_at();
-        leaves_at.map(|at| (at, Due::SuspendedLeaves))
+        leaves_at.map(|at| (at, LeaseDue::SuspendedLeaves))
     }
 
-    /// Ends the suspended lease, if there is one.
     pub(super) fn finish_suspended(&mut self, cause: EndCause) {
         if let Some(Suspended { holding, .. }) = self.suspended.take() {
             self.events.push(holding.event(LeaseChange::Ended(cause.clone())));
@@ -143,11 +140,11 @@ impl LeaseManager {
         holding.epoch = self.epoch;
         holding.expires_at = at + remaining;
         holding.granted_at = holding.granted_at + since.until(at);
-        holding.resumed = Some(Resumed::Unseen);
+        holding.resumed = Some(AfterPerson::Unseen);
         self.events.push(holding.event(LeaseChange::Resumed));
         let grant = holding.grant(at, false);
         self.grant_to_twins(&mut holding, &grant);
-        self.state = State::Held(holding);
+        self.state = LeaseState::Held(holding);
         true
     }
 
@@ -185,7 +182,7 @@ impl LeaseManager {
             ttl: self.limits.person_idle,
             on_disconnect: OnDisconnect::Release,
             reason: None,
-            span: Span::Typing,
+            span: LeasePurpose::Typing,
         };
         self.start(now, caller.clone(), terms, None);
     }

@@ -1,8 +1,7 @@
-//! What of a lease outlives its daemon, and the lease that the next daemon makes of it.
+//! What of a lease outlives its daemon or its task, and the lease that is made of it.
 //!
-//! It knows nothing of how a record is kept. A record holds what the next daemon must know and no
-//! more: a use of the lease does not change it, and ids that it does not name are answered as those
-//! of leases that were, whether they ever were or not.
+//! A record holds what the next daemon must know and no more: a use of the lease does not change it, and ids
+//! that it does not name are answered as those of leases that were, whether they ever were or not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,11 +9,13 @@ use std::time::Duration;
 
 use crate::core::caller::{Caller, Kind};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, TenantId};
-use crate::core::lease::holding::{Holding, Presence, Resumed};
-use crate::core::lease::limits::LeaseLimits;
-use crate::core::lease::request::OnDisconnect;
-use crate::core::lease::terms::Span;
-use crate::core::lease::{LeaseManager, State};
+use crate::core::lease::error::EndCause;
+use crate::core::lease::holding::{AfterPerson, HolderPresence, Holding};
+use crate::core::lease::limits::{LeaseLimits, LeasePurpose};
+use crate::core::lease::request::{OnDisconnect, WaiterId};
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
+use crate::core::lease::waiters::Waiters;
+use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
 /// What the next daemon must know of the lease of one session.
@@ -52,7 +53,6 @@ impl LeaseManager {
     /// How long whoever held the lease when a daemon ended may take it back from the next one.
     pub const RECLAIM_FOR: Duration = Duration::from_secs(10);
 
-    /// What the next daemon must know.
     pub fn record(&self) -> LeaseRecord {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
         let kept = aside.or(self.held()).filter(|holding| outlives_a_daemon(holding));
@@ -79,7 +79,7 @@ impl LeaseManager {
         if let Some(holding) = record.holding {
             lease.epoch = lease.epoch.next();
             let holding = lease.reclaimable(holding, now);
-            lease.state = State::Held(holding);
+            lease.state = LeaseState::Held(holding);
         }
         lease
     }
@@ -87,8 +87,8 @@ impl LeaseManager {
     /// Counts the time in which a lease of before can be taken back from this moment on, unless it is over:
     /// only now can its holder come.
     pub fn begin_reclaim(&mut self, now: Moment) {
-        if let State::Held(holding) = &mut self.state
-            && let Presence::Former { until } = &mut holding.presence
+        if let LeaseState::Held(holding) = &mut self.state
+            && let HolderPresence::Former { until } = &mut holding.presence
         {
             *until = (*until).max(now + Self::RECLAIM_FOR);
         }
@@ -112,14 +112,14 @@ impl LeaseManager {
             renewed_at: now,
             expires_at: now + ttl,
             on_disconnect: record.on_disconnect,
-            presence: Presence::Former { until: now + Self::RECLAIM_FOR },
-            span: Span::Kept,
+            presence: HolderPresence::Former { until: now + Self::RECLAIM_FOR },
+            span: LeasePurpose::Kept,
             reason: record.reason,
             offer: None,
             waited_as: None,
             stint: 0,
             calls_in_flight: 0,
-            resumed: record.must_look.then_some(Resumed::Unseen),
+            resumed: record.must_look.then_some(AfterPerson::Unseen),
         }
     }
 }
@@ -145,5 +145,57 @@ impl HoldingRecord {
 }
 
 fn outlives_a_daemon(holding: &Holding) -> bool {
-    holding.span == Span::Kept && holding.on_disconnect != OnDisconnect::Release
+    holding.span == LeasePurpose::Kept && holding.on_disconnect != OnDisconnect::Release
+}
+
+/// Somebody who has a lease, in force or suspended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseParty {
+    pub lease: LeaseId,
+    pub epoch: Epoch,
+    pub holder: Caller,
+}
+
+impl LeaseParty {
+    /// Whether it is the same holding, on the same connection.
+    pub fn is_of(&self, lease: LeaseId, epoch: Epoch, holder: &Caller) -> bool {
+        (self.lease, self.epoch) == (lease, epoch) && self.holder.connection == holder.connection
+    }
+
+    /// What its holder is told after the failure.
+    pub fn ended(self) -> LeaseEvent {
+        let change = LeaseChange::Ended(EndCause::SessionRestarted);
+        LeaseEvent { holder: self.holder, epoch: self.epoch, change }
+    }
+}
+
+impl LeaseManager {
+    /// A free lease in place of one that failed. Every epoch and every name that it gives is above those
+    /// from before; whoever had the lease is told that it ended.
+    /// `epoch` and `waiter` are the highest that anybody was told of.
+    pub fn after_failure(
+        parties: &[LeaseParty],
+        epoch: Epoch,
+        waiter: WaiterId,
+        limits: LeaseLimits,
+    ) -> Self {
+        let mut lease = Self::new(epoch, limits);
+        lease.waiters = Waiters::after(waiter);
+        for party in parties {
+            let cause = EndCause::SessionRestarted;
+            lease.ended.remember_of(party.lease, party.holder.clone(), cause);
+        }
+        lease
+    }
+
+    /// Those who have a lease: the holder of the one in force, then the one that stands aside.
+    pub fn parties(&self) -> impl Iterator<Item = (LeaseId, Epoch, &Caller)> {
+        let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
+        let all = self.held().into_iter().chain(aside);
+        all.map(|Holding { id, epoch, holder, .. }| (*id, *epoch, holder))
+    }
+
+    pub fn limits(&self) -> &LeaseLimits {
+        &self.limits
+    }
 }

@@ -1,7 +1,4 @@
 //! What callers ask of a lease, and what they are answered.
-//!
-//! Plain values: how they are decided is the manager's business, how they are written on the wire
-//! the surface's.
 
 use std::time::Duration;
 

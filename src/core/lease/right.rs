@@ -6,10 +6,9 @@
 use crate::core::caller::Caller;
 use crate::core::ids::LeaseId;
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::lease::holding::Suspended;
-use crate::core::lease::holding::{Holding, Presence};
-use crate::core::lease::terms::{Span, Terms};
-use crate::core::lease::{LeaseManager, State};
+use crate::core::lease::holding::{HolderPresence, Holding, Suspended};
+use crate::core::lease::limits::{LeasePurpose, Terms};
+use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
 /// A right to write that was found, and what must happen to the lease when it is used.
@@ -17,11 +16,7 @@ use crate::core::moment::Moment;
 /// It holds for the moment it was found at and must be used with nothing in between.
 #[derive(Clone, Debug)]
 #[must_use]
-pub(crate) struct Right(pub(super) How);
-
-/// What using a right does to the lease.
-#[derive(Clone, Debug)]
-pub(super) enum How {
+pub(crate) enum Right {
     /// The lease in force is used.
     Use,
     /// An expired lease goes on.
@@ -37,14 +32,14 @@ pub(super) enum How {
 impl Right {
     /// Whether bytes queued under the lease in force stay valid.
     pub(crate) fn keeps_epoch(&self) -> bool {
-        matches!(self.0, How::Use)
+        matches!(self, Self::Use)
     }
 
     /// Whether a lease goes on that there was before.
     pub(super) fn keeps_lease(&self) -> bool {
-        match self.0 {
-            How::Use | How::Revive | How::Move => true,
-            How::TakeUp(_) | How::Take(_) => false,
+        match self {
+            Self::Use | Self::Revive | Self::Move => true,
+            Self::TakeUp(_) | Self::Take(_) => false,
         }
     }
 }
@@ -59,11 +54,10 @@ impl LeaseManager {
         presented: Option<LeaseId>,
         terms: Option<Terms>,
     ) -> Result<Right, LeaseError> {
-        let how = match presented {
+        match presented {
             Some(id) => self.right_by_key(now, caller, id),
             None => self.right_by_name(now, caller, terms),
-        };
-        how.map(Right)
+        }
     }
 
     /// The id of the lease that this caller has by name: in force, expired or suspended.
@@ -74,16 +68,16 @@ impl LeaseManager {
 
     /// The id of the lease that the command line holds beyond one call, for itself alone.
     pub(crate) fn command_lines(&self) -> Option<LeaseId> {
-        let own = |holding: &&Holding| holding.span == Span::Kept && holding.is_command_lines();
+        let own =
+            |holding: &&Holding| holding.span == LeasePurpose::Kept && holding.is_command_lines();
         self.known().find(own).map(|holding| holding.id)
     }
 
-    /// The holdings that are suspended, in force or expired.
     fn known(&self) -> impl Iterator<Item = &Holding> {
         let aside = self.suspended.as_ref().map(|suspended| &suspended.holding);
         let known = match &self.state {
-            State::Held(known) | State::Lapsed(known) => Some(known),
-            State::Free => None,
+            LeaseState::Held(known) | LeaseState::Lapsed(known) => Some(known),
+            LeaseState::Free => None,
         };
         aside.into_iter().chain(known)
     }
@@ -93,7 +87,7 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         terms: Option<Terms>,
-    ) -> Result<How, LeaseError> {
+    ) -> Result<Right, LeaseError> {
         let lost = self.ended.lost_by(caller.principal);
         let lost = lost.map(|cause| LeaseError::Lost { cause: cause.clone() });
         if let Some(suspended) = &self.suspended
@@ -102,28 +96,34 @@ impl LeaseManager {
             return Err(self.suspended_by(suspended, now));
         }
         match (&self.state, terms) {
-            (State::Held(held), terms) if held.is_offered_to(caller) => self.take_up(held, terms),
-            (State::Held(held), _) if held.is_named(caller) => right_of_holder(held),
-            (State::Held(held), Some(_)) => Err(self.held_by(held, now)),
-            (State::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
-            (State::Lapsed(lapsed), _) if lapsed.is_named(caller) => Ok(How::Revive),
-            (State::Lapsed(_) | State::Free, Some(terms)) => Ok(How::Take(terms)),
-            (State::Lapsed(_) | State::Free, None) => Err(lost.unwrap_or(LeaseError::Required)),
+            (LeaseState::Held(held), terms) if held.is_offered_to(caller) => {
+                self.take_up(held, terms)
+            }
+            (LeaseState::Held(held), _) if held.is_named(caller) => right_of_holder(held),
+            (LeaseState::Held(held), Some(_)) => Err(self.held_by(held, now)),
+            (LeaseState::Held(held), None) => Err(lost.unwrap_or_else(|| self.held_by(held, now))),
+            (LeaseState::Lapsed(lapsed), _) if lapsed.is_named(caller) => Ok(Right::Revive),
+            (LeaseState::Lapsed(_) | LeaseState::Free, Some(terms)) => Ok(Right::Take(terms)),
+            (LeaseState::Lapsed(_) | LeaseState::Free, None) => {
+                Err(lost.unwrap_or(LeaseError::Required))
+            }
         }
     }
 
-    fn right_by_key(&self, now: Moment, caller: &Caller, id: LeaseId) -> Result<How, LeaseError> {
+    fn right_by_key(&self, now: Moment, caller: &Caller, id: LeaseId) -> Result<Right, LeaseError> {
         if let Some(suspended) = self.suspended.as_ref().filter(|it| it.holding.id == id) {
             return Err(self.refusal_of_suspended(now, caller, suspended));
         }
         match &self.state {
-            State::Held(held) if held.id == id => self.right_to_held(now, caller, held),
-            State::Lapsed(lapsed) if lapsed.id == id => right_to_lapsed(caller, lapsed),
-            State::Held(_) | State::Lapsed(_) | State::Free => match self.ended.find(id) {
-                Some(ended) if ended.tenant != caller.tenant => Err(LeaseError::OtherTenant),
-                Some(ended) => Err(LeaseError::Lost { cause: ended.cause.clone() }),
-                None => Err(LeaseError::Superseded),
-            },
+            LeaseState::Held(held) if held.id == id => self.right_to_held(now, caller, held),
+            LeaseState::Lapsed(lapsed) if lapsed.id == id => right_to_lapsed(caller, lapsed),
+            LeaseState::Held(_) | LeaseState::Lapsed(_) | LeaseState::Free => {
+                match self.ended.find(id) {
+                    Some(ended) if ended.tenant != caller.tenant => Err(LeaseError::OtherTenant),
+                    Some(ended) => Err(LeaseError::Lost { cause: ended.cause.clone() }),
+                    None => Err(LeaseError::Superseded),
+                }
+            }
         }
     }
 
@@ -132,7 +132,7 @@ impl LeaseManager {
         now: Moment,
         caller: &Caller,
         held: &Holding,
-    ) -> Result<How, LeaseError> {
+    ) -> Result<Right, LeaseError> {
         if held.holder.tenant != caller.tenant {
             return Err(LeaseError::OtherTenant);
         }
@@ -145,7 +145,7 @@ impl LeaseManager {
         if is_here(held) {
             return Err(self.held_by(held, now));
         }
-        use_unless_offered(held).map(|_| How::Move)
+        use_unless_offered(held).map(|_| Right::Move)
     }
 
     fn refusal_of_suspended(
@@ -160,15 +160,17 @@ impl LeaseManager {
         }
         let may_come_back = holding.is_of(caller) || !is_here(holding);
         match &self.state {
-            State::Held(person) if !may_come_back => self.held_by(person, now),
-            State::Held(_) | State::Lapsed(_) | State::Free => self.suspended_by(suspended, now),
+            LeaseState::Held(person) if !may_come_back => self.held_by(person, now),
+            LeaseState::Held(_) | LeaseState::Lapsed(_) | LeaseState::Free => {
+                self.suspended_by(suspended, now)
+            }
         }
     }
 
-    fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<How, LeaseError> {
+    fn take_up(&self, held: &Holding, terms: Option<Terms>) -> Result<Right, LeaseError> {
         let fresh = held.offer.as_ref().map_or(held.id, |offer| offer.fresh);
         let terms = terms.unwrap_or_else(|| self.default_terms(fresh));
-        Ok(How::TakeUp(Terms { fresh, span: Span::Kept, ..terms }))
+        Ok(Right::TakeUp(Terms { fresh, span: LeasePurpose::Kept, ..terms }))
     }
 
     /// Says who holds the lease, to somebody who would have liked it.
@@ -189,32 +191,32 @@ impl LeaseManager {
     }
 }
 
-fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<How, LeaseError> {
+fn right_to_lapsed(caller: &Caller, lapsed: &Holding) -> Result<Right, LeaseError> {
     if lapsed.holder.tenant != caller.tenant {
         return Err(LeaseError::OtherTenant);
     }
     if lapsed.is_of(caller) {
-        return Ok(How::Revive);
+        return Ok(Right::Revive);
     }
     if is_here(lapsed) {
         return Err(LeaseError::Lost { cause: EndCause::Expired });
     }
-    Ok(How::Move)
+    Ok(Right::Move)
 }
 
 /// Whoever held it with a daemon before has it back with the next epoch.
-fn right_of_holder(held: &Holding) -> Result<How, LeaseError> {
-    let how = use_unless_offered(held)?;
-    Ok(if held.is_former() { How::Move } else { how })
+fn right_of_holder(held: &Holding) -> Result<Right, LeaseError> {
+    let right = use_unless_offered(held)?;
+    Ok(if held.is_former() { Right::Move } else { right })
 }
 
-fn use_unless_offered(held: &Holding) -> Result<How, LeaseError> {
+fn use_unless_offered(held: &Holding) -> Result<Right, LeaseError> {
     match &held.offer {
         Some(offer) => Err(LeaseError::Offered { to: offer.to.clone() }),
-        None => Ok(How::Use),
+        None => Ok(Right::Use),
     }
 }
 
 fn is_here(holding: &Holding) -> bool {
-    holding.presence == Presence::Here
+    holding.presence == HolderPresence::Here
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
-use crate::core::lease::ended::EndedLeases;
+use crate::core::lease::holding::EndedLeases;
 use crate::core::lease::request::OnDisconnect;
 
 const FLOOR: Epoch = Epoch(7);

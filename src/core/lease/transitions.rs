@@ -1,29 +1,30 @@
 //! How a lease changes hands: the steps from which every grant and every end is made.
 //!
-//! They ask nobody's permission; that was decided before. Each step leaves its events behind.
+//! Whether it may was decided before. Each step leaves its events behind.
 
 use std::collections::BTreeSet;
 
 use crate::core::caller::Caller;
+use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::lease::error::{EndCause, LeaseError};
-use crate::core::lease::event::LeaseChange;
-use crate::core::lease::holding::{Due, Holding, Offer, Presence};
+use crate::core::lease::holding::{HolderPresence, Holding, LeaseDue, Offer};
+use crate::core::lease::limits::Terms;
 use crate::core::lease::request::{Grant, HandOver, Released, WaiterId};
-use crate::core::lease::right::{How, Right};
-use crate::core::lease::terms::Terms;
-use crate::core::lease::waiters::Waiter;
-use crate::core::lease::{LeaseManager, State};
+use crate::core::lease::right::Right;
+use crate::core::lease::view::LeaseChange;
+use crate::core::lease::waiters::LeaseWaiter;
+use crate::core::lease::{LeaseManager, LeaseState};
 use crate::core::moment::Moment;
 
 impl LeaseManager {
     /// Uses a right that was just found: the lease is taken, revived, moved or renewed.
     pub(crate) fn exercise(&mut self, now: Moment, caller: &Caller, right: Right) -> Grant {
-        match right.0 {
-            How::Use => self.use_held(now, caller),
-            How::Revive => self.revive(now, caller),
-            How::Move => self.move_to(now, caller),
-            How::Take(terms) => self.start(now, caller.clone(), terms, None),
-            How::TakeUp(terms) => {
+        match right {
+            Right::Use => self.use_held(now, caller),
+            Right::Revive => self.revive(now, caller),
+            Right::Move => self.move_to(now, caller),
+            Right::Take(terms) => self.start(now, caller.clone(), terms, None),
+            Right::TakeUp(terms) => {
                 self.finish(EndCause::HandedOver { to: caller.name() });
                 self.start(now, caller.clone(), terms, None)
             }
@@ -64,8 +65,8 @@ impl LeaseManager {
     /// Takes out the lease to which a right was just found, in force or expired.
     fn take_known(&mut self) -> Holding {
         match std::mem::take(&mut self.state) {
-            State::Held(holding) | State::Lapsed(holding) => Some(holding),
-            State::Free => None,
+            LeaseState::Held(holding) | LeaseState::Lapsed(holding) => Some(holding),
+            LeaseState::Free => None,
         }
         .expect("a right is used at the moment it was found")
     }
@@ -91,7 +92,7 @@ impl LeaseManager {
             renewed_at: now,
             expires_at: now + ttl,
             on_disconnect,
-            presence: Presence::Here,
+            presence: HolderPresence::Here,
             span,
             reason,
             offer: None,
@@ -111,7 +112,7 @@ impl LeaseManager {
         let grant = holding.grant(now, revived);
         self.events.push(holding.event(change));
         self.grant_to_twins(&mut holding, &grant);
-        self.state = State::Held(holding);
+        self.state = LeaseState::Held(holding);
         grant
     }
 
@@ -136,12 +137,11 @@ impl LeaseManager {
         }
     }
 
-    fn grant_to(&mut self, now: Moment, waiter: Waiter) {
+    fn grant_to(&mut self, now: Moment, waiter: LeaseWaiter) {
         let grant = self.start(now, waiter.caller, waiter.terms, Some(waiter.id));
         self.grants.push((waiter.id, grant));
     }
 
-    /// Ends the lease in force, with nobody next.
     pub(super) fn finish(&mut self, cause: EndCause) {
         let Some(holding) = self.take_held() else { return };
         self.events.push(holding.event(LeaseChange::Ended(cause.clone())));
@@ -150,7 +150,7 @@ impl LeaseManager {
             return;
         }
         if cause == EndCause::Expired {
-            self.state = State::Lapsed(holding);
+            self.state = LeaseState::Lapsed(holding);
         } else {
             self.ended.remember(holding, cause);
         }
@@ -158,8 +158,8 @@ impl LeaseManager {
 
     pub(super) fn take_held(&mut self) -> Option<Holding> {
         match std::mem::take(&mut self.state) {
-            State::Held(held) => Some(held),
-            other @ (State::Free | State::Lapsed(_)) => {
+            LeaseState::Held(held) => Some(held),
+            other @ (LeaseState::Free | LeaseState::Lapsed(_)) => {
                 self.state = other;
                 None
             }
@@ -169,11 +169,11 @@ impl LeaseManager {
     /// Makes sure that an expired lease does not come back; says whether there was one.
     pub(super) fn forget_lapsed(&mut self, cause: EndCause) -> bool {
         match std::mem::take(&mut self.state) {
-            State::Lapsed(lapsed) => {
+            LeaseState::Lapsed(lapsed) => {
                 self.ended.remember(lapsed, cause);
                 true
             }
-            other @ (State::Free | State::Held(_)) => {
+            other @ (LeaseState::Free | LeaseState::Held(_)) => {
                 self.state = other;
                 false
             }
@@ -201,7 +201,7 @@ impl LeaseManager {
     }
 
     /// Does what time has done by now, in the order in which it came due.
-    pub(super) fn settle(&mut self, now: Moment) {
+    pub fn on_time(&mut self, now: Moment) {
         loop {
             let wait = self.waiters.deadline().filter(|at| *at <= now);
             let due = self.due().filter(|(at, _)| *at <= now);
@@ -215,12 +215,12 @@ impl LeaseManager {
         }
     }
 
-    fn on_due(&mut self, now: Moment, at: Moment, due: Due) {
+    fn on_due(&mut self, now: Moment, at: Moment, due: LeaseDue) {
         match (due, &mut self.state) {
-            (Due::OfferReturns, State::Held(held)) => held.take_back(at),
-            (Due::OfferReturns, State::Free | State::Lapsed(_)) => {}
-            (Due::Ends(cause), _) => self.end(now, at, cause),
-            (Due::SuspendedLeaves, _) => self.finish_suspended(EndCause::Disconnected),
+            (LeaseDue::OfferReturns, LeaseState::Held(held)) => held.take_back(at),
+            (LeaseDue::OfferReturns, LeaseState::Free | LeaseState::Lapsed(_)) => {}
+            (LeaseDue::Ends(cause), _) => self.end(now, at, cause),
+            (LeaseDue::SuspendedLeaves, _) => self.finish_suspended(EndCause::Disconnected),
         }
     }
 
@@ -233,7 +233,7 @@ impl LeaseManager {
     }
 
     /// What time does to the lease in force, or to the suspended one, next and when.
-    pub(super) fn due(&self) -> Option<(Moment, Due)> {
+    pub(super) fn due(&self) -> Option<(Moment, LeaseDue)> {
         let held = self.held().and_then(|held| {
             let contested = !self.waiters.is_empty() || held.span.is_persons();
             held.due(contested.then(|| self.latest_end(held)))
@@ -247,6 +247,69 @@ impl LeaseManager {
         match held.span.is_persons() {
             true => held.renewed_at + self.limits.ttl_max,
             false => held.granted_at + self.limits.max_hold,
+        }
+    }
+}
+
+impl LeaseManager {
+    /// Notes that a connection closed: its waits are over, and with the last one of its holder that
+    /// used it a lease goes the way it was acquired with.
+    pub fn on_connection_closed(&mut self, now: Moment, connection: ConnectionId) {
+        self.on_time(now);
+        for waiter in self.waiters.take_of_connection(connection) {
+            self.refusals.push((waiter.id, LeaseError::WaitGivenUp));
+        }
+        let known = match &mut self.state {
+            LeaseState::Held(holding) | LeaseState::Lapsed(holding) => Some(holding),
+            LeaseState::Free => None,
+        };
+        let suspended = self.suspended.as_mut().map(|suspended| &mut suspended.holding);
+        for holding in [known, suspended].into_iter().flatten() {
+            holding.on_connection_closed(now, connection);
+        }
+        self.on_time(now);
+    }
+
+    /// Notes that a caller asked again for the lease it was granted before; where it still has it, it
+    /// has it on this connection too.
+    pub(crate) fn on_asked_again(&mut self, caller: &Caller, lease: LeaseId) {
+        if let LeaseState::Held(held) = &mut self.state
+            && held.id == lease
+        {
+            held.follow(caller);
+        }
+    }
+
+    /// Notes that a caller asked again for what it waits for: the wait is one of this connection now.
+    pub(crate) fn on_waits_again(&mut self, waiter: WaiterId, caller: &Caller) {
+        self.waiters.follow(waiter, caller);
+    }
+}
+
+impl LeaseManager {
+    /// Ends all that a principal has here: its lease, in force, expired, suspended, kept after its
+    /// connection closed or left by a daemon before, what it is offered, and its waits.
+    pub(crate) fn end_right_of(&mut self, now: Moment, principal: PrincipalId) {
+        self.on_time(now);
+        let cause = EndCause::RightEnded;
+        for waiter in self.waiters.take_of_principal(principal) {
+            self.refusals.push((waiter.id, LeaseError::Lost { cause: cause.clone() }));
+        }
+        let has = |holding: &Holding| holding.holder.principal == principal;
+        if self.suspended.as_ref().is_some_and(|suspended| has(&suspended.holding)) {
+            self.finish_suspended(cause.clone());
+        }
+        match &mut self.state {
+            LeaseState::Held(held) if has(held) => self.end(now, now, cause),
+            LeaseState::Held(held) => {
+                if held.offer.as_ref().is_some_and(|offer| offer.to.principal == principal) {
+                    held.take_back(now);
+                }
+            }
+            LeaseState::Lapsed(lapsed) if has(lapsed) => {
+                self.forget_lapsed(cause);
+            }
+            LeaseState::Lapsed(_) | LeaseState::Free => {}
         }
     }
 }

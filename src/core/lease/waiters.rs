@@ -1,20 +1,17 @@
 //! Those who wait for a lease: first come, first served, bounded, each with an own deadline.
-//!
-//! They know nothing of the lease itself; the manager says when it is somebody's turn.
 
 use std::collections::VecDeque;
 
 use crate::core::caller::Caller;
 use crate::core::ids::{ConnectionId, PrincipalId, TenantId};
 use crate::core::lease::error::LeaseError;
-use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::limits::{LeaseLimits, Terms};
 use crate::core::lease::request::WaiterId;
-use crate::core::lease::terms::Terms;
 use crate::core::moment::Moment;
 
 /// A caller in the queue, and the terms on which it wants the lease.
 #[derive(Clone, Debug)]
-pub(super) struct Waiter {
+pub(super) struct LeaseWaiter {
     pub id: WaiterId,
     pub until: Moment,
     pub caller: Caller,
@@ -24,7 +21,7 @@ pub(super) struct Waiter {
 /// The queue of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiters {
-    queue: VecDeque<Waiter>,
+    queue: VecDeque<LeaseWaiter>,
     issued: u64,
 }
 
@@ -42,7 +39,6 @@ impl Waiters {
         self.queue.is_empty()
     }
 
-    /// Puts a caller at the end of the queue.
     pub(super) fn join(
         &mut self,
         caller: Caller,
@@ -50,7 +46,7 @@ impl Waiters {
         until: Moment,
         limits: &LeaseLimits,
     ) -> Result<WaiterId, LeaseError> {
-        let of_tenant = |waiter: &&Waiter| waiter.caller.tenant == caller.tenant;
+        let of_tenant = |waiter: &&LeaseWaiter| waiter.caller.tenant == caller.tenant;
         if self.queue.len() >= limits.waiters_max {
             return Err(LeaseError::QueueFull { waiters_max: limits.waiters_max });
         }
@@ -59,7 +55,7 @@ impl Waiters {
         }
         self.issued += 1;
         let id = WaiterId(self.issued);
-        self.queue.push_back(Waiter { id, until, caller, terms });
+        self.queue.push_back(LeaseWaiter { id, until, caller, terms });
         Ok(id)
     }
 
@@ -70,8 +66,7 @@ impl Waiters {
         }
     }
 
-    /// Takes the one who came first.
-    pub(super) fn take_next(&mut self) -> Option<Waiter> {
+    pub(super) fn take_next(&mut self) -> Option<LeaseWaiter> {
         self.queue.pop_front()
     }
 
@@ -80,15 +75,14 @@ impl Waiters {
         &mut self,
         principal: PrincipalId,
         tenant: &TenantId,
-    ) -> Option<Waiter> {
-        let wanted = |waiter: &Waiter| {
+    ) -> Option<LeaseWaiter> {
+        let wanted = |waiter: &LeaseWaiter| {
             waiter.caller.principal == principal && waiter.caller.tenant == *tenant
         };
         let index = self.queue.iter().position(wanted)?;
         self.queue.remove(index)
     }
 
-    /// When the first wait runs out.
     pub(super) fn deadline(&self) -> Option<Moment> {
         self.queue.iter().map(|waiter| waiter.until).min()
     }
@@ -97,23 +91,23 @@ impl Waiters {
         !self.take_where(|waiter| waiter.id == id).is_empty()
     }
 
-    pub(super) fn take_over_by(&mut self, now: Moment) -> Vec<Waiter> {
+    pub(super) fn take_over_by(&mut self, now: Moment) -> Vec<LeaseWaiter> {
         self.take_where(|waiter| waiter.until <= now)
     }
 
-    pub(super) fn take_of_connection(&mut self, connection: ConnectionId) -> Vec<Waiter> {
+    pub(super) fn take_of_connection(&mut self, connection: ConnectionId) -> Vec<LeaseWaiter> {
         self.take_where(|waiter| waiter.caller.connection == connection)
     }
 
-    pub(super) fn take_of_principal(&mut self, principal: PrincipalId) -> Vec<Waiter> {
+    pub(super) fn take_of_principal(&mut self, principal: PrincipalId) -> Vec<LeaseWaiter> {
         self.take_where(|waiter| waiter.caller.principal == principal)
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Waiter> {
+    pub(super) fn take_all(&mut self) -> Vec<LeaseWaiter> {
         self.take_where(|_| true)
     }
 
-    fn take_where(&mut self, leaves: impl Fn(&Waiter) -> bool) -> Vec<Waiter> {
+    fn take_where(&mut self, leaves: impl Fn(&LeaseWaiter) -> bool) -> Vec<LeaseWaiter> {
         let (gone, stay): (VecDeque<_>, _) = self.queue.drain(..).partition(leaves);
         self.queue = stay;
         gone.into()

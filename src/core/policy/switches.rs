@@ -1,7 +1,5 @@
 //! The write switches: whether anybody may write, for everything, one tenant or one session, and
 //! until when.
-//!
-//! They hold no clock; each is judged at the moment somebody asks.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +64,6 @@ impl Switches {
         sessions || self.window(tenant, None).is_open(now)
     }
 
-    /// When the next switch closes by itself.
     pub fn deadline(&self) -> Option<Moment> {
         self.windows().filter_map(WriteWindow::closes_at).min()
     }
@@ -91,7 +88,6 @@ impl Switches {
         self.sessions.len() != before
     }
 
-    /// Every switch that is on, with what it covers.
     pub fn open(&self, now: Moment) -> Vec<(Scope, WriteWindow)> {
         let everything = std::iter::once((Scope::Everything, self.everything));
         let tenants = self.tenants.iter().map(|(id, window)| (Scope::Tenant(id.clone()), *window));

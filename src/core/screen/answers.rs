@@ -10,12 +10,10 @@ use alacritty_terminal::event::{Event, EventListener};
 
 use crate::core::moment::Moment;
 
-/// The most bytes of answers that wait in the queue.
 pub(crate) const QUEUED_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug)]
-struct Queue {
-    /// The most answers a program gets in one second.
+struct AnswerQueue {
     per_second_max: usize,
     bytes: Vec<u8>,
     now: Moment,
@@ -26,12 +24,12 @@ struct Queue {
 
 /// A handle to the queue of answers, shared with the emulator, which answers some queries itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Answers(Arc<Mutex<Queue>>);
+pub(crate) struct Answers(Arc<Mutex<AnswerQueue>>);
 
 impl Answers {
     pub(crate) fn new(per_second_max: usize) -> Self {
         let (bytes, now, since) = (Vec::new(), Moment::default(), Moment::default());
-        Self(Arc::new(Mutex::new(Queue { per_second_max, bytes, now, since, given: 0 })))
+        Self(Arc::new(Mutex::new(AnswerQueue { per_second_max, bytes, now, since, given: 0 })))
     }
 
     /// Sets the time that the rate limit uses.
@@ -58,7 +56,7 @@ impl Answers {
         self.with(|queue| std::mem::take(&mut queue.bytes))
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Queue) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut AnswerQueue) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -22,13 +22,13 @@ const BACKGROUND: CellColor = CellColor::Named(NamedColor::Background);
 
 /// The buffers of the last row that was read.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct RowReader {
     text: String,
     runs: Vec<Run>,
     wrapped: bool,
 }
 
-impl Reader {
+impl RowReader {
     pub(crate) fn read(&mut self, row: &Row<Cell>) {
         let cells = &row[..];
         self.text.clear();
@@ -52,12 +52,12 @@ impl Reader {
                 continue;
             }
             match place(cells, at) {
-                Place::Character => {
+                CellPlace::Character => {
                     self.text.push(if cell.c == '\t' { ' ' } else { cell.c });
                     self.text.extend(cell.zerowidth().unwrap_or_default());
                 }
-                Place::Concealed | Place::Torn => self.text.push(' '),
-                Place::Nothing => {}
+                CellPlace::Concealed | CellPlace::Torn => self.text.push(' '),
+                CellPlace::Nothing => {}
             }
         }
         self.text.truncate(self.text.trim_end_matches(' ').len());
@@ -113,7 +113,7 @@ const WIDE: Flags =
 const UNUSUAL: Flags = WIDE.union(Flags::HIDDEN);
 
 /// What a cell adds to the text.
-enum Place {
+enum CellPlace {
     Character,
     /// A hidden cell; each half of a wide character counts separately.
     Concealed,
@@ -122,22 +122,22 @@ enum Place {
     Nothing,
 }
 
-fn place(cells: &[Cell], at: usize) -> Place {
+fn place(cells: &[Cell], at: usize) -> CellPlace {
     let flags = cells[at].flags;
     if flags.contains(Flags::HIDDEN) {
-        return Place::Concealed;
+        return CellPlace::Concealed;
     }
     let has = |at: Option<usize>, flag| {
         at.and_then(|at| cells.get(at)).is_some_and(|cell| cell.flags.contains(flag))
     };
     if flags.contains(Flags::WIDE_CHAR_SPACER) {
         let owned = has(at.checked_sub(1), Flags::WIDE_CHAR);
-        return if owned { Place::Nothing } else { Place::Torn };
+        return if owned { CellPlace::Nothing } else { CellPlace::Torn };
     }
     if flags.contains(Flags::WIDE_CHAR) && !has(Some(at + 1), Flags::WIDE_CHAR_SPACER) {
-        return Place::Torn;
+        return CellPlace::Torn;
     }
-    Place::Character
+    CellPlace::Character
 }
 
 /// Whether the cell has no readable text.

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use alacritty_terminal::vte::ansi::{Handler, Processor};
 
 use crate::core::frame::history::{History, HistoryRow};
-use crate::core::frame::kept::blocks::NUMBER_MAX;
+use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::frame::{Frame, ScreenMode};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
-use crate::core::screen::row_numbers::Ledger;
-use crate::core::screen::snapshot::shell::WrittenCommands;
-use crate::core::screen::snapshot::{Snapshot, SnapshotError};
+use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::snapshot::{KeptScreen, SnapshotError};
 use crate::core::screen::{Screen, ScreenLimits};
 
 /// All state that restores a screen, as of one moment between two pieces of output.
@@ -47,12 +46,12 @@ impl Checkpoint {
 impl Screen {
     /// The row after the newest one of history, which is the top row of the normal screen.
     pub fn history_end(&self) -> RowNumber {
-        self.emulator.ledger().base_row()
+        self.emulator.ledger.base_row()
     }
 
     /// The rows of history, as of the last checkpoint or frame.
     pub fn history(&self) -> &History {
-        self.emulator.ledger().history()
+        self.emulator.ledger.history()
     }
 
     /// Takes a checkpoint with the rows of history from `since` on.
@@ -62,19 +61,19 @@ impl Screen {
     /// The time is proportional to the size of the screen and the number of rows.
     pub fn checkpoint(&mut self, since: RowNumber) -> Checkpoint {
         self.emulator.harvest();
-        let ledger = self.emulator.ledger();
+        let ledger = &self.emulator.ledger;
         let reserved = Watermark(ledger.mark().0 + Checkpoint::WATERMARKS_RESERVED);
         let (first_row, end_row) = (ledger.history().first(), ledger.history().end());
         let rows = ledger.history().block(since);
-        let shell = self.emulator.shell().clone();
-        let snapshot = Snapshot {
+        let shell = self.emulator.shell.clone();
+        let snapshot = KeptScreen {
             reserved: reserved.0,
             first_row: first_row.0,
             end_row: end_row.0,
             place: self.guard.kept(),
             emulator: self.emulator.kept(),
         };
-        let snapshot = snapshot.encode(&shell, &mut self.written);
+        let snapshot = snapshot.encode(&shell);
         Checkpoint { snapshot, rows, first_row, end_row, reserved }
     }
 
@@ -120,7 +119,7 @@ impl Screen {
         limits: ScreenLimits,
         history: impl FnOnce(RowNumber) -> Result<History, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let (kept, shell) = Snapshot::decode(snapshot)?;
+        let (kept, shell) = KeptScreen::decode(snapshot)?;
         let damaged = |what| SnapshotError::Damaged { what };
         if kept.reserved > NUMBER_MAX || kept.end_row > NUMBER_MAX || kept.first_row > kept.end_row
         {
@@ -130,17 +129,16 @@ impl Screen {
         if history.end() < RowNumber(kept.end_row) {
             history = History::starting_at(RowNumber(kept.end_row), limits.history);
         }
-        let ledger = Ledger::new(limits.history, Watermark(kept.reserved), history);
+        let ledger = RowNumbers::new(limits.history, Watermark(kept.reserved), history);
         let mut emulator = Emulator::restored(&kept.emulator, limits, ledger).map_err(damaged)?;
-        shell.put(emulator.shell_mut()).map_err(damaged)?;
+        shell.put(&mut emulator.shell).map_err(damaged)?;
         let guard = Guard::resumed(kept.place, limits.command_bytes_max);
         let (guard, passed) = guard.ok_or(damaged("it ends in no sequence that there is"))?;
         let mut parser = Processor::new();
         let repeatable: String = kept.emulator.settings.repeatable.into_iter().collect();
         parser.advance(&mut Nobody, repeatable.as_bytes());
         parser.advance(&mut Nobody, &passed);
-        let written = WrittenCommands::default();
-        Ok(Self { guard, parser, emulator, limits, last: None, written })
+        Ok(Self { guard, parser, emulator, limits, last: None })
     }
 
     /// Creates an empty screen that replaces one whose emulator failed, after the last published frame.
@@ -158,7 +156,7 @@ impl Screen {
             ScreenMode::Alternate => {}
         }
         let mut screen = Self::with_history(frame.size.value, limits, frame.watermark, history);
-        screen.emulator.shell_mut().commands = Arc::clone(&frame.commands.value);
+        screen.emulator.shell.commands = Arc::clone(&frame.commands.value);
         screen
     }
 }

@@ -5,10 +5,8 @@
 mod drawing;
 mod handler;
 mod keeping;
-pub(crate) mod keyboard;
-mod settings;
+pub(crate) mod settings;
 pub(crate) mod shell;
-mod tabs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,13 +23,11 @@ use crate::core::keys::modes::{InputModes, MouseEncoding, MouseReporting};
 use crate::core::moment::Moment;
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::answers::Answers;
-use crate::core::screen::emulator::keyboard::KeyboardStacks;
+use crate::core::screen::emulator::settings::{KeyboardStacks, TabStops};
 use crate::core::screen::emulator::shell::MarkedShell;
-use crate::core::screen::emulator::tabs::TabStops;
 use crate::core::screen::guard::Query;
-use crate::core::screen::report::Report;
-use crate::core::screen::row_numbers::Ledger;
-use crate::core::screen::sequence::Sequence;
+use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::sequence::{Report, Sequence};
 
 /// How many rows may scroll off before they are moved into history.
 const HARVEST_ROWS: usize = 8;
@@ -43,12 +39,12 @@ const EMULATOR_ROWS_MAX: usize = HARVEST_ROWS + 2 * Size::SIDE_MAX as usize;
 pub(crate) struct Emulator {
     term: Term<Answers>,
     limits: ScreenLimits,
-    ledger: Ledger,
+    pub(super) ledger: RowNumbers,
     answers: Answers,
     now: Moment,
     sync: Option<Sync>,
-    bells: u64,
-    title: Arc<str>,
+    pub(super) bells: u64,
+    pub(super) title: Arc<str>,
     titles: VecDeque<Arc<str>>,
     keyboard: KeyboardStacks,
     tabs: TabStops,
@@ -56,7 +52,7 @@ pub(crate) struct Emulator {
     /// The last character, which a repetition (REP) repeats.
     repeatable: Option<char>,
     reports: VecDeque<Report>,
-    shell: MarkedShell,
+    pub(super) shell: MarkedShell,
     /// The rows of the normal screen, as they were when the alternate screen replaced it.
     shelf: Vec<Arc<Line>>,
     /// What happened to the normal screen since.
@@ -81,7 +77,7 @@ struct Sync {
 }
 
 impl Emulator {
-    pub(crate) fn new(size: Size, limits: ScreenLimits, ledger: Ledger) -> Self {
+    pub(crate) fn new(size: Size, limits: ScreenLimits, ledger: RowNumbers) -> Self {
         let config = Config {
             scrolling_history: EMULATOR_ROWS_MAX,
             kitty_keyboard: true,
@@ -129,22 +125,6 @@ impl Emulator {
         Size { rows: self.term.screen_lines() as u16, cols: self.term.columns() as u16 }
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
-        &mut self.ledger
-    }
-
-    pub(crate) fn bells(&self) -> u64 {
-        self.bells
-    }
-
-    pub(crate) fn title(&self) -> Arc<str> {
-        Arc::clone(&self.title)
-    }
-
     pub(crate) fn hold_until(&self) -> Option<Moment> {
         self.sync.map(|sync| sync.until)
     }
@@ -172,7 +152,7 @@ impl Emulator {
             } else {
                 MouseEncoding::Bytes
             },
-            kitty_flags: keyboard::flags(*self.term.mode()).bits(),
+            kitty_flags: settings::keyboard_flags(*self.term.mode()).bits(),
         }
     }
 
@@ -223,7 +203,6 @@ impl Emulator {
         self.term.mode().contains(TermMode::ALT_SCREEN)
     }
 
-    /// Moves the rows that scrolled off into history.
     pub(crate) fn harvest(&mut self) {
         let scrolled = self.term.history_size();
         if scrolled == 0 {
@@ -348,7 +327,7 @@ impl Emulator {
     /// Runs `work` on the hidden screen, which the emulator does not expose. A hidden alternate screen
     /// loses its rows, as it does each time before it is shown.
     fn with_other<T>(&mut self, work: impl FnOnce(&mut Grid<Cell>) -> T) -> T {
-        let flags = keyboard::flags(*self.term.mode());
+        let flags = settings::keyboard_flags(*self.term.mode());
         // The swap clears the alternate screen and loses the normal screen's saved cursor.
         let shown = std::mem::replace(self.term.grid_mut(), Grid::new(1, 1, 0));
         self.term.swap_alt();

@@ -5,10 +5,7 @@
 //! joins split characters, after which the parser can lose the next one. All other bytes pass
 //! uncopied.
 
-mod fragment;
 mod kept;
-
-use crate::core::screen::guard::fragment::Fragment;
 
 const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
@@ -33,7 +30,6 @@ const REPEAT_MAX_TIMES: &[u8] = b"\x18\x1b[1000b";
 /// A part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
-    /// Bytes for the emulator.
     Bytes(&'a [u8]),
     /// A character for the emulator that arrived in several pieces.
     Joined(Fragment),
@@ -60,7 +56,7 @@ pub(crate) enum ControlString<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScanState {
     #[default]
     Ground,
     Escape,
@@ -75,7 +71,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ended {
+enum StringEnd {
     #[default]
     ByTerminator,
     ByBell,
@@ -85,12 +81,12 @@ enum Ended {
 /// The scanner's state between two pieces of input.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    state: State,
+    state: ScanState,
     /// The most bytes of an operating system command; a longer one is skipped whole.
     command_bytes_max: usize,
     /// The current string, or its head.
     string: Vec<u8>,
-    ended: Ended,
+    ended: StringEnd,
     /// The parameter and intermediate bytes of the current sequence.
     sequence: Vec<u8>,
     /// The current string or sequence is longer than its kept part.
@@ -107,10 +103,10 @@ pub(crate) struct Guard {
 impl Guard {
     pub(crate) fn new(command_bytes_max: usize) -> Self {
         Self {
-            state: State::default(),
+            state: ScanState::default(),
             command_bytes_max,
             string: Vec::new(),
-            ended: Ended::default(),
+            ended: StringEnd::default(),
             sequence: Vec::new(),
             overflowed: false,
             due: None,
@@ -131,19 +127,22 @@ impl Guard {
                 return self.join(rest);
             }
             match self.state {
-                State::Introducer => {
+                ScanState::Introducer => {
                     *rest = &rest[1..];
                     return Some(self.open_string(first));
                 }
-                State::Osc | State::Dcs | State::Skipped => {
+                ScanState::Osc | ScanState::Dcs | ScanState::Skipped => {
                     if self.read_string(rest) {
                         return Some(Item::String);
                     }
                 }
-                State::Ground | State::Escape | State::EscapeIntermediate | State::Csi => {
+                ScanState::Ground
+                | ScanState::Escape
+                | ScanState::EscapeIntermediate
+                | ScanState::Csi => {
                     let bytes = self.pass(rest);
                     if !bytes.is_empty() {
-                        let in_text = self.state == State::Ground;
+                        let in_text = self.state == ScanState::Ground;
                         let broken = in_text.then(|| Fragment::at_end_of(bytes));
                         self.broken = broken.unwrap_or_default();
                         return Some(Item::Bytes(bytes));
@@ -156,9 +155,9 @@ impl Guard {
     /// The control string that ended last.
     pub(crate) fn string(&self) -> ControlString<'_> {
         match self.ended {
-            Ended::ByTerminator => ControlString::Command { text: &self.string, end: "\x1b\\" },
-            Ended::ByBell => ControlString::Command { text: &self.string, end: "\x07" },
-            Ended::Device => ControlString::Device(&self.string),
+            StringEnd::ByTerminator => ControlString::Command { text: &self.string, end: "\x1b\\" },
+            StringEnd::ByBell => ControlString::Command { text: &self.string, end: "\x07" },
+            StringEnd::Device => ControlString::Device(&self.string),
         }
     }
 
@@ -168,18 +167,18 @@ impl Guard {
         let mut at = 0;
         while at < bytes.len() && self.due.is_none() {
             match self.state {
-                State::Ground => at += find_escape(&bytes[at..]),
-                State::Csi => at += self.read_parameters(&bytes[at..]),
-                State::Escape
-                | State::EscapeIntermediate
-                | State::Introducer
-                | State::Osc
-                | State::Dcs
-                | State::Skipped => {}
+                ScanState::Ground => at += find_escape(&bytes[at..]),
+                ScanState::Csi => at += self.read_parameters(&bytes[at..]),
+                ScanState::Escape
+                | ScanState::EscapeIntermediate
+                | ScanState::Introducer
+                | ScanState::Osc
+                | ScanState::Dcs
+                | ScanState::Skipped => {}
             }
             let Some(byte) = bytes.get(at) else { break };
             self.state = self.after(*byte);
-            if self.state == State::Introducer {
+            if self.state == ScanState::Introducer {
                 *rest = &bytes[at..];
                 return &bytes[..at];
             }
@@ -189,7 +188,7 @@ impl Guard {
         if matches!(self.due, Some(Item::Bytes(_))) {
             return &bytes[..at - 1];
         }
-        if self.state == State::Ground && rest.is_empty() {
+        if self.state == ScanState::Ground && rest.is_empty() {
             self.split = Fragment::at_end_of(bytes);
         }
         &bytes[..at - self.split.bytes().len()]
@@ -206,31 +205,31 @@ impl Guard {
     }
 
     /// The state after a byte outside strings, the same as in the emulator's parser.
-    fn after(&mut self, byte: u8) -> State {
+    fn after(&mut self, byte: u8) -> ScanState {
         match (self.state, byte) {
-            (_, ESCAPE) => State::Escape,
-            (_, CANCEL | SUBSTITUTE) => State::Ground,
-            (State::Escape, b'[') => {
+            (_, ESCAPE) => ScanState::Escape,
+            (_, CANCEL | SUBSTITUTE) => ScanState::Ground,
+            (ScanState::Escape, b'[') => {
                 self.sequence.clear();
                 self.overflowed = false;
-                State::Csi
+                ScanState::Csi
             }
-            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Introducer,
-            (State::Escape, 0x20..=0x2f) => {
+            (ScanState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => ScanState::Introducer,
+            (ScanState::Escape, 0x20..=0x2f) => {
                 self.sequence.clear();
                 self.sequence.push(byte);
-                State::EscapeIntermediate
+                ScanState::EscapeIntermediate
             }
-            (State::EscapeIntermediate, 0x20..=0x2f) => {
+            (ScanState::EscapeIntermediate, 0x20..=0x2f) => {
                 if self.sequence.len() < INTERMEDIATES_MAX {
                     self.sequence.push(byte);
                 }
-                State::EscapeIntermediate
+                ScanState::EscapeIntermediate
             }
-            (State::Escape | State::EscapeIntermediate, 0x30..=0x7e) => State::Ground,
-            (State::Csi, 0x40..=0x7e) => {
+            (ScanState::Escape | ScanState::EscapeIntermediate, 0x30..=0x7e) => ScanState::Ground,
+            (ScanState::Csi, 0x40..=0x7e) => {
                 self.due = self.after_sequence(byte);
-                State::Ground
+                ScanState::Ground
             }
             (state, _) => state,
         }
@@ -265,9 +264,9 @@ impl Guard {
         self.string.clear();
         self.overflowed = false;
         self.state = match introducer {
-            b']' => State::Osc,
-            b'P' => State::Dcs,
-            _ => State::Skipped,
+            b']' => ScanState::Osc,
+            b'P' => ScanState::Dcs,
+            _ => ScanState::Skipped,
         };
         Item::Bytes(b"\\")
     }
@@ -281,40 +280,39 @@ impl Guard {
         let taken = usize::from(control.is_some_and(|control| control != ESCAPE));
         *rest = &rest[length + taken..];
         let ended = match (self.state, control) {
-            (State::Osc, Some(BELL)) => Some(Ended::ByBell),
-            (State::Osc, Some(ESCAPE)) => Some(Ended::ByTerminator),
-            (State::Dcs, Some(ESCAPE)) => Some(Ended::Device),
+            (ScanState::Osc, Some(BELL)) => Some(StringEnd::ByBell),
+            (ScanState::Osc, Some(ESCAPE)) => Some(StringEnd::ByTerminator),
+            (ScanState::Dcs, Some(ESCAPE)) => Some(StringEnd::Device),
             (_, Some(ESCAPE | CANCEL | SUBSTITUTE)) => None,
             (_, Some(_) | None) => return false,
         };
-        self.state = State::Ground;
+        self.state = ScanState::Ground;
         self.ended = ended.unwrap_or_default();
         ended.is_some() && !self.overflowed
     }
 
     fn collect(&mut self, bytes: &[u8]) {
         match self.state {
-            State::Osc => {
+            ScanState::Osc => {
                 self.overflowed |= self.string.len() + bytes.len() > self.command_bytes_max;
                 if !self.overflowed {
                     self.string.extend_from_slice(bytes);
                 }
             }
-            State::Dcs => {
+            ScanState::Dcs => {
                 let room = DCS_BYTES_MAX - self.string.len();
                 self.string.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
-            State::Ground
-            | State::Escape
-            | State::EscapeIntermediate
-            | State::Csi
-            | State::Introducer
-            | State::Skipped => {}
+            ScanState::Ground
+            | ScanState::Escape
+            | ScanState::EscapeIntermediate
+            | ScanState::Csi
+            | ScanState::Introducer
+            | ScanState::Skipped => {}
         }
     }
 }
 
-/// The first number of a parameter list.
 fn first_number(parameters: &[u8]) -> usize {
     let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number: usize, digit| {
@@ -334,4 +332,68 @@ fn find_escape(bytes: &[u8]) -> usize {
         at += stride.len();
     }
     at
+}
+
+/// The first bytes of a character, three at most, or a whole one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl Fragment {
+    /// The start of a character at the end of these bytes; empty when they end in a whole one.
+    fn at_end_of(bytes: &[u8]) -> Self {
+        let tail = &bytes[bytes.len().saturating_sub(3)..];
+        let Some(first) = tail.iter().rposition(|byte| !is_continuation(*byte)) else {
+            return Self::default();
+        };
+        let mut begun = Self { length: tail.len() - first, ..Self::default() };
+        begun.bytes[..begun.length].copy_from_slice(&tail[first..]);
+        if begun.is_whole() { Self::default() } else { begun }
+    }
+
+    /// These bytes as a fragment, if they are exactly the start of one character.
+    fn exactly(bytes: &[u8]) -> Option<Self> {
+        let found = Self::at_end_of(bytes);
+        (found.bytes() == bytes).then_some(found)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether all the bytes that the first one announces are present.
+    fn is_whole(&self) -> bool {
+        let announced = match self.bytes[0] {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        self.length >= announced
+    }
+
+    /// Takes the bytes of the character from the start of the input. Returns true when no more can
+    /// follow, because it is whole or something else follows.
+    fn complete(&mut self, rest: &mut &[u8]) -> bool {
+        while !self.is_whole() {
+            let Some((next, after)) = rest.split_first() else { return false };
+            if !is_continuation(*next) {
+                break;
+            }
+            self.bytes[self.length] = *next;
+            self.length += 1;
+            *rest = after;
+        }
+        true
+    }
+}
+
+fn is_continuation(byte: u8) -> bool {
+    (0x80..=0xbf).contains(&byte)
 }

@@ -11,26 +11,26 @@ use crate::core::frame::history::{History, HistoryLimits, HistoryRow};
 use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
-use crate::core::screen::cells::Reader;
+use crate::core::screen::cells::RowReader;
 
 /// A line with the watermark of its last change.
 pub(crate) type StampedLine = Stamped<Arc<Line>>;
 
 /// History, the watermark of the next frame, and the rows of the last frame.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct RowNumbers {
     limits: HistoryLimits,
     history: History,
     mark: Watermark,
     shown: Arc<[StampedLine]>,
     shown_base: RowNumber,
-    reader: Reader,
+    reader: RowReader,
     /// A delta cannot express the changes since the last frame.
     reset: bool,
     cleared: bool,
 }
 
-impl Ledger {
+impl RowNumbers {
     /// Continues from this watermark and from the end of this history.
     pub(crate) fn new(limits: HistoryLimits, watermark: Watermark, history: History) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Ledger {
             shown: Arc::from([]),
             shown_base: history.end(),
             history,
-            reader: Reader::default(),
+            reader: RowReader::default(),
             reset: false,
             cleared: false,
         }
@@ -50,7 +50,6 @@ impl Ledger {
         self.history.end()
     }
 
-    /// The watermark of the next frame.
     pub(crate) fn mark(&self) -> Watermark {
         self.mark
     }

@@ -1,22 +1,18 @@
 //! Parses control strings: titles, reports, and queries with their fixed answers.
 //!
 //! termgate ignores clipboard, links and changes of colours: no frame shows them, and a program must
-//! not read the clipboard.
+//! not read the clipboard. Reports are unverified: any output can contain them, even a printed file.
 
 use percent_encoding::percent_decode_str;
 
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::guard::ControlString;
-use crate::core::screen::palette;
-use crate::core::screen::report::{Progress, Report};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     Title(String),
     Report(Report),
-    /// The parameters of a shell integration mark.
     Mark(String),
-    /// The answers to queries.
     Answers(Vec<String>),
 }
 
@@ -51,7 +47,7 @@ fn command(text: &[u8], end: &str, limits: &ScreenLimits, host: Option<&str>) ->
             Some(Sequence::Title(rest.trim().chars().take(limits.title_characters_max).collect()))
         }
         "4" | "10" | "11" | "12" => {
-            let answers = palette::answers(code, rest, end);
+            let answers = color_answers(code, rest, end);
             (!answers.is_empty()).then_some(Sequence::Answers(answers))
         }
         "7" => directory(rest, host).map(Sequence::Report),
@@ -99,11 +95,11 @@ fn progress(text: &str) -> Option<Report> {
     let (state, percent) = text.split_once(';').unwrap_or((text, "0"));
     let percent = percent.parse::<u8>().unwrap_or(0).min(100);
     let progress = match state {
-        "0" => Progress::Removed,
-        "1" => Progress::Running(percent),
-        "2" => Progress::Failed(percent),
-        "3" => Progress::Indeterminate,
-        "4" => Progress::Paused(percent),
+        "0" => TaskProgress::Removed,
+        "1" => TaskProgress::Running(percent),
+        "2" => TaskProgress::Failed(percent),
+        "3" => TaskProgress::Indeterminate,
+        "4" => TaskProgress::Paused(percent),
         _ => return None,
     };
     Some(Report::Progress(progress))
@@ -114,6 +110,84 @@ fn notification(text: &str) -> Option<Report> {
     let rest = text.strip_prefix("notify;")?;
     let (title, body) = rest.split_once(';').unwrap_or((rest, ""));
     Some(Report::Notification { title: Some(title.to_owned()), body: body.to_owned() })
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The working directory (OSC 7), an absolute path.
+    Directory(String),
+    /// A text for the person at the terminal (OSC 9 and 777).
+    Notification { title: Option<String>, body: String },
+    /// How far a task is (OSC 9;4).
+    Progress(TaskProgress),
+}
+
+impl Report {
+    /// The most reports that wait in the queue; the oldest are dropped first.
+    pub const QUEUED_MAX: usize = 256;
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskProgress {
+    /// The task is finished or removed.
+    Removed,
+    /// The task is running, 0 to 100 per cent done.
+    Running(u8),
+    /// The task failed at this percentage.
+    Failed(u8),
+    /// The task is running without a known percentage.
+    Indeterminate,
+    /// The task is paused at this percentage.
+    Paused(u8),
+}
+
+/// The default foreground and cursor.
+const FOREGROUND: [u8; 3] = [0xd8, 0xd8, 0xd8];
+const BACKGROUND: [u8; 3] = [0, 0, 0];
+
+const NAMED: [u32; 16] = [
+    0x00_0000, 0xcd_0000, 0x00_cd00, 0xcd_cd00, 0x00_00ee, 0xcd_00cd, 0x00_cdcd, 0xe5_e5e5,
+    0x7f_7f7f, 0xff_0000, 0x00_ff00, 0xff_ff00, 0x5c_5cff, 0xff_00ff, 0x00_ffff, 0xff_ffff,
+];
+
+/// The most queries that one sequence may hold.
+const QUERIES_MAX: usize = 16;
+
+/// Answers the queries in a colour command (OSC 4, 10, 11, 12), each with the query's terminator.
+fn color_answers(code: &str, arguments: &str, end: &str) -> Vec<String> {
+    let arguments = arguments.split(';');
+    if code == "4" {
+        let arguments: Vec<&str> = arguments.take(2 * QUERIES_MAX).collect();
+        let asked = arguments.chunks_exact(2).filter(|pair| pair[1] == "?");
+        let index = asked.filter_map(|pair| pair[0].parse::<u8>().ok());
+        return index.map(|index| answer(&format!("4;{index}"), indexed(index), end)).collect();
+    }
+    // Each further argument asks for the next of the three colours.
+    let dynamic = [("10", FOREGROUND), ("11", BACKGROUND), ("12", FOREGROUND)];
+    let asked = dynamic.into_iter().skip_while(|(name, _)| *name != code).zip(arguments);
+    let asked = asked.filter(|(_, argument)| *argument == "?");
+    asked.map(|((name, color), _)| answer(name, color, end)).collect()
+}
+
+fn answer(name: &str, [red, green, blue]: [u8; 3], end: &str) -> String {
+    format!("\x1b]{name};rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}{end}")
+}
+
+/// The colour with this index of 256: sixteen named ones, a cube of six steps a side, and greys.
+fn indexed(index: u8) -> [u8; 3] {
+    match index {
+        0..=15 => {
+            let [_, rgb @ ..] = NAMED[usize::from(index)].to_be_bytes();
+            rgb
+        }
+        16..=231 => {
+            let place = index - 16;
+            let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+            [step(place / 36), step(place / 6 % 6), step(place % 6)]
+        }
+        232..=255 => [8 + 10 * (index - 232); 3],
+    }
 }
 
 #[cfg(test)]
@@ -168,10 +242,10 @@ mod tests {
     #[test]
     fn progress_is_told_apart_from_a_notification() {
         let progress = |progress| Some(Sequence::Report(Report::Progress(progress)));
-        check("9;4;1;30", progress(Progress::Running(30)));
-        check("9;4;1;200", progress(Progress::Running(100)));
-        check("9;4;0", progress(Progress::Removed));
-        check("9;4;3", progress(Progress::Indeterminate));
+        check("9;4;1;30", progress(TaskProgress::Running(30)));
+        check("9;4;1;200", progress(TaskProgress::Running(100)));
+        check("9;4;0", progress(TaskProgress::Removed));
+        check("9;4;3", progress(TaskProgress::Indeterminate));
         check("9;4;9;1", None);
         check("9;done", Some(Sequence::Report(body("done"))));
     }
@@ -198,5 +272,25 @@ mod tests {
         assert_eq!(answers(b"+q544e"), refused("\x1bP0+r\x1b\\"));
         assert_eq!(answers(b"1;2q"), None);
         assert_eq!(answers(b"$q q"), None, "vim would take the refusal for keys");
+    }
+
+    #[test]
+    fn a_palette_query_names_its_index_and_ends_like_the_query() {
+        assert_eq!(color_answers("4", "1;?", "\x07"), ["\x1b]4;1;rgb:cdcd/0000/0000\x07"]);
+        assert_eq!(color_answers("4", "231;?", "\x1b\\"), ["\x1b]4;231;rgb:ffff/ffff/ffff\x1b\\"]);
+        assert_eq!(color_answers("4", "255;?", "\x07"), ["\x1b]4;255;rgb:eeee/eeee/eeee\x07"]);
+    }
+
+    #[test]
+    fn setting_a_colour_is_not_answered() {
+        assert!(color_answers("4", "1;#ff0000", "\x07").is_empty());
+        assert!(color_answers("4", "256;?", "\x07").is_empty());
+        assert!(color_answers("11", "black", "\x07").is_empty());
+    }
+
+    #[test]
+    fn further_questions_ask_for_the_next_dynamic_colour() {
+        let both = color_answers("10", "?;?", "\x07");
+        assert_eq!(both, ["\x1b]10;rgb:d8d8/d8d8/d8d8\x07", "\x1b]11;rgb:0000/0000/0000\x07"]);
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::frame::kept::KeptLine;
 use crate::core::screen::emulator::shell::MarkedShell;
 use crate::core::screen::snapshot::cells::KeptGrid;
-use crate::core::screen::snapshot::shell::{KeptShell, WrittenCommands};
+use crate::core::screen::snapshot::shell::KeptShell;
 
 /// The start of a snapshot: a magic number and the version of the format. Increase the version when
 /// any type below changes.
@@ -34,7 +34,7 @@ pub enum SnapshotError {
 
 /// A screen without its history, as stored.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Snapshot<'a> {
+pub(crate) struct KeptScreen<'a> {
     /// The watermark at which a restored screen continues.
     pub(crate) reserved: u64,
     /// The oldest row of history, and the row after the newest.
@@ -68,7 +68,6 @@ pub(crate) enum KeptPlace {
     },
     /// In a device control string; only its head matters.
     Device(Vec<u8>),
-    /// In an ignored string.
     Skipped,
 }
 
@@ -84,20 +83,14 @@ pub(crate) struct KeptEmulator<'a> {
     /// Contains rows only when it is the normal screen.
     pub(crate) other: KeptGrid<'a>,
     pub(crate) shelf: Vec<KeptLine<'a>>,
-    pub(crate) shelved: KeptShelved,
+    /// The index in the emulator's table of what happened to the normal screen behind the alternate one.
+    pub(crate) shelved: u8,
     pub(crate) settings: KeptSettings,
     pub(crate) bells: u64,
     pub(crate) title: &'a str,
     pub(crate) titles: Vec<&'a str>,
-    pub(crate) sync: Option<KeptSync>,
-}
-
-/// What happened to the normal screen behind the alternate one.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum KeptShelved {
-    Untouched,
-    Resized,
-    Rewrapped,
+    /// The end of a synchronized update in nanoseconds since boot, and its bytes so far.
+    pub(crate) sync: Option<(u64, u64)>,
 }
 
 /// The settings that belong to neither screen.
@@ -107,7 +100,6 @@ pub(crate) struct KeptSettings {
     pub(crate) modes: u32,
     /// The top row of the scrolling region, from 0, and the row after the bottom one.
     pub(crate) region: (u16, u16),
-    /// The columns with a tab stop.
     pub(crate) tabs: Vec<u16>,
     /// The index of the active character set, 0 to 3.
     pub(crate) charset: u8,
@@ -118,18 +110,10 @@ pub(crate) struct KeptSettings {
     pub(crate) repeatable: Option<char>,
 }
 
-/// A synchronized update in progress: its end in nanoseconds since boot, and its bytes so far.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct KeptSync {
-    pub(crate) until: u64,
-    pub(crate) bytes: u64,
-}
-
-impl<'a> Snapshot<'a> {
-    /// Encodes the screen and its shell.
-    pub(crate) fn encode(&self, shell: &MarkedShell, commands: &mut WrittenCommands) -> Vec<u8> {
+impl<'a> KeptScreen<'a> {
+    pub(crate) fn encode(&self, shell: &MarkedShell) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
-        let bytes = bytes.and_then(|bytes| commands.write(shell, bytes));
+        let bytes = bytes.and_then(|bytes| postcard::to_extend(&KeptShell::of(shell), bytes));
         bytes.expect("memory takes all that these types are made of")
     }
 

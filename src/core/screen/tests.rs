@@ -12,7 +12,7 @@ use crate::core::frame::history::HistoryLimits;
 use crate::core::frame::line::{Attributes, Color, Run, Style};
 use crate::core::frame::{Cursor, CursorShape, ScreenMode};
 use crate::core::keys::modes::{MouseEncoding, MouseReporting};
-use crate::core::screen::report::Progress;
+use crate::core::screen::sequence::TaskProgress;
 
 /// A screen with the frame that was published last.
 struct Terminal {
@@ -287,7 +287,8 @@ fn a_title_put_aside_comes_back() {
 fn reports_come_in_their_order() {
     let mut terminal = Terminal::new(2, 10);
     terminal.feed("\x1b]7;file:///tmp\x07\x1b]9;4;1;50\x07");
-    let expected = [Report::Directory("/tmp".to_owned()), Report::Progress(Progress::Running(50))];
+    let expected =
+        [Report::Directory("/tmp".to_owned()), Report::Progress(TaskProgress::Running(50))];
     assert_eq!(terminal.screen.take_reports(), expected);
     assert_eq!(terminal.screen.take_reports(), []);
 }

@@ -1,11 +1,10 @@
-//! What a terminal is doing, and how that is known.
+//! What a terminal is doing, how that is known, and what the kernel says of it.
 
-use crate::core::shell::kernel::Foreground;
+use std::sync::Arc;
 
 /// What a terminal is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityState {
-    /// A shell waits for a command.
     Prompt,
     /// A program works.
     #[default]
@@ -34,7 +33,6 @@ pub enum Evidence {
     /// Nothing has been written for a while.
     #[default]
     Idle,
-    /// The program ended.
     Exit,
 }
 
@@ -44,8 +42,44 @@ pub struct Activity {
     pub state: ActivityState,
     pub evidence: Evidence,
     pub foreground: Option<Foreground>,
-    /// The kernel collects input into lines.
     pub canonical: bool,
-    /// The kernel shows what is typed.
     pub echo: bool,
+}
+
+/// The process group that may read the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreground {
+    pub group: i32,
+    /// The name of its leader's program as the kernel has it, at most 15 bytes.
+    pub program: Option<Arc<str>>,
+}
+
+/// What the kernel knew of a terminal when it was last asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelView {
+    pub foreground: Option<Foreground>,
+    /// The session was started with an interactive shell, which is in front.
+    pub shell_in_front: bool,
+    pub canonical: bool,
+    pub echo: bool,
+    /// Whether a process in front waits for the terminal in a read; none if it was not looked for, or the
+    /// kernel does not say.
+    pub reading: Option<bool>,
+    /// A process in front may pass on what is typed, as to another machine, so that its waiting says
+    /// nothing of the program that gets it.
+    pub relaying: bool,
+}
+
+/// What the session's shell does about what was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderRest {
+    /// It is in front, has read all of it, and waits for more.
+    Waits,
+    /// The same, but it may wait for a part of itself, for a moment.
+    Pauses,
+    Unread,
+    /// It has read all of it, and works or is not in front.
+    Works,
+    /// It has read all of it; the kernel does not say what it does.
+    Unknown,
 }

@@ -2,10 +2,10 @@
 //! the screen their output lies.
 //!
 //! A shell that marks its prompts and commands (OSC 133) tells all of it; of others is known what
-//! was sent and when they were ready again. It knows no emulator: positions are told to it.
+//! was sent and when they were ready again.
 
 pub mod mark;
-mod marked;
+mod marked_ends;
 pub mod output;
 pub mod record;
 
@@ -28,7 +28,6 @@ pub enum ShellPhase {
     Prompting,
     /// It reads a command line.
     Reading,
-    /// A command runs.
     Running,
 }
 
@@ -99,7 +98,6 @@ pub struct Commands {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Raised {
     id: CommandId,
-    /// Which of its parts.
     spans: usize,
     from: Position,
     echo_lines: u16,
@@ -120,7 +118,6 @@ impl Commands {
         Self { list, last, phase, reading_at, sent, outer, ..Self::default() }
     }
 
-    /// All that are kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<CommandRecord>> {
         self.list.iter()
     }
@@ -141,12 +138,10 @@ impl Commands {
         self.last = self.last.max(id);
     }
 
-    /// Where the shell is, as it marked it.
     pub fn phase(&self) -> ShellPhase {
         self.phase
     }
 
-    /// Where the shell began to read the line it reads.
     pub fn reading_at(&self) -> Option<Position> {
         self.reading_at
     }
@@ -195,7 +190,6 @@ impl Commands {
         self.list.iter().rev().find(|record| record.finish.as_ref().is_some_and(after))
     }
 
-    /// Notes that a command is sent now.
     pub fn submit(&mut self, submission: Submission<'_>, here: &Here) -> CommandId {
         // What it is for goes on below what it has started.
         self.outer = self.sent.take().filter(|sent| sent.ends_by == EndsBy::Kernel);
@@ -212,10 +206,10 @@ impl Commands {
     }
 
     /// Ends the command that was sent, whose end nothing marks.
-    pub fn finish_sent(&mut self, here: &Here, code: Option<i32>, evidence: Evidence, ran: bool) {
+    pub fn finish_sent(&mut self, here: &Here, evidence: Evidence, ran: bool) {
         if let Some(sent) = &self.sent {
             let id = sent.id;
-            self.finish(id, here, code, evidence, ran);
+            self.finish(id, here, None, evidence, ran);
         }
     }
 
@@ -290,7 +284,6 @@ impl Commands {
         (row < span.from.row).then_some(running.id)
     }
 
-    /// Notes that a program shows something on the alternate screen.
     pub fn on_alternate(&mut self) {
         if let Some(id) = self.running().map(|record| record.id) {
             self.change(id, |record| record.full_screen = true);

@@ -1,10 +1,9 @@
 //! The judgement: what the terminal is doing.
 
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{Activity, ActivityState, Evidence};
+use crate::core::shell::activity::{Activity, ActivityState, Evidence, KernelView};
 use crate::core::shell::commands::{EndsBy, ShellPhase};
-use crate::core::shell::kernel::KernelView;
-use crate::core::shell::{ScreenFacts, Shell, ShellView, text};
+use crate::core::shell::{ScreenFacts, Shell, ShellView};
 
 impl Shell {
     /// Judges what the terminal is doing, and whether it takes a command.
@@ -32,8 +31,7 @@ impl Shell {
             Some(sent)
                 if judged.0 == ActivityState::NeedsInput
                     && (!self.moved_on(sent, facts)
-                        || text::is_prompt(facts.before_cursor)
-                            && !self.other_prompt_stands(now)) =>
+                        || is_prompt(facts.before_cursor) && !self.other_prompt_stands(now)) =>
             {
                 (ActivityState::Running, judged.1)
             }
@@ -41,7 +39,6 @@ impl Shell {
         }
     }
 
-    /// What the program in front is doing.
     pub(super) fn state_of_front(&self, facts: &ScreenFacts<'_>) -> (ActivityState, Evidence) {
         if facts.exited {
             return (ActivityState::Exited, Evidence::Exit);
@@ -75,7 +72,7 @@ impl Shell {
     /// at its prompt and for its command `read`.
     fn unmarked_shell(&self, kernel: &KernelView, before: &str) -> (ActivityState, Evidence) {
         let (quiet, prompted) = (self.looks.quiet(), self.is_known_prompt(before));
-        if quiet && !prompted && self.typed.prompt.is_some() && text::is_continuation(before) {
+        if quiet && !prompted && self.typed.prompt.is_some() && is_continuation(before) {
             return (ActivityState::NeedsInput, Evidence::Pattern);
         }
         if !kernel.canonical {
@@ -91,7 +88,7 @@ impl Shell {
         if self.hides_a_line(kernel) && !prompted {
             return (ActivityState::SecretPrompt, Evidence::Kernel);
         }
-        let asks = before.trim().is_empty() || text::is_question(before);
+        let asks = before.trim().is_empty() || is_question(before);
         match kernel.reading {
             // The kernel knows that it reads before its prompt has come here.
             Some(true) if asks && !prompted => {
@@ -127,7 +124,7 @@ impl Shell {
         if !kernel.canonical && !kernel.relaying || kernel.reading == Some(true) {
             return (ActivityState::NeedsInput, Evidence::Kernel);
         }
-        match text::is_question(before) || text::is_prompt(before) {
+        match is_question(before) || is_prompt(before) {
             true => (ActivityState::NeedsInput, Evidence::Pattern),
             false => (ActivityState::Unknown, Evidence::Kernel),
         }
@@ -140,4 +137,22 @@ fn without_kernel(phase: ShellPhase) -> (ActivityState, Evidence) {
         ShellPhase::Running => (ActivityState::Running, Evidence::Osc133),
         ShellPhase::Unmarked => (ActivityState::Unknown, Evidence::Idle),
     }
+}
+
+/// What a POSIX shell shows where a command goes on (`PS2`).
+const CONTINUATION: &str = ">";
+
+const QUESTION_ENDS: [char; 4] = ['?', ':', ']', ')'];
+const PROMPT_ENDS: [char; 7] = ['$', '#', '%', '>', '❯', '»', 'λ'];
+
+pub(super) fn is_question(text: &str) -> bool {
+    text.trim_end().ends_with(QUESTION_ENDS)
+}
+
+pub(super) fn is_prompt(text: &str) -> bool {
+    text.trim_end().ends_with(PROMPT_ENDS)
+}
+
+pub(super) fn is_continuation(text: &str) -> bool {
+    text.trim() == CONTINUATION
 }

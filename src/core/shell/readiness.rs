@@ -1,12 +1,17 @@
-//! Whether a terminal takes a command, and by what its end will be known.
+//! Whether a terminal takes a command, by what its end will be known, and the keys that empty the line
+//! editor first.
 
+use std::iter;
 use std::sync::Arc;
 
+use crate::core::keys::Key;
 use crate::core::moment::Moment;
 use crate::core::shell::activity::ActivityState;
-use crate::core::shell::commands::{EndsBy, ShellPhase};
-use crate::core::shell::timing::{MARKS_PATIENCE, SOON};
-use crate::core::shell::{ScreenFacts, Shell, text};
+use crate::core::shell::commands::record::Position;
+use crate::core::shell::commands::{Commands, EndsBy, ShellPhase};
+use crate::core::shell::judging::{is_prompt, is_question};
+use crate::core::shell::looks::{MARKS_PATIENCE, SOON};
+use crate::core::shell::{ScreenFacts, Shell};
 
 /// Whether a terminal takes a command now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +75,7 @@ impl Shell {
             (ActivityState::Prompt, ShellPhase::Reading) => ready(EndsBy::Marks),
             // A file that the shell reads at its start asks for a key.
             (ActivityState::Prompt, ShellPhase::Unmarked)
-                if self.marks_expected && text::is_question(before) =>
+                if self.marks_expected && is_question(before) =>
             {
                 Readiness::Asks(before.into())
             }
@@ -94,7 +99,7 @@ impl Shell {
             }
             (ActivityState::NeedsInput, ShellPhase::Running | ShellPhase::Unmarked)
                 if !in_front
-                    && text::is_prompt(before)
+                    && is_prompt(before)
                     && commands.sent().is_none_or(|sent| sent.ends_by != EndsBy::Prompt) =>
             {
                 ready(EndsBy::Prompt)
@@ -111,5 +116,52 @@ impl Shell {
             (ActivityState::FullScreen, _) => Readiness::Soon,
             (ActivityState::Exited, _) => Readiness::Busy,
         }
+    }
+}
+
+/// A shell that searches in a thread, and shows what it found also when nobody searches any more: it is
+/// given no key before ours that changes what is searched. No key waits there for a second for long.
+const SEARCHES_LATE: &str = "fish";
+
+/// How many rows of text that stands on the line already are cleared.
+const CLEARED_ROWS_MAX: u64 = 64;
+
+impl Shell {
+    /// What empties the line that a marked shell reads: of what was left there, of a key that waits for its
+    /// second and shows nothing, and of a mode in which the line editor takes no command.
+    pub fn emptying(&self, commands: &Commands, cursor: Position) -> Vec<Key> {
+        let between = self.typed.between;
+        let Some(at) = commands.reading_at().filter(|at| *at != cursor || between) else {
+            return Vec::new();
+        };
+        let rows = cursor.row.0.saturating_sub(at.row.0).min(CLEARED_ROWS_MAX);
+        // One for the text of each line, and one for what parts it from the line before.
+        let kills = 2 * rows as usize + 1;
+        let mut keys =
+            if between { self.leaving_modes(commands, at != cursor) } else { Vec::new() };
+        keys.push(Key::LINE_END);
+        keys.extend(iter::repeat_n(Key::KILL_LINE, kills));
+        keys
+    }
+
+    /// The keys that leave the mode of the line editor: what is pending may take the first
+    /// [`Key::EMPTY_LINE`], the next may only have text taken again, and the last empties the line.
+    fn leaving_modes(&self, commands: &Commands, shows_text: bool) -> Vec<Key> {
+        if !commands.knows_key() {
+            return vec![Key::KILL_LINE];
+        }
+        let foreground = self.seen().and_then(|seen| seen.foreground.as_ref());
+        let program = foreground.and_then(|group| group.program.as_deref());
+        if program == Some(SEARCHES_LATE) {
+            return vec![Key::EMPTY_LINE; 2];
+        }
+        // The first ends what waits for a key, and questions of the editor, which take no other key.
+        let mut keys = vec![Key::BACKSPACE, Key::KILL_LINE];
+        if shows_text {
+            // A search of vi knows no key of ours, and ends by this one once it is empty.
+            keys.push(Key::BACKSPACE);
+        }
+        keys.extend([Key::EMPTY_LINE; 3]);
+        keys
     }
 }

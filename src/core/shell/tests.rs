@@ -1,13 +1,13 @@
 //! What follows from marks, from what the kernel says, and from what was typed.
 
 use super::activity::Evidence;
+use super::activity::Foreground;
 use super::commands::Submission;
 use super::commands::mark::{Mark, MarkKind};
 use super::commands::record::Here;
-use super::endings::CommandEnding;
-use super::kernel::Foreground;
+use super::looks::{LOOKS, OTHER_PROMPT_QUIET, SOON};
 use super::readiness::ReadyPrompt;
-use super::timing::{LOOKS, OTHER_PROMPT_QUIET, SOON};
+use super::unmarked_ends::CommandEnding;
 use super::*;
 use crate::core::ids::{RowNumber, Watermark};
 

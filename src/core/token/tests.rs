@@ -12,9 +12,9 @@ fn name(text: &str) -> TokenName {
     text.parse().unwrap()
 }
 
-fn wanted(text: &str, byte: u8) -> Wanted {
+fn wanted(text: &str, byte: u8) -> TokenTerms {
     let hash = secret(byte).hash();
-    Wanted { name: name(text), hash, scope: TokenScope::Write, expires: None }
+    TokenTerms { name: name(text), hash, scope: TokenScope::Write, expires: None }
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_token_that_is_shown_is_found_by_its_hash_alone() {
 fn a_token_is_worth_nothing_from_the_second_on_in_which_it_expires() {
     let mut tokens = Tokens::default();
     let expires = Some(UnixTime(2_000));
-    tokens.add(NOW, Wanted { expires, ..wanted("one", 1) }).unwrap();
+    tokens.add(NOW, TokenTerms { expires, ..wanted("one", 1) }).unwrap();
     assert!(tokens.find(UnixTime(1_999), &secret(1).hash()).is_ok());
     assert_eq!(tokens.find(UnixTime(2_000), &secret(1).hash()), Err(Rejection::Expired));
 }

@@ -13,17 +13,8 @@ use regex_automata::util::primitives::StateID;
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::hir::translate::Translator;
 
+use crate::core::wait::PatternError;
 use crate::core::wait::automaton::cost::cost;
-use crate::core::wait::steps::Steps;
-
-/// Why an expression cannot be compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// It exceeds the bound on time or memory.
-    TooCostly,
-    /// The syntax is invalid; the parser's message has several lines.
-    Invalid(String),
-}
 
 #[derive(Debug)]
 pub(super) struct Automaton {
@@ -36,35 +27,32 @@ impl Automaton {
     /// The highest cost of compiling. The worst expression below it takes about ten milliseconds and
     /// five megabytes.
     const COST_MAX: usize = 1 << 15;
-    /// The most bytes of a compiled expression.
     const BYTES_MAX: usize = 1 << 20;
 
     /// Compiles an expression unless it costs too much, which is counted before.
-    pub(super) fn compile(expression: &str) -> Result<Self, Refusal> {
+    pub(super) fn compile(expression: &str) -> Result<Self, PatternError> {
         let ast = Parser::new().parse(expression);
-        let ast = ast.map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let ast = ast.map_err(|error| PatternError::Invalid { message: error.to_string() })?;
         if cost(&ast) > Self::COST_MAX {
-            return Err(Refusal::TooCostly);
+            return Err(PatternError::TooCostly);
         }
         let hir = Translator::new().translate(expression, &ast);
-        let hir = hir.map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let hir = hir.map_err(|error| PatternError::Invalid { message: error.to_string() })?;
         let config =
             Config::new().nfa_size_limit(Some(Self::BYTES_MAX)).which_captures(WhichCaptures::None);
         let refusal = |error: BuildError| match error.size_limit() {
-            Some(_) => Refusal::TooCostly,
-            None => Refusal::Invalid(error.to_string()),
+            Some(_) => PatternError::TooCostly,
+            None => PatternError::Invalid { message: error.to_string() },
         };
         let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(refusal)?;
         let first = first_bytes(&nfa);
         Ok(Self { nfa, first })
     }
 
-    /// The automaton's memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.nfa.memory_usage() + size_of::<[bool; 256]>()
     }
 
-    /// The memory of each search in bytes.
     pub(super) fn search_bytes(&self) -> usize {
         // Two sets of three numbers for each state, and a stack of states.
         self.nfa.states().len() * 7 * size_of::<u32>()
@@ -198,7 +186,6 @@ impl Finder {
         }
     }
 
-    /// Adds the paths that start here.
     fn begin(&mut self, text: &str, steps: &mut Steps) {
         if self.automaton.may_begin_with(text.as_bytes().get(self.at)) {
             let start = self.automaton.nfa.start_anchored();
@@ -216,7 +203,6 @@ impl Finder {
         }
     }
 
-    /// Moves all paths over the next byte.
     fn advance(&mut self, text: &str, steps: &mut Steps) {
         let nfa = &self.automaton.nfa;
         let byte = text.as_bytes().get(self.at);
@@ -299,6 +285,39 @@ fn follow(
                 | State::Match { .. } => break,
             }
         }
+    }
+}
+
+/// The remaining steps of one slice of work.
+#[derive(Debug)]
+pub(super) struct Steps {
+    given: usize,
+    left: usize,
+}
+
+impl Steps {
+    pub(super) fn new(given: usize) -> Self {
+        Self { given, left: given }
+    }
+
+    /// Spends this many steps, even if fewer are left.
+    pub(super) fn spend(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps);
+    }
+
+    /// Pays as many of the owed steps as are left, and returns how many. Do the work once all are paid.
+    pub(super) fn pay(&mut self, owed: usize) -> usize {
+        let paid = owed.min(self.left);
+        self.left -= paid;
+        paid
+    }
+
+    pub(super) fn are_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.given - self.left
     }
 }
 

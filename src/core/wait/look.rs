@@ -10,15 +10,13 @@ use crate::core::frame::line::Line;
 use crate::core::frame::{Frame, Stamped};
 use crate::core::ids::{RowNumber, Watermark};
 use crate::core::moment::Moment;
-use crate::core::wait::logical::{Hit, LogicalLine};
+use crate::core::wait::automaton::Steps;
+use crate::core::wait::logical::{Hit, LogicalLine, Reflow};
 use crate::core::wait::pattern::{Pattern, Search};
-use crate::core::wait::reflow::Reflow;
-use crate::core::wait::steps::Steps;
 
 /// Which of the two patterns a line matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The pattern of the wait.
     Pattern,
     /// The pattern that shows that further waiting is useless.
     StopPattern,
@@ -33,7 +31,6 @@ pub(super) const OTHERS_MAX: usize = 20;
 pub struct Others {
     /// The first of these lines, from top to bottom.
     pub told: Vec<(Which, Hit)>,
-    /// How many more there are.
     pub left_out: usize,
 }
 
@@ -50,7 +47,6 @@ impl Others {
 /// The progress of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All lines were compared.
     Done,
     /// The next slice continues it.
     Unfinished,
@@ -119,7 +115,6 @@ pub(super) struct Searches {
 }
 
 impl Searches {
-    /// None when there is no pattern.
     pub(super) fn of(wanted: Option<&Pattern>, stop: Option<&Pattern>) -> Option<Self> {
         let any = wanted.or(stop).is_some();
         let find = |pattern: &Pattern| Find { search: pattern.search(), shown: false };
@@ -155,7 +150,7 @@ impl Find {
 
 /// Which parts of a frame to compare.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct ScanRange {
     /// Rows that changed after this.
     pub(super) seen: Watermark,
     /// The cursor's row, if the cursor changed after this.
@@ -172,11 +167,10 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) searches: Searches,
-    span: Span,
+    span: ScanRange,
     /// The steps to pay before the lines from before a resize are collected.
     owed: usize,
     reflow: Option<Reflow>,
-    /// The next row.
     row: RowNumber,
     /// The row after the last compared line.
     done: RowNumber,
@@ -214,7 +208,7 @@ impl Judging {
 }
 
 impl Scan {
-    pub(super) fn new(searches: Searches, span: Span, frame: &Frame) -> Self {
+    pub(super) fn new(searches: Searches, span: ScanRange, frame: &Frame) -> Self {
         /// The steps to collect one row from before the resize.
         const ROW: usize = 32;
         let owed = span.before.as_ref().map_or(0, |before| ROW * Reflow::span(before, frame));
@@ -290,7 +284,7 @@ impl Scan {
 
     fn is_due(&self, frame: &Frame, row: RowNumber) -> bool {
         let cursor = frame.cursor.value.row;
-        let Span { seen, base, cursor_row, .. } = self.span;
+        let ScanRange { seen, base, cursor_row, .. } = self.span;
         match frame.line(row) {
             Some(line) => {
                 let live = row == cursor && (line.changed > base || cursor_row == Some(cursor));

@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::core::wait::automaton::{Automaton, Finder, Refusal};
-use crate::core::wait::steps::Steps;
+use crate::core::wait::PatternError;
+use crate::core::wait::automaton::{Automaton, Finder, Steps};
 
 /// A compiled pattern; clones share it.
 #[derive(Clone, Debug)]
@@ -19,29 +19,7 @@ enum Matcher {
     Regex(Arc<Automaton>),
 }
 
-/// Why a pattern is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
-    #[error("the pattern is empty")]
-    Empty,
-    #[error("the pattern has {bytes} bytes, more than {}", Pattern::BYTES_MAX)]
-    TooLong { bytes: usize },
-    #[error("the pattern spans lines; patterns are compared with one line at a time")]
-    ManyLines,
-    #[error(
-        "the pattern costs too much to compile; repeat less in it, use fewer classes such as \\w and \\pL, \
-         or leave out (?i)"
-    )]
-    TooCostly,
-    #[error("the pattern does not compile: {message}")]
-    Invalid {
-        /// The compiler's message with the position, on several lines.
-        message: String,
-    },
-}
-
 impl Pattern {
-    /// The most bytes of a pattern.
     pub const BYTES_MAX: usize = 4_096;
 
     /// A literal text, case-sensitive.
@@ -75,15 +53,6 @@ impl Pattern {
         match &self.0 {
             Matcher::Literal(text) => Search::Literal(Arc::clone(text)),
             Matcher::Regex(automaton) => Search::Regex(Finder::new(Arc::clone(automaton))),
-        }
-    }
-}
-
-impl From<Refusal> for PatternError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::TooCostly => Self::TooCostly,
-            Refusal::Invalid(message) => Self::Invalid { message },
         }
     }
 }

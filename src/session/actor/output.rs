@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::core::frame::Exit;
 use crate::core::input::request::DiscardCause;
 use crate::core::moment::Moment;
-use crate::core::screen::report::Report;
+use crate::core::screen::sequence::Report;
 use crate::session::actor::Actor;
 use crate::session::actor::ending::END_TOLD_MAX;
 use crate::session::pty::{Pty, ReadOutput};

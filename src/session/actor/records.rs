@@ -10,8 +10,7 @@ use crate::core::frame::{Exit, Size};
 use crate::core::ids::Epoch;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
 use crate::core::lease::LeaseManager;
-use crate::core::lease::failure::Party;
-use crate::core::lease::record::LeaseRecord;
+use crate::core::lease::record::{LeaseParty, LeaseRecord};
 use crate::core::shell::commands::record::CommandId;
 use crate::session::actor::Actor;
 use crate::session::pty::{Note, Pty};
@@ -85,7 +84,7 @@ impl<P: Pty> Actor<P> {
     /// Notes who has a lease and what is to be told, for the case that the task fails: whoever is no
     /// longer known to have one is among those to be told, whatever fails in between.
     fn note_parties(&mut self) {
-        let known = |party: &Party, (lease, epoch, holder)| party.is_of(lease, epoch, holder);
+        let known = |party: &LeaseParty, (lease, epoch, holder)| party.is_of(lease, epoch, holder);
         let lease = self.input.lease();
         let same = lease.parties().count() == self.reserve.parties.len()
             && self
@@ -94,7 +93,7 @@ impl<P: Pty> Actor<P> {
                 .iter()
                 .zip(lease.parties())
                 .all(|(party, held)| known(party, held));
-        let of = |(lease, epoch, holder): (_, _, &Caller)| Party {
+        let of = |(lease, epoch, holder): (_, _, &Caller)| LeaseParty {
             lease,
             epoch,
             holder: holder.clone(),

@@ -19,8 +19,8 @@ use crate::core::input::request::InputEvent;
 use crate::core::input::{Input, WriteWindow};
 use crate::core::keys::tokens::Tokenizer;
 use crate::core::lease::LeaseManager;
-use crate::core::lease::failure::{Failed, Party};
 use crate::core::lease::limits::LeaseLimits;
+use crate::core::lease::record::LeaseParty;
 use crate::core::lease::request::WaiterId;
 use crate::core::moment::Moment;
 use crate::core::screen::{Origin, Screen, ScreenLimits};
@@ -55,9 +55,9 @@ pub(super) struct Fallback {
     /// What the switches leave open.
     pub(super) window: WriteWindow,
     /// Who has a lease.
-    pub(super) parties: Vec<Party>,
+    pub(super) parties: Vec<LeaseParty>,
     /// Who had one when the task failed, and was not told yet.
-    lost: Vec<Party>,
+    lost: Vec<LeaseParty>,
     /// What happened and was not told yet.
     pub(super) untold: VecDeque<InputEvent>,
     /// The newest name of somebody who waits for the lease.
@@ -220,15 +220,10 @@ impl<P: Pty> Actor<P> {
     fn mend_input(&mut self) {
         let now = self.clock.now();
         let (reserve, epoch) = (&self.reserve, self.records.epoch());
-        let failed = Failed {
-            parties: &reserve.lost,
-            epoch,
-            waiter: reserve.waiter,
-            limits: reserve.limits.clone(),
-        };
         let mut writes: Vec<_> = reserve.sent().copied().collect();
         self.records.commands().tell_of(&mut writes);
-        let lease = LeaseManager::after_failure(failed);
+        let limits = reserve.limits.clone();
+        let lease = LeaseManager::after_failure(&reserve.lost, epoch, reserve.waiter, limits);
         let input = Input::new(lease, reserve.window).with_former(now, writes);
         self.input = input.after_paste(reserve.taken.in_paste()).into();
         if self.ending.exit.is_some() {

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use crate::core::caller::Caller;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
+use crate::core::keys::Piece;
 use crate::core::keys::encode::encode_keys;
-use crate::core::keys::unit::Piece;
 use crate::core::moment::Moment;
-use crate::core::shell::activity::{Activity, ActivityState};
+use crate::core::shell::activity::{Activity, ActivityState, Foreground};
 use crate::core::shell::commands::record::CommandId;
 use crate::core::shell::commands::{EndsBy, ShellPhase, Submission};
-use crate::core::shell::endings::CommandEnding;
-use crate::core::shell::kernel::Foreground;
+use crate::core::shell::unmarked_ends::CommandEnding;
 use crate::core::shell::{ScreenFacts, Shell, ShellView};
 use crate::session::actor::Actor;
 use crate::session::command::{CommandOrder, Provision};

@@ -22,7 +22,7 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::frame::{Exit, Size};
 use crate::core::ids::{ConnectionId, Epoch, LeaseId, PrincipalId, SessionId, TenantId, Watermark};
 use crate::core::input::WriteWindow;
-use crate::core::input::error::WriteError;
+use crate::core::input::request::WriteError;
 use crate::core::keys::paste::PasteRule;
 use crate::core::lease::LeaseManager;
 use crate::core::lease::error::{EndCause, LeaseError};
@@ -411,7 +411,7 @@ async fn closing_the_window_ends_the_lease_and_every_way_in() {
     assert!(matches!(refused, Err(SessionError::Write(WriteError::ReadOnly))));
     assert!(desk.terminal.written().is_empty() && desk.terminal.sizes().is_empty());
     let causes: Vec<_> = desk.facts.take().leases.into_values().map(|event| event.change).collect();
-    let ended = crate::core::lease::event::LeaseChange::Ended(EndCause::WritingSwitchedOff);
+    let ended = crate::core::lease::view::LeaseChange::Ended(EndCause::WritingSwitchedOff);
     assert!(causes.contains(&ended), "{causes:?}");
 }
 

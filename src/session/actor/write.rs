@@ -7,24 +7,21 @@ use crate::core::caller::Caller;
 use crate::core::frame::Frame;
 use crate::core::frame::delta::View;
 use crate::core::ids::{Epoch, LeaseId, Watermark};
-use crate::core::input::attempt::{AttemptRequest, Committed, Holding, Tried};
+use crate::core::input::attempt::{AttemptRequest, Committed, KeepLease, Tried};
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::idempotency::key::IdempotencyKey;
-use crate::core::input::idempotency::{EarlierCall, EarlierResult};
+use crate::core::input::idempotency::{EarlierCall, EarlierResult, IdempotencyKey};
 use crate::core::input::request::{CommandSent, DiscardCause, Warning, WriteId, WriteOutcome};
-use crate::core::keys::Key;
 use crate::core::keys::encode::encode_keys;
 use crate::core::keys::mouse::encode_mouse;
 use crate::core::keys::paste::{CANONICAL_LINE_MAX, encode_bytes, encode_text, longest_line};
-use crate::core::keys::unit::{Piece, Unit};
+use crate::core::keys::{Key, Piece, Unit};
 use crate::core::lease::request::Grant;
 use crate::core::shell::commands::EndsBy;
 use crate::session::actor::Actor;
 use crate::session::command::{
     CommandOrder, Content, Expectation, Repeated, Reply, WriteOrder, Written,
 };
-use crate::session::control::KeepAlive;
-use crate::session::control::{GivenUp, Interrupt};
+use crate::session::control::{GivenUp, Interrupt, KeepAlive};
 use crate::session::error::SessionError;
 use crate::session::pty::Pty;
 
@@ -180,7 +177,8 @@ impl<P: Pty> Actor<P> {
             return Ok(Step::Rehearsed);
         }
         let write = self.callers.next_write();
-        let holding = if order.keep_alive { Holding::UntilLetGo } else { Holding::UntilAnswered };
+        let holding =
+            if order.keep_alive { KeepLease::UntilLetGo } else { KeepLease::UntilAnswered };
         let Committed { grant, hold, stamp } = self.input.commit(attempt, write, unit, holding)?;
         let kept = hold.map(|hold| {
             self.callers.holds.insert(write, hold);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 
-use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
+use crate::core::shell::activity::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::processes::{Process, is_running, told_of};
 use crate::session::pty::{ProcessId, TerminalEvidence};
 

@@ -4,7 +4,7 @@ use crate::core::caller::{Caller, Kind};
 use crate::core::frame::Size;
 use crate::core::ids::{SessionId, Watermark};
 use crate::core::input::WriteWindow;
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::lease::request::{AcquireRequest, Grant, ReleaseRequest, Released};
 use crate::core::moment::Moment;
 use crate::core::policy::switches::{Scope, Switches};

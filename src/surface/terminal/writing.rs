@@ -10,7 +10,7 @@ use crate::core::fnv::Fnv;
 use crate::core::frame::Size;
 use crate::core::frame::delta::View;
 use crate::core::ids::{LeaseId, Watermark};
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::session::command::{Content, Expectation, WriteOrder, Written};
 use crate::surface::answer::budget::room_left;
 use crate::surface::answer::page::Form;

@@ -8,17 +8,16 @@ use std::time::Duration;
 
 use crate::core::fnv::Fnv;
 use crate::core::ids::{LeaseId, PrincipalId, TenantId};
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::moment::Moment;
 use crate::core::shell::commands::record::CommandId;
 
 /// Names a write with an idempotency key beyond the daemon that makes it.
 ///
-/// It stands for the tenant, the lease that the write was made under and the key; its last four
-/// bytes stand for what was to be written, and its first bit says whether a person typed it. The holder's number is no part of it, since the next
-/// daemon gives that number to somebody else, and the lease can be taken back. What a person types is
-/// made under no lease that lasts, so its key alone tells it apart. Nobody gains by a collision: the
-/// lease is known to those alone who may write with it, and a person's keys spoil its own typing.
+/// It stands for the tenant, the lease and the key; the last four bytes stand for what was to be written, the
+/// first bit says whether a person typed it. The holder's number is no part of it: the next daemon gives that
+/// number to another holder. Nobody gains by a collision: only those who may write know the lease, and a
+/// person's keys spoil only its own typing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WriteStamp(pub [u8; 16]);
 
@@ -28,14 +27,12 @@ impl WriteStamp {
     /// The bit of the first byte that tells what people type from what agents write.
     const PERSONS: u8 = 0x80;
 
-    /// The stamp of a write under this lease.
     pub fn new(tenant: &TenantId, lease: LeaseId, key: &IdempotencyKey) -> Self {
         let mut stamp = Self::of(&[tenant.as_str().as_bytes(), &[0], lease.0.as_bytes()], key);
         stamp.0[0] &= !Self::PERSONS;
         stamp
     }
 
-    /// The stamp of what a person types.
     pub fn of_person(tenant: &TenantId, key: &IdempotencyKey) -> Self {
         let mut stamp = Self::of(&[tenant.as_str().as_bytes(), &[1]], key);
         stamp.0[0] |= Self::PERSONS;
@@ -91,7 +88,6 @@ pub struct FormerWrite {
 pub(in crate::core::input) enum FormerRecall {
     New,
     Made(FormerWrite),
-    /// Its key was used for something else.
     Conflict,
 }
 
@@ -113,7 +109,6 @@ impl FormerWrites {
         Self { writes, until: now + kept_for }
     }
 
-    /// All of them, oldest first.
     pub(in crate::core::input) fn writes(&self) -> &[FormerWrite] {
         &self.writes
     }

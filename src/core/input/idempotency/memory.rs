@@ -1,15 +1,14 @@
 //! What this daemon's calls with idempotency keys came to.
 //!
-//! It knows nothing of what the calls do. Only calls that had an effect are remembered: one that was
+//! Only calls that had an effect are remembered: one that was
 //! refused may be tried again under its key.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::core::ids::PrincipalId;
-use crate::core::input::error::WriteError;
-use crate::core::input::idempotency::key::IdempotencyKey;
-use crate::core::input::request::{CommandSent, WriteId, WriteOutcome};
+use crate::core::input::idempotency::IdempotencyKey;
+use crate::core::input::request::{CommandSent, WriteError, WriteId, WriteOutcome};
 use crate::core::lease::request::{Grant, Released, WaiterId};
 use crate::core::moment::Moment;
 
@@ -55,9 +54,7 @@ pub(in crate::core::input) struct KeyedCalls {
 }
 
 impl KeyedCalls {
-    /// How many calls of one principal are remembered.
     const CALLS_MAX: usize = 64;
-    /// How many principals are remembered.
     const PRINCIPALS_MAX: usize = 64;
     /// How long a call is remembered after it was done.
     pub(in crate::core::input) const KEPT_FOR: Duration = Duration::from_secs(300);

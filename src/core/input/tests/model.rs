@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::*;
 use crate::core::caller::Kind;
 use crate::core::ids::{ConnectionId, TenantId};
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::idempotency::earlier_writes::{FormerWrite, WriteStamp};
-use crate::core::input::idempotency::key::IdempotencyKey;
 use crate::core::input::request::{Typing, WriteId, WriteOutcome};
 use crate::core::input::tests::model::reference::{
     AGENTS, After, Bytes, GRACE, Hold, KEY, Keyboard, LINE_MAX, Look, MAX_HOLD, OFFER, PERSON_IDLE,
@@ -23,13 +23,13 @@ use crate::core::input::tests::model::reference::{
     Verdict, WRITERS, Waiting, Words, is_operator,
 };
 use crate::core::input::typing::TypedBefore;
-use crate::core::keys::unit::{Piece, Unit};
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::keys::{Piece, Unit};
 use crate::core::lease::limits::LeaseLimits;
 use crate::core::lease::record::LeaseRecord;
 use crate::core::lease::request::{
     AcquireRequest, Acquired, HandOver, OnDisconnect, ReleaseRequest, RenewRequest,
 };
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 
 const STEPS_MAX: usize = 200;
 const HISTORIES: u32 = 1_024;
@@ -835,10 +835,11 @@ impl Pair {
         self.input.on_time(self.now());
         self.hear()?;
         while left > 0
-            && let Some(bytes) = self.input.next_bytes()
+            && let Some(bytes) = self.input.next_bytes().map(|next| next.bytes)
         {
             let taken = bytes.len().min(left);
-            let (bytes, epoch) = (bytes[..taken].to_vec(), self.input.next_epoch());
+            let (bytes, epoch) =
+                (bytes[..taken].to_vec(), self.input.next_bytes().and_then(|next| next.epoch));
             match epoch {
                 Some(epoch) => {
                     self.keep_stamp(taken)?;
@@ -861,7 +862,7 @@ impl Pair {
         let front = self.reference.bytes.first();
         let (write, length) = front.map_or((0, 0), |write| (write.write, write.len));
         let (keyed, typed) = (self.keyed.get(&write), front.and_then(|write| write.key));
-        let stamp = self.input.next_stamp();
+        let stamp = self.input.next_bytes().and_then(|next| next.stamp);
         let is_named = keyed.is_some() || typed.is_some();
         prop_assert_eq!(stamp.is_some(), is_named, "named writes alone have a stamp");
         if let Some(keyed) = keyed {

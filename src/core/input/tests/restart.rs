@@ -21,7 +21,7 @@ fn shown(lease: u128, request: WriteRequest) -> WriteRequest {
 fn survived(taken: usize) -> (LeaseRecord, Vec<FormerWrite>) {
     let mut before = held();
     before.write(at(0), &caller(1), named(1, "a", text("ls"))).unwrap();
-    let stamp = before.next_stamp().expect("the write has a key");
+    let stamp = before.next_bytes().and_then(|next| next.stamp).expect("the write has a key");
     assert_eq!(take(&mut before, at(0), taken).len(), taken);
     let writes = if taken > 0 {
         vec![FormerWrite { stamp, taken, own: None, length: Some(2), command: None }]
@@ -121,15 +121,21 @@ fn a_key_that_was_used_for_something_else_before_a_restart_is_refused() {
 fn only_the_bytes_of_a_write_with_a_key_have_a_stamp() {
     let mut input = held();
     write(&mut input, at(0), 1, text("x"));
-    assert_eq!(input.next_stamp(), None);
+    assert_eq!(input.next_bytes().and_then(|next| next.stamp), None);
     assert_eq!(take_all(&mut input, at(0)), "x");
     input.write(at(0), &caller(1), named(2, "a", keys(&["\x1b[A"]))).unwrap();
-    let stamp = input.next_stamp();
+    let stamp = input.next_bytes().and_then(|next| next.stamp);
     assert_eq!(take(&mut input, at(0), 1), "\x1b");
-    assert!(stamp.is_some() && input.next_stamp() == stamp);
+    assert!(stamp.is_some() && input.next_bytes().and_then(|next| next.stamp) == stamp);
     input.answer(b"<1>");
     assert_eq!(take(&mut input, at(0), 2), "[A");
-    assert_eq!((input.next_epoch(), input.next_stamp()), (None, None));
+    assert_eq!(
+        (
+            input.next_bytes().and_then(|next| next.epoch),
+            input.next_bytes().and_then(|next| next.stamp)
+        ),
+        (None, None)
+    );
 }
 
 #[test]
@@ -161,7 +167,11 @@ fn what_a_person_typed_is_known_by_this_daemon_and_by_the_next_as_far_as_it_was_
     assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(TypedBefore::Bytes(0)));
     let typing = Typing { unit: text("ls"), write: WriteId(1), stamp: Some(stamp), fresh: id(1) };
     before.type_in(at(0), &caller(5), typing).unwrap();
-    assert_eq!(before.next_stamp(), Some(stamp), "the terminal's keeper is told");
+    assert_eq!(
+        before.next_bytes().and_then(|next| next.stamp),
+        Some(stamp),
+        "the terminal's keeper is told"
+    );
     take_all(&mut before, at(0));
     assert_eq!(before.typed_before(at(0), &stamp, 2), Ok(TypedBefore::Bytes(2)));
 

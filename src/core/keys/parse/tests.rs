@@ -212,3 +212,12 @@ proptest! {
         prop_assert_eq!(keys[0].modifiers.shift, prefix.contains('S'));
     }
 }
+
+#[test]
+fn no_spelling_stands_for_two_keys() {
+    for (name, key) in NAMES {
+        assert_eq!(lookup(name), Some(key), "{name}");
+        assert_eq!(lookup(&name.to_lowercase()), Some(key), "{name}");
+        assert_eq!(lookup(&name.to_uppercase()), Some(key), "{name}");
+    }
+}

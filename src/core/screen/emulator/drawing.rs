@@ -18,7 +18,6 @@ use crate::core::screen::row_numbers::StampedLine;
 pub(crate) struct Drawing {
     pub(crate) base_row: RowNumber,
     pub(crate) lines: Arc<[StampedLine]>,
-    /// Whether any line differs from the last frame.
     pub(crate) changed: bool,
     pub(crate) cursor: Cursor,
     pub(crate) mode: ScreenMode,

@@ -14,7 +14,7 @@ use alacritty_terminal::vte::ansi::{
 };
 use unicode_width::UnicodeWidthChar;
 
-use crate::core::screen::emulator::{Emulator, Sync, keyboard};
+use crate::core::screen::emulator::{Emulator, Sync, settings};
 
 /// Characters below this one have a width, except controls.
 const FIRST_MARK: char = '\u{ad}';
@@ -195,7 +195,7 @@ impl Handler for Emulator {
     }
 
     fn report_keyboard_mode(&mut self) {
-        let flags = keyboard::flags(*self.term.mode()).bits();
+        let flags = settings::keyboard_flags(*self.term.mode()).bits();
         self.answers.push(&format!("\x1b[?{flags}u"));
     }
 

@@ -4,22 +4,22 @@
 //! every stored value before it uses it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use alacritty_terminal::vte::ansi::KeyboardModes;
 
 use crate::core::frame::Size;
-use crate::core::frame::kept::KeptLine;
-use crate::core::frame::kept::blocks::NUMBER_MAX;
-use crate::core::moment::Moment;
+use crate::core::frame::kept::{KeptLine, NUMBER_MAX};
 use crate::core::screen::ScreenLimits;
 use crate::core::screen::emulator::{EMULATOR_ROWS_MAX, Emulator, Shelved, Sync};
-use crate::core::screen::row_numbers::Ledger;
+use crate::core::screen::row_numbers::RowNumbers;
+use crate::core::screen::snapshot::KeptEmulator;
 use crate::core::screen::snapshot::cells::{Damage, KeptGrid};
-use crate::core::screen::snapshot::{KeptEmulator, KeptShelved, KeptSync};
+use crate::core::screen::snapshot::shell::{moment, nanos};
+
+/// What can happen to the shelved screen. The index of each is its number in a snapshot.
+const SHELVED: [Shelved; 3] = [Shelved::Untouched, Shelved::Resized, Shelved::Rewrapped];
 
 impl Emulator {
-    /// The emulator's current state for a snapshot.
     pub(crate) fn kept(&mut self) -> KeptEmulator<'_> {
         self.harvest();
         let Size { rows, cols } = self.size();
@@ -36,12 +36,12 @@ impl Emulator {
             shown: KeptGrid::of(self.term.grid()),
             other,
             shelf: shelf.map(|line| KeptLine::of(&line.text, &line.runs, line.wrapped)).collect(),
-            shelved: self.shelved.into(),
+            shelved: self.shelved as u8,
             settings,
             bells: self.bells,
             title: &self.title,
             titles: self.titles.iter().map(|title| &**title).collect(),
-            sync: self.sync.map(KeptSync::from),
+            sync: self.sync.map(|sync| (nanos(sync.until), sync.bytes as u64)),
         }
     }
 
@@ -49,7 +49,7 @@ impl Emulator {
     pub(crate) fn restored(
         kept: &KeptEmulator<'_>,
         limits: ScreenLimits,
-        ledger: Ledger,
+        ledger: RowNumbers,
     ) -> Result<Self, Damage> {
         let size = Size::checked(kept.rows, kept.cols, Size::CELLS_MAX);
         let mut emulator = Self::new(size.ok_or("there is no such size")?, limits, ledger);
@@ -57,7 +57,10 @@ impl Emulator {
         emulator.put_screens(kept)?;
         emulator.put_titles(kept);
         emulator.bells = kept.bells.min(NUMBER_MAX);
-        emulator.sync = kept.sync.map(Sync::from);
+        emulator.sync = kept.sync.map(|(until, bytes)| Sync {
+            until: moment(until),
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        });
         Ok(emulator)
     }
 
@@ -88,7 +91,8 @@ impl Emulator {
         let lines = kept.shelf.iter().map(|line| line.line().map(Arc::new));
         let shelf: Option<Vec<_>> = lines.collect();
         self.shelf = shelf.ok_or("a row of the normal screen is none that a screen shows")?;
-        self.shelved = kept.shelved.into();
+        let shelved = SHELVED.get(usize::from(kept.shelved));
+        self.shelved = *shelved.ok_or("no such state of the normal screen")?;
         Ok(())
     }
 
@@ -102,39 +106,5 @@ impl Emulator {
         let surplus = kept.titles.len().saturating_sub(self.limits.titles_max);
         self.title = cut(&kept.title);
         self.titles = kept.titles.iter().skip(surplus).map(cut).collect();
-    }
-}
-
-impl From<Shelved> for KeptShelved {
-    fn from(shelved: Shelved) -> Self {
-        match shelved {
-            Shelved::Untouched => Self::Untouched,
-            Shelved::Resized => Self::Resized,
-            Shelved::Rewrapped => Self::Rewrapped,
-        }
-    }
-}
-
-impl From<KeptShelved> for Shelved {
-    fn from(kept: KeptShelved) -> Self {
-        match kept {
-            KeptShelved::Untouched => Self::Untouched,
-            KeptShelved::Resized => Self::Resized,
-            KeptShelved::Rewrapped => Self::Rewrapped,
-        }
-    }
-}
-
-impl From<Sync> for KeptSync {
-    fn from(sync: Sync) -> Self {
-        let until = u64::try_from(sync.until.since_boot().as_nanos()).unwrap_or(u64::MAX);
-        Self { until, bytes: sync.bytes as u64 }
-    }
-}
-
-impl From<KeptSync> for Sync {
-    fn from(kept: KeptSync) -> Self {
-        let until = Moment::from_boot(Duration::from_nanos(kept.until));
-        Self { until, bytes: usize::try_from(kept.bytes).unwrap_or(usize::MAX) }
     }
 }

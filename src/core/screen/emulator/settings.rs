@@ -1,19 +1,18 @@
-//! Stores and restores the settings that belong to neither screen: modes, scrolling region, tab
-//! stops, character set, cursor style, keyboard flags.
+//! The settings that belong to neither screen: modes, scrolling region, tab stops, character set, cursor
+//! style, keyboard flags.
 //!
-//! Restoring uses the operations with which a program sets them, before it restores the cursors,
-//! since some operations move a cursor.
+//! The emulator does not expose its tab stops and its stacks of keyboard flags, so they are counted here.
+//! Restoring uses the operations with which a program sets them, before it restores the cursors, since some
+//! operations move a cursor.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{
-    CharsetIndex, CursorShape, CursorStyle, Handler, KeyboardModes, NamedMode, NamedPrivateMode,
-    PrivateMode, TabulationClearMode,
+    CharsetIndex, CursorShape, CursorStyle, Handler, KeyboardModes, KeyboardModesApplyBehavior,
+    NamedMode, NamedPrivateMode, PrivateMode, TabulationClearMode,
 };
 
-use crate::core::screen::emulator::keyboard::{FLAGS_STACK_MAX, KeyboardStacks};
-use crate::core::screen::emulator::tabs::TabStops;
-use crate::core::screen::emulator::{Emulator, keyboard};
+use crate::core::screen::emulator::Emulator;
 use crate::core::screen::snapshot::KeptSettings;
 use crate::core::screen::snapshot::cells::{CHARSETS, Damage};
 
@@ -83,7 +82,7 @@ impl Emulator {
                 style.blinking,
             ),
             keyboard: (
-                keyboard::flags(mode).bits(),
+                keyboard_flags(mode).bits(),
                 bits(&self.keyboard.shown),
                 bits(&self.keyboard.other),
             ),
@@ -161,5 +160,90 @@ impl Emulator {
             self.push_keyboard_flags(KeyboardModes::from_bits_truncate(*flags));
         }
         Ok(())
+    }
+}
+
+/// Whether each column has a tab stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TabStops(Vec<bool>);
+
+impl TabStops {
+    /// The distance in columns between two default stops.
+    const INTERVAL: usize = 8;
+
+    pub(super) fn every_eighth(columns: usize) -> Self {
+        let mut stops = Self(Vec::new());
+        stops.resize(columns);
+        stops
+    }
+
+    /// Adds new columns with the default stops; removed columns lose theirs.
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.0.truncate(columns);
+        self.0.extend((self.0.len()..columns).map(|column| column % Self::INTERVAL == 0));
+    }
+
+    pub(super) fn set(&mut self, column: usize) {
+        self.0[column] = true;
+    }
+
+    pub(super) fn clear(&mut self, mode: &TabulationClearMode, column: usize) {
+        match mode {
+            TabulationClearMode::Current => self.0[column] = false,
+            TabulationClearMode::All => self.0.fill(false),
+        }
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|(_, stop)| **stop).map(|(column, _)| column)
+    }
+}
+
+/// The most sets of flags a program may push on each screen.
+pub(crate) const FLAGS_STACK_MAX: usize = 64;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyboardStacks {
+    pub(super) shown: Vec<KeyboardModes>,
+    pub(super) other: Vec<KeyboardModes>,
+}
+
+impl KeyboardStacks {
+    pub(crate) fn swap(&mut self) {
+        std::mem::swap(&mut self.shown, &mut self.other);
+    }
+}
+
+pub(crate) fn keyboard_flags(mode: TermMode) -> KeyboardModes {
+    let pairs = [
+        (TermMode::DISAMBIGUATE_ESC_CODES, KeyboardModes::DISAMBIGUATE_ESC_CODES),
+        (TermMode::REPORT_EVENT_TYPES, KeyboardModes::REPORT_EVENT_TYPES),
+        (TermMode::REPORT_ALTERNATE_KEYS, KeyboardModes::REPORT_ALTERNATE_KEYS),
+        (TermMode::REPORT_ALL_KEYS_AS_ESC, KeyboardModes::REPORT_ALL_KEYS_AS_ESC),
+        (TermMode::REPORT_ASSOCIATED_TEXT, KeyboardModes::REPORT_ASSOCIATED_TEXT),
+    ];
+    let set = pairs.into_iter().filter(|(bit, _)| mode.contains(*bit));
+    set.fold(KeyboardModes::NO_MODE, |all, (_, flag)| all | flag)
+}
+
+impl Emulator {
+    /// Pushes the flags and sets them. When the stack is full, it only sets them.
+    pub(super) fn push_keyboard_flags(&mut self, flags: KeyboardModes) {
+        if self.keyboard.shown.len() == FLAGS_STACK_MAX {
+            self.set_keyboard_flags(flags);
+        } else {
+            self.keyboard.shown.push(flags);
+            self.term.push_keyboard_mode(flags);
+        }
+    }
+
+    pub(super) fn pop_keyboard_flags(&mut self, count: u16) {
+        let left = self.keyboard.shown.len().saturating_sub(usize::from(count));
+        self.keyboard.shown.truncate(left);
+        self.term.pop_keyboard_modes(count);
+    }
+
+    pub(super) fn set_keyboard_flags(&mut self, flags: KeyboardModes) {
+        Handler::set_keyboard_mode(&mut self.term, flags, KeyboardModesApplyBehavior::Replace);
     }
 }

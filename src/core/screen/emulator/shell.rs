@@ -1,14 +1,20 @@
-//! Records where on the screen the shell's marks are. The list of commands gives them their meaning.
+//! Where on the screen the shell's marks are, and what the session reports of its commands.
+//!
+//! The list of commands gives them their meaning.
 
 use std::sync::Arc;
 
 use alacritty_terminal::grid::Dimensions;
+use unicode_width::UnicodeWidthChar;
 
+use crate::core::moment::Moment;
+use crate::core::screen::Screen;
 use crate::core::screen::emulator::Emulator;
-use crate::core::shell::commands::Commands;
+use crate::core::shell::activity::Evidence;
 use crate::core::shell::commands::mark::Mark;
 use crate::core::shell::commands::output::columns;
-use crate::core::shell::commands::record::{Here, Position};
+use crate::core::shell::commands::record::{CommandId, Here, Position};
+use crate::core::shell::commands::{Commands, Submission};
 
 /// What is known about the shell.
 #[derive(Clone, Debug, Default)]
@@ -27,14 +33,6 @@ pub(crate) struct MarkedShell {
 }
 
 impl Emulator {
-    pub(crate) fn shell(&self) -> &MarkedShell {
-        &self.shell
-    }
-
-    pub(crate) fn shell_mut(&mut self) -> &mut MarkedShell {
-        &mut self.shell
-    }
-
     /// The position of the next character: after the last column when that is full.
     pub(crate) fn position(&self) -> Position {
         let cursor = self.cursor();
@@ -52,7 +50,6 @@ impl Emulator {
         }
     }
 
-    /// Notes that the whole screen was cleared.
     pub(super) fn on_cleared(&mut self) {
         if !self.alternate() {
             let top = self.here().top;
@@ -60,7 +57,6 @@ impl Emulator {
         }
     }
 
-    /// The current position, time and watermark.
     pub(crate) fn here(&self) -> Here {
         Here {
             position: self.position(),
@@ -136,4 +132,82 @@ impl Emulator {
         }
         text
     }
+}
+
+impl Screen {
+    pub fn set_nonce(&mut self, nonce: Option<Arc<str>>) {
+        self.emulator.shell.nonce = nonce;
+    }
+
+    /// Sets the name of this machine, so that directories of other machines are ignored.
+    pub fn set_host(&mut self, name: Option<Arc<str>>) {
+        self.emulator.shell.host = name;
+    }
+
+    pub fn set_typist(&mut self, name: Arc<str>) {
+        self.emulator.shell.typist = Some(name);
+    }
+
+    pub fn commands(&self) -> &Arc<Commands> {
+        &self.emulator.shell.commands
+    }
+
+    pub fn number_commands_after(&mut self, id: CommandId) {
+        self.change_commands().number_after(id);
+    }
+
+    pub fn submit(&mut self, now: Moment, submission: Submission<'_>) -> CommandId {
+        let here = self.here(now);
+        self.change_commands().submit(submission, &here)
+    }
+
+    /// Ends the sent command, whose end the shell does not mark.
+    pub fn finish_sent(&mut self, now: Moment, evidence: Evidence) {
+        let here = self.here(now);
+        let prompt = self.commands().sent().map(|sent| Arc::clone(&sent.prompt));
+        let before = self.before_cursor();
+        // Text before the prompt on its row is the end of the output.
+        let shown = prompt.filter(|prompt| before.ends_with(&**prompt));
+        let col = shown.map_or(0, |prompt| here.position.col.saturating_sub(columns_of(&prompt)));
+        let here = Here { position: Position { col, ..here.position }, ..here };
+        self.change_commands().finish_sent(&here, evidence, true);
+    }
+
+    /// Notes that output was lost, which may have contained marks.
+    pub fn on_lost_output(&mut self) {
+        self.change_commands().on_lost_output();
+    }
+
+    /// Notes that the shell reads a line, starting at the cursor.
+    pub fn on_reading(&mut self, now: Moment) {
+        let here = self.here(now);
+        self.change_commands().on_reading(&here);
+    }
+
+    /// Ends the command after which the shell showed its prompt without an end mark.
+    pub fn on_prompted(&mut self, now: Moment) {
+        let here = self.here(now);
+        self.change_commands().on_prompted(&here);
+    }
+
+    /// Ends all commands, because the program of the session ended.
+    pub fn end_commands(&mut self, now: Moment, code: Option<i32>) {
+        if self.commands().running().is_some() {
+            let here = self.here(now);
+            self.change_commands().on_exit(&here, code);
+        }
+    }
+
+    fn here(&self, now: Moment) -> Here {
+        Here { now, ..self.emulator.here() }
+    }
+
+    fn change_commands(&mut self) -> &mut Commands {
+        Arc::make_mut(&mut self.emulator.shell.commands)
+    }
+}
+
+fn columns_of(text: &str) -> u16 {
+    let columns: usize = text.chars().filter_map(UnicodeWidthChar::width).sum();
+    u16::try_from(columns).unwrap_or(u16::MAX)
 }

@@ -3,30 +3,31 @@
 //! A sequence has no effect before it ends. So its bytes so far, cut to those that can matter, are
 //! the whole state of the guard and of the parser behind it.
 
-use crate::core::screen::guard::fragment::Fragment;
-use crate::core::screen::guard::{CSI_BYTES_MAX, DCS_BYTES_MAX, Guard, INTERMEDIATES_MAX, State};
+use crate::core::screen::guard::{
+    CSI_BYTES_MAX, DCS_BYTES_MAX, Fragment, Guard, INTERMEDIATES_MAX, ScanState,
+};
 use crate::core::screen::snapshot::KeptPlace;
 
 impl Guard {
     /// The guard's place between two pieces of input.
     pub(crate) fn kept(&self) -> KeptPlace {
         match self.state {
-            State::Ground => KeptPlace::Text {
+            ScanState::Ground => KeptPlace::Text {
                 broken: self.broken.bytes().to_vec(),
                 split: self.split.bytes().to_vec(),
             },
             // The guard reads an introducer together with the escape before it.
-            State::Escape | State::Introducer => KeptPlace::Escape,
-            State::EscapeIntermediate => KeptPlace::Intermediates(self.sequence.clone()),
-            State::Csi => {
+            ScanState::Escape | ScanState::Introducer => KeptPlace::Escape,
+            ScanState::EscapeIntermediate => KeptPlace::Intermediates(self.sequence.clone()),
+            ScanState::Csi => {
                 KeptPlace::Parameters { bytes: self.sequence.clone(), overflowed: self.overflowed }
             }
-            State::Osc => {
+            ScanState::Osc => {
                 let text = if self.overflowed { Vec::new() } else { self.string.clone() };
                 KeptPlace::Command { text, overflowed: self.overflowed }
             }
-            State::Dcs => KeptPlace::Device(self.string.clone()),
-            State::Skipped => KeptPlace::Skipped,
+            ScanState::Dcs => KeptPlace::Device(self.string.clone()),
+            ScanState::Skipped => KeptPlace::Skipped,
         }
     }
 
@@ -41,32 +42,32 @@ impl Guard {
                 broken
             }
             KeptPlace::Escape => {
-                guard.state = State::Escape;
+                guard.state = ScanState::Escape;
                 b"\x1b".to_vec()
             }
             KeptPlace::Intermediates(bytes) => {
-                guard.state = State::EscapeIntermediate;
+                guard.state = ScanState::EscapeIntermediate;
                 guard.read_again(bytes, INTERMEDIATES_MAX, b"\x1b")?
             }
             KeptPlace::Parameters { bytes, overflowed } => {
-                guard.state = State::Csi;
+                guard.state = ScanState::Csi;
                 guard.overflowed = overflowed;
                 guard.read_again(bytes, CSI_BYTES_MAX, b"\x1b[")?
             }
             KeptPlace::Command { text, overflowed } => {
-                guard.state = State::Osc;
+                guard.state = ScanState::Osc;
                 guard.overflowed = overflowed || text.len() > command_bytes_max;
                 guard.string = if guard.overflowed { Vec::new() } else { text };
                 Vec::new()
             }
             KeptPlace::Device(head) => {
-                guard.state = State::Dcs;
+                guard.state = ScanState::Dcs;
                 guard.string = head;
                 guard.string.truncate(DCS_BYTES_MAX);
                 Vec::new()
             }
             KeptPlace::Skipped => {
-                guard.state = State::Skipped;
+                guard.state = ScanState::Skipped;
                 Vec::new()
             }
         };

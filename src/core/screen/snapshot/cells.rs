@@ -39,12 +39,11 @@ const FLAGS: [Flags; 15] = [
 pub(crate) const CHARSETS: [CharsetIndex; 4] =
     [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
 
-/// What is wrong with the stored bytes.
 pub(crate) type Damage = &'static str;
 
 /// How a cell looks, without its character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Look {
+struct CellLook {
     foreground: KeptColor,
     background: KeptColor,
     flags: u16,
@@ -52,8 +51,8 @@ struct Look {
 
 /// Cells that look alike. Cells beyond the text are blank.
 #[derive(Debug, Serialize, Deserialize)]
-struct Stretch<'a> {
-    look: Look,
+struct KeptStretch<'a> {
+    look: CellLook,
     columns: u16,
     #[serde(borrow)]
     text: Cow<'a, str>,
@@ -61,7 +60,7 @@ struct Stretch<'a> {
 
 /// Combining marks on the character in a column.
 #[derive(Debug, Serialize, Deserialize)]
-struct Marks<'a> {
+struct KeptMarks<'a> {
     column: u16,
     #[serde(borrow)]
     marks: Cow<'a, str>,
@@ -69,10 +68,10 @@ struct Marks<'a> {
 
 /// A row; cells after the last stretch are empty.
 #[derive(Debug, Serialize, Deserialize)]
-struct KeptRow<'a> {
+struct KeptCells<'a> {
     #[serde(borrow)]
-    stretches: Vec<Stretch<'a>>,
-    marks: Vec<Marks<'a>>,
+    stretches: Vec<KeptStretch<'a>>,
+    marks: Vec<KeptMarks<'a>>,
 }
 
 /// A cursor: the position and the look of the next character.
@@ -80,7 +79,7 @@ struct KeptRow<'a> {
 struct KeptCursor {
     row: u16,
     col: u16,
-    look: Look,
+    look: CellLook,
     /// One bit for each character set that maps to line drawing.
     charsets: u8,
     needs_wrap: bool,
@@ -92,7 +91,7 @@ pub(crate) struct KeptGrid<'a> {
     above: u16,
     /// Rows after the last one are empty.
     #[serde(borrow)]
-    rows: Vec<KeptRow<'a>>,
+    rows: Vec<KeptCells<'a>>,
     cursor: KeptCursor,
     saved: KeptCursor,
 }
@@ -100,7 +99,7 @@ pub(crate) struct KeptGrid<'a> {
 impl KeptGrid<'static> {
     pub(crate) fn of(grid: &Grid<Cell>) -> Self {
         let lines = -(grid.history_size() as i32)..grid.screen_lines() as i32;
-        let mut rows: Vec<_> = lines.map(|line| KeptRow::of(&grid[Line(line)][..])).collect();
+        let mut rows: Vec<_> = lines.map(|line| KeptCells::of(&grid[Line(line)][..])).collect();
         let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |at| at + 1);
         rows.truncate(used);
         Self { above: grid.history_size() as u16, rows, ..Self::without_rows(grid) }
@@ -141,21 +140,21 @@ impl KeptGrid<'_> {
     }
 }
 
-impl KeptRow<'static> {
+impl KeptCells<'static> {
     fn of(cells: &[Cell]) -> Self {
         let looks_empty =
-            |cell: &Cell| cell.c == ' ' && Look::of(cell) == Look::of(&Cell::default());
+            |cell: &Cell| cell.c == ' ' && CellLook::of(cell) == CellLook::of(&Cell::default());
         let used = cells.iter().rposition(|cell| !looks_empty(cell)).map_or(0, |at| at + 1);
-        let alike = cells[..used].chunk_by(|one, other| Look::of(one) == Look::of(other));
+        let alike = cells[..used].chunk_by(|one, other| CellLook::of(one) == CellLook::of(other));
         let marked = cells.iter().enumerate().filter_map(|(column, cell)| {
             let marks: String = cell.zerowidth()?.iter().collect();
-            (!marks.is_empty()).then(|| Marks { column: column as u16, marks: marks.into() })
+            (!marks.is_empty()).then(|| KeptMarks { column: column as u16, marks: marks.into() })
         });
-        Self { stretches: alike.map(Stretch::of).collect(), marks: marked.collect() }
+        Self { stretches: alike.map(KeptStretch::of).collect(), marks: marked.collect() }
     }
 }
 
-impl KeptRow<'_> {
+impl KeptCells<'_> {
     fn is_empty(&self) -> bool {
         self.stretches.is_empty() && self.marks.is_empty()
     }
@@ -169,7 +168,7 @@ impl KeptRow<'_> {
             stretch.put(these)?;
             rest = behind;
         }
-        for Marks { column, marks } in &self.marks {
+        for KeptMarks { column, marks } in &self.marks {
             let cell = cells.get_mut(usize::from(*column)).ok_or("a mark lies beside its row")?;
             marks.chars().for_each(|mark| cell.push_zerowidth(mark));
         }
@@ -177,15 +176,15 @@ impl KeptRow<'_> {
     }
 }
 
-impl Stretch<'static> {
+impl KeptStretch<'static> {
     fn of(cells: &[Cell]) -> Self {
         let text: String = cells.iter().map(|cell| cell.c).collect();
         let text = text.trim_end_matches(' ').to_owned().into();
-        Self { look: Look::of(&cells[0]), columns: cells.len() as u16, text }
+        Self { look: CellLook::of(&cells[0]), columns: cells.len() as u16, text }
     }
 }
 
-impl Stretch<'_> {
+impl KeptStretch<'_> {
     fn put(&self, cells: &mut [Cell]) -> Result<(), Damage> {
         let template = self.look.template();
         let mut characters = self.text.chars();
@@ -199,7 +198,7 @@ impl Stretch<'_> {
     }
 }
 
-impl Look {
+impl CellLook {
     fn of(cell: &Cell) -> Self {
         let bit = |(at, flag): (usize, &Flags)| u16::from(cell.flags.contains(*flag)) << at;
         Self {
@@ -236,7 +235,7 @@ impl KeptCursor {
         Self {
             row: cursor.point.line.0 as u16,
             col: cursor.point.column.0 as u16,
-            look: Look::of(&cursor.template),
+            look: CellLook::of(&cursor.template),
             charsets: CHARSETS.into_iter().enumerate().map(bit).sum(),
             needs_wrap: cursor.input_needs_wrap,
         }

@@ -150,7 +150,7 @@ fn the_second_format_is_read_as_it_always_was() {
     for ((snapshot, (_, first, rows)), known) in screens {
         let limits = ScreenLimits::default();
         let screen = Screen::restore(snapshot, [rows], limits).unwrap();
-        let shell = screen.emulator.shell();
+        let shell = &screen.emulator.shell;
         assert_eq!(*shell.commands, known.commands);
         assert_eq!((&shell.directory, shell.shelved_at), (&known.directory, known.shelved_at));
         let bare = Screen::restore(first, [rows], limits).unwrap();
@@ -167,7 +167,7 @@ fn the_second_format_is_written_as_it_always_was() {
         terminal.now = second(1);
         terminal.feed(output);
         terminal.screen.resize(Size { rows: 3, cols: 12 });
-        let shell = terminal.screen.emulator.shell_mut();
+        let shell = &mut terminal.screen.emulator.shell;
         shell.commands = Arc::new(known.commands);
         shell.directory = known.directory;
         shell.shelved_at = known.shelved_at;

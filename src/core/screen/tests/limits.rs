@@ -1,7 +1,7 @@
 //! Each bound at its edge, and sequences that emulators were made to fail with.
 
 use super::*;
-use crate::core::screen::emulator::keyboard::FLAGS_STACK_MAX;
+use crate::core::screen::emulator::settings::FLAGS_STACK_MAX;
 use crate::core::screen::guard::REPEAT_MAX;
 
 #[test]

@@ -15,7 +15,6 @@ use crate::core::wait::logical::blanks_before;
 pub struct Output {
     /// Its lines, however wide the terminal is, without those that were trimmed.
     pub lines: Vec<String>,
-    /// How many rows of it were trimmed from history.
     pub rows_trimmed: u64,
 }
 
@@ -29,10 +28,9 @@ impl Output {
         rows.sum::<u64>() as usize * usize::from(frame.size.value.cols)
     }
 
-    /// Reads it from the newest frame.
     pub fn of(record: &CommandRecord, frame: &Frame) -> Self {
         let mut reader =
-            Reader { frame, output: Self::default(), line: String::new(), open: false };
+            OutputReader { frame, output: Self::default(), line: String::new(), open: false };
         for span in &record.spans {
             reader.read(span);
         }
@@ -49,7 +47,7 @@ impl Output {
     }
 }
 
-struct Reader<'a> {
+struct OutputReader<'a> {
     frame: &'a Frame,
     output: Output,
     /// The logical line so far, if one is open.
@@ -57,7 +55,7 @@ struct Reader<'a> {
     open: bool,
 }
 
-impl Reader<'_> {
+impl OutputReader<'_> {
     fn read(&mut self, span: &Span) {
         let cursor = self.frame.cursor.value;
         let end = span.to.unwrap_or(Position { row: cursor.row, col: cursor.col });

@@ -50,7 +50,6 @@ pub struct CommandRecord {
     pub by: Option<Arc<str>>,
     /// When it was sent; of one that was typed, when it began.
     pub started: Moment,
-    /// None while it runs.
     pub finish: Option<Finish>,
     /// Where its output lies; renumbering cuts it into several.
     pub spans: Vec<Span>,
@@ -61,7 +60,6 @@ pub struct CommandRecord {
 }
 
 impl CommandRecord {
-    /// How many bytes of a command are kept.
     pub const TEXT_MAX: usize = 1_024;
     /// How many stretches of rows its output may be cut into; more are told as one.
     pub const SPANS_MAX: usize = 16;

@@ -21,15 +21,15 @@ const FOLDED_PER_UNIT: usize = 36;
 
 /// The highest cost of compiling this expression.
 pub(super) fn cost(ast: &Ast) -> usize {
-    Counter { folds: false }.ast(ast)
+    CostCounter { folds: false }.ast(ast)
 }
 
-struct Counter {
+struct CostCounter {
     /// Whether case is ignored from here to the end of the group.
     folds: bool,
 }
 
-impl Counter {
+impl CostCounter {
     fn ast(&mut self, ast: &Ast) -> usize {
         match ast {
             Ast::Empty(_) | Ast::Literal(_) | Ast::Assertion(_) => 1,

@@ -136,7 +136,7 @@ proptest! {
         texts in prop::collection::vec(texts(), 1..6),
         slice in 1..200usize,
     ) {
-        prop_assume!(Automaton::compile(&expression).err() != Some(Refusal::TooCostly));
+        prop_assume!(Automaton::compile(&expression).err() != Some(PatternError::TooCostly));
         check(&expression, &texts, slice);
     }
 }
@@ -180,7 +180,9 @@ fn an_expression_that_is_wrong_says_where() {
     for (expression, problem) in [("a(", "unclosed group"), (r"\p{Nowhere}", "property not found")]
     {
         let compiled = Automaton::compile(expression);
-        let Err(Refusal::Invalid(message)) = compiled else { panic!("{expression} is wrong") };
+        let Err(PatternError::Invalid { message }) = compiled else {
+            panic!("{expression} is wrong")
+        };
         assert!(message.contains(problem), "{message}");
     }
 }

@@ -3,7 +3,7 @@
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::session::command::{TypedInput, Written};
 
 const VIEW: Size = Size { rows: 30, cols: 90 };

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::core::ids::{Epoch, RowNumber, TenantId};
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::idempotency::key::IdempotencyKey;
-use crate::core::lease::event::{LeaseChange, LeaseEvent};
+use crate::core::lease::view::{LeaseChange, LeaseEvent};
 use crate::session::actor::restart::{Fallback, SENT_MAX};
 use crate::session::command::{Provision, TypedInput};
 use crate::session::pty::Note;

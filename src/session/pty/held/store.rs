@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use crate::core::frame::kept::blocks::NUMBER_MAX;
+use crate::core::frame::kept::NUMBER_MAX;
 use crate::core::ids::{RowNumber, SessionId};
 use crate::session::pty::TerminalCheckpoint;
 use crate::session::pty::held::recovered::HistorySegment;

@@ -5,14 +5,13 @@
 
 mod program;
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use tokio::sync::watch;
 
 use crate::core::frame::{Exit, Size};
-use crate::core::shell::kernel::{Foreground, KernelView, LeaderRest};
+use crate::core::shell::activity::{Foreground, KernelView, LeaderRest};
 use crate::session::pty::kill::{KillError, Survivor};
 use crate::session::pty::signal::Signal;
 pub(crate) use crate::session::pty::tests::fake::program::FakeTerminal;

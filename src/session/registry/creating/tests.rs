@@ -9,7 +9,7 @@ use crate::core::caller::Caller;
 use crate::core::frame::Size;
 use crate::core::ids::{ConnectionId, LeaseId, PrincipalId};
 use crate::core::input::WriteWindow;
-use crate::core::input::error::WriteError;
+use crate::core::input::request::WriteError;
 use crate::core::lease::request::AcquireRequest;
 use crate::core::policy::PermittedAct;
 use crate::session::command::Accepted;

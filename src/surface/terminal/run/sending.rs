@@ -7,7 +7,7 @@ use std::future::ready;
 use std::pin::pin;
 
 use crate::core::ids::{Epoch, Watermark};
-use crate::core::input::idempotency::key::IdempotencyKey;
+use crate::core::input::idempotency::IdempotencyKey;
 use crate::core::input::request::CommandSent;
 use crate::core::keys::paste::PasteRule;
 use crate::core::moment::Moment;
@@ -18,8 +18,7 @@ use crate::session::clock::Clock;
 use crate::session::command::{
     Accepted, CommandOrder, Content, Expectation, Provision, Repeated, WriteOrder, Written,
 };
-use crate::session::control::KeepAlive;
-use crate::session::control::{GivenUp, Interrupt};
+use crate::session::control::{GivenUp, Interrupt, KeepAlive};
 use crate::session::drain::WaitingCall;
 use crate::session::error::SessionError;
 use crate::surface::call::{Call, Target};

@@ -1,4 +1,4 @@
-//! What the marks of a shell mean for the list of commands.
+//! How the marks of a shell begin and end commands.
 //!
 //! Marks come in the order in which a shell writes them, and a shell may leave some out: a prompt
 //! without an end before it ends what runs all the same.
@@ -120,7 +120,7 @@ impl Commands {
                 }
                 if self.sent_by_marks() {
                     let ran = untold || self.sent.as_ref().is_some_and(SentCommand::is_comment);
-                    self.finish_sent(here, None, Evidence::Osc133, ran);
+                    self.finish_sent(here, Evidence::Osc133, ran);
                 }
             }
             ShellPhase::Prompting | ShellPhase::Reading | ShellPhase::Unmarked => {}
@@ -179,7 +179,7 @@ impl Commands {
                 self.finish_marked(&here, None);
                 (self.phase, self.reading_at) = (ShellPhase::Reading, Some(at));
             }
-            ShellPhase::Reading => self.finish_sent(&here, None, Evidence::Osc133, false),
+            ShellPhase::Reading => self.finish_sent(&here, Evidence::Osc133, false),
             ShellPhase::Prompting | ShellPhase::Unmarked => {}
         }
     }

@@ -3,8 +3,9 @@
 use crate::core::moment::Moment;
 use crate::core::shell::activity::{ActivityState, Evidence};
 use crate::core::shell::commands::{EndsBy, SentCommand, ShellPhase};
-use crate::core::shell::timing::OTHER_PROMPT_QUIET;
-use crate::core::shell::{ScreenFacts, Shell, text};
+use crate::core::shell::judging::is_prompt;
+use crate::core::shell::looks::OTHER_PROMPT_QUIET;
+use crate::core::shell::{ScreenFacts, Shell};
 
 /// What the commands are to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,6 @@ pub enum CommandEnding {
     Prompted,
     /// The shell reads a line, though it marked no end of its prompt.
     Reading,
-    /// What was sent has ended.
     Finished(Evidence),
 }
 
@@ -74,7 +74,7 @@ impl Shell {
             }
             EndsBy::Prompt => {
                 let same = returned && !sent.prompt.is_empty();
-                let other = text::is_prompt(before) && self.other_prompt_stands(now);
+                let other = is_prompt(before) && self.other_prompt_stands(now);
                 let waits = matches!(state, ActivityState::NeedsInput | ActivityState::Prompt);
                 (self.looks.quiet() && waits && (same || other)).then_some(Evidence::Pattern)
             }
