@@ -21,7 +21,7 @@ struct Stretch {
 
 /// One write and how far it has got.
 #[derive(Debug)]
-pub(super) struct WriteProgress {
+pub(super) struct PieceProgress {
     bytes: Vec<u8>,
     stretches: Vec<Stretch>,
     sent: usize,
@@ -34,7 +34,7 @@ pub(super) enum PasteEdge {
     End,
 }
 
-impl WriteProgress {
+impl PieceProgress {
     pub(super) fn new(unit: &Unit) -> Self {
         let mut bytes = Vec::with_capacity(unit.len());
         let mut stretches = Vec::with_capacity(unit.pieces.len());
@@ -179,7 +179,7 @@ mod tests {
 
     /// What is left to send of a text when it is cut after `sent` bytes.
     fn left_after_cut(text: &[u8], sent: usize) -> Vec<u8> {
-        let mut progress = WriteProgress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
+        let mut progress = PieceProgress::new(&Unit { pieces: vec![Piece::Text(text.to_vec())] });
         progress.advance(sent);
         progress.cut();
         progress.rest().to_vec()
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_character_that_the_text_itself_breaks_off_ends_with_the_text() {
         let pieces = vec![Piece::Text(vec![0xe2, 0x82]), Piece::Key(vec![b'k'])];
-        let mut progress = WriteProgress::new(&Unit { pieces });
+        let mut progress = PieceProgress::new(&Unit { pieces });
         progress.advance(1);
         assert_eq!(progress.cut(), 1);
         assert_eq!(progress.rest(), [0x82]);
@@ -226,7 +226,7 @@ mod tests {
         });
         for unit in units.map(|pieces| Unit { pieces }) {
             for sent in 0..=unit.len() {
-                let mut progress = WriteProgress::new(&unit);
+                let mut progress = PieceProgress::new(&unit);
                 progress.advance(sent);
                 let tail = progress.tail();
                 assert_eq!(progress.cut(), unit.len() - sent - tail);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::core::caller::Caller;
 use crate::core::ids::Epoch;
 use crate::core::input::idempotency::earlier_writes::WriteStamp;
-use crate::core::input::progress::{PasteEdge, WriteProgress};
+use crate::core::input::progress::{PasteEdge, PieceProgress};
 use crate::core::input::request::{NextBytes, WriteId, WriteOutcome};
 use crate::core::keys::{Piece, Unit};
 use crate::core::lease::request::HoldToken;
@@ -26,7 +26,7 @@ pub(super) struct Queued {
     pub write: WriteId,
     pub writer: Caller,
     pub epoch: Epoch,
-    pub progress: WriteProgress,
+    pub progress: PieceProgress,
     pub awaited: Option<Awaited>,
     /// Keeps the lease alive until the terminal has taken the last byte.
     pub until_taken: Option<HoldToken>,
@@ -121,7 +121,7 @@ impl WriteQueue {
             write,
             writer,
             epoch,
-            progress: WriteProgress::new(&unit),
+            progress: PieceProgress::new(&unit),
             awaited: Some(awaited),
             until_taken,
             discarded: 0,

@@ -14,7 +14,7 @@ use crate::core::ids::{RowNumber, Watermark};
 use crate::core::screen::emulator::Emulator;
 use crate::core::screen::guard::Guard;
 use crate::core::screen::row_numbers::RowNumbers;
-use crate::core::screen::snapshot::{KeptScreen, SnapshotError};
+use crate::core::screen::snapshot::{SnapshotError, StoredScreen};
 use crate::core::screen::{Screen, ScreenLimits};
 
 /// All state that restores a screen, as of one moment between two pieces of output.
@@ -66,7 +66,7 @@ impl Screen {
         let (first_row, end_row) = (ledger.history().first(), ledger.history().end());
         let rows = ledger.history().block(since);
         let shell = self.emulator.shell.clone();
-        let snapshot = KeptScreen {
+        let snapshot = StoredScreen {
             reserved: reserved.0,
             first_row: first_row.0,
             end_row: end_row.0,
@@ -119,7 +119,7 @@ impl Screen {
         limits: ScreenLimits,
         history: impl FnOnce(RowNumber) -> Result<History, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let (kept, shell) = KeptScreen::decode(snapshot)?;
+        let (kept, shell) = StoredScreen::decode(snapshot)?;
         let damaged = |what| SnapshotError::Damaged { what };
         if kept.reserved > NUMBER_MAX || kept.end_row > NUMBER_MAX || kept.first_row > kept.end_row
         {

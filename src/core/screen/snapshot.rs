@@ -34,7 +34,7 @@ pub enum SnapshotError {
 
 /// A screen without its history, as stored.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct KeptScreen<'a> {
+pub(crate) struct StoredScreen<'a> {
     /// The watermark at which a restored screen continues.
     pub(crate) reserved: u64,
     /// The oldest row of history, and the row after the newest.
@@ -110,7 +110,7 @@ pub(crate) struct KeptSettings {
     pub(crate) repeatable: Option<char>,
 }
 
-impl<'a> KeptScreen<'a> {
+impl<'a> StoredScreen<'a> {
     pub(crate) fn encode(&self, shell: &MarkedShell) -> Vec<u8> {
         let bytes = postcard::to_extend(self, FORMAT.to_vec());
         let bytes = bytes.and_then(|bytes| postcard::to_extend(&KeptShell::of(shell), bytes));
