@@ -3,7 +3,7 @@
 //! A subscription is a task. It ends with its connection, on unsubscribe, or with the listen request.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::SubscriptionContext;
@@ -14,7 +14,7 @@ use crate::mcp::connection::Connection;
 use crate::mcp::notifications::{Wire, tell_resources, tell_tools, tell_updates};
 use crate::mcp::outbox::PushLane;
 use crate::mcp::resource::{Resource, Watched};
-use crate::mcp::subscription_quota::SubscriptionQuota;
+use crate::mcp::subscription_quota::{Place, SubscriptionQuota};
 use crate::surface::call::Daemon;
 use crate::surface::error::SurfaceError;
 
@@ -110,61 +110,91 @@ fn wire(connection: &Arc<Connection>) -> Wire {
     Wire { connection: Arc::clone(connection), lane, subscription: None }
 }
 
-/// The part of a filter that this daemon serves to the caller. Empty when the quota is too small for its resources.
-pub fn accepted(
-    daemon: &Daemon,
-    standing: &Standing,
-    quota: &SubscriptionQuota,
-    requested: &SubscriptionFilter,
-) -> SubscriptionFilter {
-    let known = |uri: &&String| watched(daemon, standing, uri).is_some();
-    let uris = requested.resource_subscriptions.as_ref();
-    let uris: Option<Vec<String>> = uris.map(|uris| uris.iter().filter(known).cloned().collect());
-    let mut filter = SubscriptionFilter::default();
-    if quota.has_room(standing, uris.as_ref().map_or(0, Vec::len)) {
-        filter.tools_list_changed = requested.tools_list_changed;
-        filter.resources_list_changed = requested.resources_list_changed;
-        filter.resource_subscriptions = uris;
-    }
-    filter
+/// What the listen requests of one connection are acknowledged to get, until each is served.
+///
+/// The protocol library acknowledges a request between the two calls. Its places are taken before, so that it is
+/// acknowledged exactly what it gets.
+#[derive(Debug, Default)]
+pub struct Acknowledged(Mutex<Vec<(SubscriptionFilter, Vec<Promised>)>>);
+
+#[derive(Debug)]
+struct Promised {
+    uri: String,
+    watched: Watched,
+    place: Place,
 }
 
-/// Sends the notifications that the filter selects until the request is cancelled.
-///
-/// # Errors
-/// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent.
-pub async fn listen(
-    daemon: &Arc<Daemon>,
-    standing: &Standing,
-    wire: Wire,
-    quota: &SubscriptionQuota,
-    context: &SubscriptionContext,
-) -> Result<(), SurfaceError> {
-    // The acknowledged filter names no resources when the quota is used up.
-    let uris = context.requested().resource_subscriptions.iter().flatten();
-    let watched: Vec<(String, Watched)> =
-        uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
-    let places =
-        quota.enter_all(standing, watched.len()).ok_or(SurfaceError::Quota("subscriptions"))?;
-    let filter = context.accepted();
-    let mut telling = JoinSet::new();
-    if filter.tools_list_changed == Some(true) {
-        telling.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
+impl Acknowledged {
+    /// The part of a filter that this daemon serves to the caller. Empty when the quota is too small for its resources.
+    pub fn accept(
+        &self,
+        daemon: &Daemon,
+        standing: &Standing,
+        quota: &SubscriptionQuota,
+        requested: &SubscriptionFilter,
+    ) -> SubscriptionFilter {
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let watched: Vec<(String, Watched)> =
+            uris.filter_map(|uri| Some((uri.clone(), watched(daemon, standing, uri)?))).collect();
+        let Some(places) = quota.enter_all(standing, watched.len()) else {
+            return SubscriptionFilter::default();
+        };
+        let mut filter = requested.clone();
+        if let Some(uris) = &mut filter.resource_subscriptions {
+            *uris = watched.iter().map(|(uri, _)| uri.clone()).collect();
+        }
+        let promised = watched.into_iter().zip(places);
+        let promised = promised.map(|((uri, watched), place)| Promised { uri, watched, place });
+        self.lock().push((requested.clone(), promised.collect()));
+        filter
     }
-    if filter.resources_list_changed == Some(true) {
-        telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
+
+    /// Sends the notifications that the filter selects until the request is cancelled.
+    ///
+    /// # Errors
+    /// Returns [`SurfaceError::Quota`] when the quota is too small for all resources. Then nothing is sent.
+    pub async fn listen(
+        &self,
+        daemon: &Arc<Daemon>,
+        standing: &Standing,
+        wire: Wire,
+        context: &SubscriptionContext,
+    ) -> Result<(), SurfaceError> {
+        let promised = self.take(context).ok_or(SurfaceError::Quota("subscriptions"))?;
+        let filter = context.accepted();
+        let mut telling = JoinSet::new();
+        if filter.tools_list_changed == Some(true) {
+            telling.spawn(tell_tools(Arc::clone(daemon), standing.clone(), wire.clone()));
+        }
+        if filter.resources_list_changed == Some(true) {
+            telling.spawn(tell_resources(Arc::clone(daemon), standing.clone(), wire.clone()));
+        }
+        for Promised { uri, watched, place } in promised {
+            let (daemon, standing) = (Arc::clone(daemon), standing.clone());
+            let updates = tell_updates(daemon, standing, watched, uri, wire.clone());
+            telling.spawn(async move {
+                updates.await;
+                drop(place);
+            });
+        }
+        context.cancelled().await;
+        wire.lane.close();
+        Ok(())
     }
-    for ((uri, watched), place) in watched.into_iter().zip(places) {
-        let (daemon, standing) = (Arc::clone(daemon), standing.clone());
-        let updates = tell_updates(daemon, standing, watched, uri, wire.clone());
-        telling.spawn(async move {
-            updates.await;
-            drop(place);
-        });
+
+    /// Takes what the request was acknowledged. Equal requests with equal acknowledgements may swap it.
+    fn take(&self, context: &SubscriptionContext) -> Option<Vec<Promised>> {
+        let nothing = context.accepted().resource_subscriptions.iter().flatten().next().is_none();
+        let mut open = self.lock();
+        let mine = open.iter().position(|(requested, promised)| {
+            requested == context.requested() && promised.is_empty() == nothing
+        })?;
+        Some(open.remove(mine).1)
     }
-    context.cancelled().await;
-    wire.lane.close();
-    Ok(())
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(SubscriptionFilter, Vec<Promised>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a subscription to this URI waits for. `None` if the caller sees no such resource.

@@ -30,7 +30,7 @@ use crate::core::policy::{Standing, decide_operate};
 use crate::mcp::attach::{self, People};
 use crate::mcp::connection::Connection;
 use crate::mcp::instructions::INSTRUCTIONS;
-use crate::mcp::listen::{Subscriptions, accepted, listen};
+use crate::mcp::listen::{Acknowledged, Subscriptions};
 use crate::mcp::notifications::Wire;
 use crate::mcp::observe;
 use crate::mcp::outbox::PushLane;
@@ -58,6 +58,7 @@ pub struct Server {
     /// The revision that `initialize` agreed on.
     agreed: OnceLock<ProtocolVersion>,
     subscriptions: Subscriptions,
+    acknowledged: Acknowledged,
     touched: Touched,
     people: People,
 }
@@ -74,6 +75,7 @@ impl Server {
             label: label.map_or_else(OnceLock::new, OnceLock::from),
             agreed: OnceLock::new(),
             subscriptions,
+            acknowledged: Acknowledged::default(),
             touched: Touched::default(),
             people: People::default(),
         }
@@ -298,12 +300,11 @@ impl ServerHandler for Server {
         filter: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let Shared { gateway, subscriptions, .. } = &*self.shared;
-        Some(accepted(gateway.daemon(), &self.standing, subscriptions, filter))
+        Some(self.acknowledged.accept(gateway.daemon(), &self.standing, subscriptions, filter))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let shared = &self.shared;
-        let daemon = shared.gateway.daemon();
+        let daemon = self.shared.gateway.daemon();
         let request = context.request_context();
         // Other requests need not wait for a subscription.
         drop(request.extensions.get::<TurnSlot>().and_then(TurnSlot::take));
@@ -313,7 +314,8 @@ impl ServerHandler for Server {
             lane,
             subscription: Some(request.id.clone()),
         };
-        listen(daemon, &self.standing, wire, &shared.subscriptions, &context)
+        self.acknowledged
+            .listen(daemon, &self.standing, wire, &context)
             .await
             .map_err(|error| protocol_error(&error))
     }

@@ -72,12 +72,6 @@ impl SubscriptionQuota {
         Some(std::iter::repeat_with(place).take(wanted).collect())
     }
 
-    /// Whether `wanted` places are left for the caller.
-    pub fn has_room(&self, standing: &Standing, wanted: usize) -> bool {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        self.left(&taken, &party(standing)) >= wanted
-    }
-
     fn left(&self, taken: &HashMap<Party, usize>, party: &Party) -> usize {
         let (tenant, _) = party;
         let most = *self.most.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +126,6 @@ mod tests {
         let places = quota.enter_all(&own, 2).expect("three are free");
         assert_eq!(places.len(), 2);
         assert!(quota.enter_all(&own, 2).is_none());
-        assert!(quota.has_room(&own, 1) && !quota.has_room(&own, 2));
         assert!(quota.enter(&own).is_some());
     }
 

@@ -87,6 +87,37 @@ async fn a_listener_beyond_the_quota_is_refused_whole_and_leaves_the_places_to_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_listeners_at_once_those_are_acknowledged_with_resources_that_are_served() {
+    const LISTENERS: usize = 50;
+    let daemon = TestDaemon::configured(|config| {
+        config.allow_write = true;
+        config.subscriptions.own = 1;
+    })
+    .await;
+    let mut client = daemon.client(Era::Modern).await;
+    let session = client.start("exec cat").await;
+    let uris = json!([format!("termgate://session/{session}/grid")]);
+    let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+    let mut listeners = Vec::new();
+    for _ in 0..LISTENERS {
+        listeners.push(client.send("subscriptions/listen", filter.clone()).await);
+    }
+    let mut served = Vec::new();
+    for _ in 0..LISTENERS {
+        let told = client.receiver.notification("notifications/subscriptions/acknowledged").await;
+        if told["notifications"]["resourceSubscriptions"] == uris {
+            served.push(told["_meta"]["io.modelcontextprotocol/subscriptionId"].clone());
+        }
+    }
+    assert_eq!(served.len(), 1, "{served:?}");
+    for listener in listeners.into_iter().filter(|id| served[0] != json!(id)) {
+        let refused = client.receiver.answer(listener).await.unwrap_err();
+        assert_eq!(refused["data"]["error_code"], "quota_exceeded", "{refused}");
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ended_session_is_kept_no_longer_than_configured() {
     let daemon = TestDaemon::configured(|config| {
         config.allow_write = true;
