@@ -71,6 +71,29 @@ async fn a_pattern_that_takes_too_many_steps_ends_its_wait_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_behind_the_costly_patterns_of_others_ends_with_its_time() {
+    const OTHERS: usize = 4;
+    let daemon = TestDaemon::writable().await;
+    let mut client = daemon.client(Era::Legacy).await;
+    let session = wide(&mut client).await;
+    let mut others = Vec::new();
+    for _ in 0..OTHERS {
+        let mut other = daemon.client(Era::Legacy).await;
+        let waiting = other.send_call("wait_for", hostile(&session)).await;
+        other.structured("list_sessions", json!({})).await;
+        others.push((other, waiting));
+    }
+    let mut wait = hostile(&session);
+    wait["timeout_ms"] = json!(100);
+    let waited = client.structured("wait_for", wait).await;
+    assert_eq!(waited["outcome"], "timeout", "{waited}");
+    for (other, waiting) in &mut others {
+        other.sender.cancel(*waiting).await;
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_patterns_of_a_user_take_no_more_memory_than_they_may() {
     const WAITS_MAX: usize = 100;
     let daemon = TestDaemon::writable().await;

@@ -5,12 +5,13 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use crate::core::ids::Watermark;
+use crate::core::wait::Conditions;
 use crate::session::handle::Session;
 use crate::surface::argument::millis;
 use crate::surface::call::Call;
 use crate::surface::error::SurfaceError;
-use crate::surface::terminal::condition::Wanted;
-use crate::surface::terminal::waiting::{Bounds, Watch};
+use crate::surface::terminal::condition::{Memory, Wanted};
+use crate::surface::terminal::waiting::{Bounds, FIRST_LOOK_LEAST, Watch};
 use crate::surface::tool::{Access, Answer, Tool};
 use crate::wire::wait::Waited;
 
@@ -53,10 +54,17 @@ impl Tool for WaitFor {
         let timeout = millis("timeout_ms", timeout, 0..=600_000)?;
         let share = call.share();
         let sessions = parameters.chosen(&call)?;
-        let (conditions, _memory) = parameters.wanted.conditions(sessions.len(), &share).await?;
+        let clock = call.daemon.sessions.clock().clone();
+        let (conditions, _memory) = tokio::select! {
+            biased;
+            conditions = parameters.wanted.conditions(sessions.len(), &share) => conditions?,
+            // The patterns of others kept it waiting until there is nothing to wait for any more.
+            () = clock.sleep_until(started + timeout.max(FIRST_LOOK_LEAST)) => {
+                (Conditions { exit: true, ..Conditions::default() }, Memory::default())
+            }
+        };
         let since = parameters.since.map(Watermark);
         let bounds = Bounds { since, started, timeout, epoch: None };
-        let clock = call.daemon.sessions.clock().clone();
         let (mut waits, waiting) = (JoinSet::new(), call.daemon.departure.waiting());
         for session in sessions {
             let watch = Watch::begin(session, conditions.clone(), bounds, share.clone())?;

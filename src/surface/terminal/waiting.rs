@@ -27,6 +27,11 @@ use crate::wire::wait::Waited;
 const STEPS_HERE: usize = 1 << 14;
 const STEPS_PER_TURN: usize = 1 << 18;
 
+/// How long a wait with a shorter timeout has for its first look, which others may keep waiting.
+pub const FIRST_LOOK_LEAST: Duration = Duration::from_secs(1);
+/// How long the end of a lease is kept waiting by the first look.
+const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
+
 /// What ends a wait besides its conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -115,14 +120,16 @@ impl Watch {
         Waited::of(&self.session, &self.frame, end, &self.wait, (elapsed, clock))
     }
 
-    /// Looks at the frame, in turns where it takes long. Once a frame was looked at, the end of the time
-    /// and of the lease are not kept waiting by the next.
+    /// Looks at the frame, in turns where it takes long. The end of the time and of the lease are kept
+    /// waiting by the first look alone, and not for long.
     async fn look(
         &mut self,
         clock: &Clock,
         waiting: &WaitingCall,
         timeout: Moment,
     ) -> Result<Option<Outcome>, End> {
+        let started = self.bounds.started;
+        let timeout = if self.looked { timeout } else { timeout.max(started + FIRST_LOOK_LEAST) };
         let mut look = self.wait.look(Arc::clone(&self.frame), clock.now());
         let mut progress = if self.long { Progress::Unfinished } else { look.run(STEPS_HERE) };
         while progress == Progress::Unfinished {
@@ -130,12 +137,13 @@ impl Watch {
             let turn = tokio::select! {
                 biased;
                 () = waiting.told() => return Err(End::DaemonLeft),
-                () = clock.sleep_until(timeout), if self.looked => return Err(End::Timeout),
+                () = clock.sleep_until(timeout) => return Err(End::Timeout),
                 turn = self.share.turn() => turn,
             };
             let newest = Arc::clone(&self.frames.borrow());
             let lost = self.bounds.epoch.and_then(|epoch| lease_end(&newest, epoch));
-            if let Some(end) = lost.filter(|_| self.looked) {
+            let patient = !self.looked && clock.now() < started + FIRST_LOOK_MAX;
+            if let Some(end) = lost.filter(|_| !patient) {
                 return Err(End::Lease(end));
             }
             look.renew(&newest.history);
